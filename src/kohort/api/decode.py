@@ -1,0 +1,189 @@
+"""Does an object have the shape of its kind? Wrong JSON types (a server answers 400) and unknown fields (strict mode).
+
+Nothing is changed: unknown fields stay in the object. `null` counts as absent everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from functools import singledispatch
+from typing import Any, Final
+
+from kohort.api import definitions
+from kohort.api.errors import ErrorKind, FieldError, at, show
+from kohort.api.schema import Anything, Arr, Bool, Duration, Int, IntOrStr, Map, Node, Obj, Ref, Str, Time
+
+_META: Final = Ref(definition="io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+_GO_DURATION: Final = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
+_NAMES: Final = {dict: "object", list: "list", str: "string", bool: "boolean", int: "number", float: "number"}
+
+
+def decode(schema: Obj, obj: dict[str, Any], minor: str) -> list[FieldError]:
+    """All type errors and unknown fields of a whole object."""
+    whole = Obj(fields={"apiVersion": Str(), "kind": Str(), "metadata": _META, **schema.fields})
+    return list(check(whole, obj, "", minor))
+
+
+@singledispatch
+def check(node: Node, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    raise TypeError(f"{type(node).__name__} is not a schema node")
+
+
+def _wrong(path: str, value: Any, wanted: str) -> FieldError:
+    found = _NAMES.get(type(value), type(value).__name__)
+    shown = "" if isinstance(value, (dict, list)) else f" {show(value)}"
+    return FieldError(ErrorKind.DECODE, path, f"expected {wanted}, found {found}{shown}")
+
+
+def _unknown(path: str) -> FieldError:
+    return FieldError(ErrorKind.UNKNOWN, path, "not a field of this kind")
+
+
+@check.register
+def _(node: Anything, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    return iter(())
+
+
+@check.register
+def _(node: Str, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    if value is not None and not isinstance(value, str):
+        yield _wrong(path, value, "string")
+
+
+@check.register
+def _(node: Bool, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    if value is not None and not isinstance(value, bool):
+        yield _wrong(path, value, "boolean")
+
+
+@check.register
+def _(node: Int, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    if value is None:
+        return
+    limit = 1 << (node.bits - 1)
+    if isinstance(value, bool) or not isinstance(value, int) or not -limit <= value < limit:
+        yield _wrong(path, value, f"int{node.bits}")
+
+
+@check.register
+def _(node: IntOrStr, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, str))):
+        yield _wrong(path, value, "integer or string")
+
+
+@check.register
+def _(node: Time, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    if value is not None and not (isinstance(value, str) and _is_time(value)):
+        yield _wrong(path, value, "RFC 3339 time")
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+@check.register
+def _(node: Duration, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    if value is not None and not (isinstance(value, str) and _GO_DURATION.fullmatch(value)):
+        yield _wrong(path, value, "duration such as 90s or 4h")
+
+
+@check.register
+def _(node: Map, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    if value is None:
+        return
+    if not isinstance(value, dict):
+        yield _wrong(path, value, "object")
+        return
+    for key, item in value.items():
+        yield from check(node.value, item, f"{path}[{key}]", minor)
+
+
+@check.register
+def _(node: Arr, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    if value is None:
+        return
+    if not isinstance(value, list):
+        yield _wrong(path, value, "list")
+        return
+    for index, item in enumerate(value):
+        yield from check(node.item, item, f"{path}[{index}]", minor)
+
+
+@check.register
+def _(node: Obj, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    if value is None:
+        return
+    if not isinstance(value, dict):
+        yield _wrong(path, value, "object")
+        return
+    for name, item in value.items():
+        member = node.fields.get(name)
+        if member is not None:
+            yield from check(member, item, at(path, name), minor)
+        elif not node.preserve_unknown:
+            yield _unknown(at(path, name))
+
+
+@check.register
+def _(node: Ref, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    yield from _against(definitions.definition(minor, node.definition), value, path, minor)
+
+
+# ---- the OpenAPI documents of Kubernetes
+
+
+def _against(schema: dict[str, Any], value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    name = definitions.target(schema)
+    if name is not None:
+        schema = definitions.definition(minor, name)
+    if value is None:
+        return
+    kind = schema.get("type")
+    if kind == "object" or "properties" in schema:
+        yield from _object(schema, value, path, minor)
+    elif kind == "array":
+        yield from _array(schema, value, path, minor)
+    elif kind is not None:
+        yield from check(_scalar(kind, schema.get("format", ""), name), value, path, minor)
+
+
+def _scalar(kind: str, form: str, name: str | None) -> Node:
+    if form == "int-or-string":
+        return IntOrStr()
+    if name is not None and name.endswith(".Quantity"):
+        return IntOrStr()
+    if form == "date-time":
+        return Time()
+    if kind == "integer":
+        return Int(bits=64 if form == "int64" else 32)
+    if kind == "boolean":
+        return Bool()
+    return Str() if kind == "string" else Anything()
+
+
+def _object(schema: dict[str, Any], value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    if not isinstance(value, dict):
+        yield _wrong(path, value, "object")
+        return
+    properties = schema.get("properties")
+    extra = schema.get("additionalProperties")
+    for name, item in value.items():
+        if properties is not None and name in properties:
+            yield from _against(properties[name], item, at(path, name), minor)
+        elif extra is not None:
+            yield from _against(extra, item, f"{path}[{name}]", minor)
+        elif properties is not None:
+            yield _unknown(at(path, name))
+
+
+def _array(schema: dict[str, Any], value: Any, path: str, minor: str) -> Iterator[FieldError]:
+    if not isinstance(value, list):
+        yield _wrong(path, value, "list")
+        return
+    for index, item in enumerate(value):
+        yield from _against(schema["items"], item, f"{path}[{index}]", minor)

@@ -1,0 +1,49 @@
+"""Defaults and dropped fields: what a server does to an object before it validates it. In place, on a copy of yours."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from kohort.api.schema import UNSET, Arr, Map, Node, Obj
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Context
+
+
+def apply(node: Node, value: Any, ctx: Context) -> None:
+    """Fill the defaults of absent members, as deep as the value goes; one behind a gate that is off stays away."""
+    if isinstance(node, Obj) and isinstance(value, dict):
+        for name, member in node.fields.items():
+            if value.get(name) is None and member.default is not UNSET and (not member.gate or ctx.on(member.gate)):
+                value[name] = deepcopy(member.default)
+            if name in value:
+                apply(member, value[name], ctx)
+    elif isinstance(node, Arr) and isinstance(value, list):
+        for item in value:
+            apply(node.item, item, ctx)
+    elif isinstance(node, Map) and isinstance(value, dict):
+        for item in value.values():
+            apply(node.value, item, ctx)
+
+
+def drop_gated(node: Node, value: Any, old: Any, ctx: Context) -> None:
+    """Remove members whose gate is off, unless the stored object (`old`) already has them."""
+    if isinstance(node, Obj) and isinstance(value, dict):
+        before = old if isinstance(old, dict) else {}
+        for name, member in node.fields.items():
+            if member.gate and not ctx.on(member.gate) and before.get(name) is None:
+                value.pop(name, None)
+            elif name in value:
+                drop_gated(member, value[name], before.get(name), ctx)
+    elif isinstance(node, Arr) and isinstance(value, list):
+        stored = old if isinstance(old, list) else []
+        for index, item in enumerate(value):
+            drop_gated(node.item, item, _counterpart(node, item, index, stored), ctx)
+
+
+def _counterpart(node: Arr, item: Any, index: int, stored: list[Any]) -> Any:
+    if not node.key or not isinstance(item, dict):
+        return stored[index] if index < len(stored) else None
+    wanted = [item.get(part) for part in node.key]
+    return next((one for one in stored if [one.get(part) for part in node.key] == wanted), None)

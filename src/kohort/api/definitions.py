@@ -1,0 +1,37 @@
+"""Types of Kubernetes itself, from the OpenAPI documents of real servers that ship as data."""
+
+from __future__ import annotations
+
+import gzip
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+
+@cache
+def document(minor: str) -> dict[str, Any]:
+    """The OpenAPI v2 document (definitions and paths) of a minor such as "1.37"."""
+    packed = files("kohort.api").joinpath(f"data/openapi-v2-{minor}.json.gz").read_bytes()
+    loaded: dict[str, Any] = msgspec.json.decode(gzip.decompress(packed))
+    return loaded
+
+
+@cache
+def discovery(minor: str) -> dict[str, Any]:
+    """The aggregated discovery documents of /api and /apis."""
+    packed = files("kohort.api").joinpath(f"data/discovery-{minor}.json.gz").read_bytes()
+    loaded: dict[str, Any] = msgspec.json.decode(gzip.decompress(packed))
+    return loaded
+
+
+def definition(minor: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = document(minor)["definitions"][name]
+    return found
+
+
+def target(schema: dict[str, Any]) -> str | None:
+    """The definition that a `$ref` names."""
+    reference = schema.get("$ref")
+    return reference.removeprefix("#/definitions/") if reference else None

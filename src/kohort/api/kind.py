@@ -1,0 +1,104 @@
+"""A kind: everything the project knows of one resource in one version, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kohort.api.generations import GENERATIONS, Gate, Generation, default_gates, generation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kohort.api.errors import FieldError
+    from kohort.api.schema import Obj
+
+Object = dict[str, Any]  # one API object, as JSON has it
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What validation and defaulting depend on beside the object."""
+
+    generation: Generation = GENERATIONS["1.37"]
+    gates: frozenset[Gate] = field(default_factory=lambda: default_gates("1.37"))
+    options: frozenset[str] = frozenset()  # our own gates, such as GangOfGangs
+
+    @classmethod
+    def of(cls, minor: str, gates: Iterable[Gate] | None = None, options: Iterable[str] = ()) -> Context:
+        on = default_gates(minor) if gates is None else frozenset(gates)
+        return cls(generation(minor), on, frozenset(options))
+
+    def on(self, gate: str) -> bool:
+        return gate in self.gates or gate in self.options
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A printer column. `path` is a JSON path for CRDs; `cell` computes it for native kinds."""
+
+    name: str
+    type: str = "string"  # string, integer, boolean, date
+    path: str = ""
+    cell: Callable[[Object], Any] | None = None
+    priority: int = 0  # above 0: only with -o wide
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The scale subresource of a kind."""
+
+    spec_replicas: str
+    status_replicas: str
+    selector: str | None = None
+
+
+def _nothing(_: Object, __: Context) -> list[FieldError]:
+    return []
+
+
+def _no_update(_: Object, __: Object, ___: Context) -> list[FieldError]:
+    return []
+
+
+def _no_default(_: Object, __: Context) -> None:
+    return None
+
+
+def _no_warning(_: Object, __: Context) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One resource in one version.
+
+    `schema` describes the object without apiVersion, kind and metadata. The functions hold what a schema cannot say:
+    `default` completes an object in place, `validate` looks at a (defaulted) object alone, `validate_update` at
+    (new, old), `warn` returns texts that do not refuse.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    schema: Obj
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    namespaced: bool = True
+    native: bool = False  # served by the API server itself; others come as CRDs
+    minors: tuple[str, ...] = tuple(GENERATIONS)
+    columns: tuple[Column, ...] = ()
+    status: bool = True
+    scale: Scale | None = None
+    storage: bool = True
+    default: Callable[[Object, Context], None] = _no_default
+    validate: Callable[[Object, Context], list[FieldError]] = _nothing
+    validate_update: Callable[[Object, Object, Context], list[FieldError]] = _no_update
+    warn: Callable[[Object, Context], list[str]] = _no_warning
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version

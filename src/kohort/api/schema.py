@@ -1,0 +1,141 @@
+"""How a kind says what its fields are: one declaration, from which decoding, defaults, rules, and OpenAPI follow.
+
+A node describes a value; attributes that belong to the place where it stands (required, default, gate, update)
+are on the node as well, so that a field reads as one line. Objects themselves stay plain dictionaries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kohort.api.formats import Format
+
+
+class Update(StrEnum):
+    """What may happen to a field after creation."""
+
+    FREE = "free"  # may change; the new value is validated
+    FROZEN = "frozen"  # any difference is an error
+    VARIANT = "variant"  # may not switch between set and unset
+    KEYSET = "keyset"  # a list by key: items may change and move, none may come or go
+
+
+class _Unset:
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = _Unset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """What all fields have."""
+
+    required: bool = False
+    default: Any = UNSET
+    gate: str | None = None  # the feature gate without which the field is dropped
+    update: Update = Update.FREE
+    description: str = ""
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Str(Node):
+    format: Format | None = None
+    enum: tuple[str, ...] = ()
+    max_bytes: int | None = None
+    min_length: int = 0
+    pattern: str | None = None  # for CRDs; `format` says it with a better message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Int(Node):
+    minimum: int | None = None
+    maximum: int | None = None
+    bits: int = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bool(Node):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntOrStr(Node):
+    """An integer or a string such as a percentage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Time(Node):
+    """RFC 3339 time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duration(Node):
+    """A Go duration such as 4h or 90s (metav1.Duration)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obj(Node):
+    """An object with known members. `union`: exactly one of these must be set (`union_optional`: at most one)."""
+
+    fields: Mapping[str, Node] = field(default_factory=dict)
+    union: tuple[str, ...] = ()
+    union_optional: bool = False
+    rules: tuple[Cel, ...] = ()  # CEL rules for the CRD, beside what the nodes say
+    preserve_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Map(Node):
+    """String keys, values of one sort."""
+
+    value: Node = field(default_factory=Str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arr(Node):
+    """A list. `key`: a map list, items told apart by these members; `unique`: a set of scalars."""
+
+    item: Node
+    key: tuple[str, ...] = ()
+    unique: bool = False
+    max_items: int | None = None
+    min_items: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ref(Node):
+    """A type of Kubernetes itself, by its OpenAPI definition (`io.k8s.api.core.v1.PodTemplateSpec`)."""
+
+    definition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anything(Node):
+    """Any JSON value, kept as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cel:
+    """A rule of the CRD in the Common Expression Language."""
+
+    rule: str
+    message: str
+
+
+N = TypeVar("N", bound="Node")
+
+
+def but(node: N, **changes: Any) -> N:
+    """The same node at another place: `but(POLICY, required=True)`."""
+    return replace(node, **changes)
+
+
+EMPTY: Final = Obj()

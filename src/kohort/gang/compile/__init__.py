@@ -1,0 +1,86 @@
+"""Compilers: one pure module per workload kind, each turning an object into plans.
+
+A compiler is a function `compile_object(obj, ctx) -> Compilation`. It is given a defaulted object that passed
+validation, and what else it may look at (`ctx.lookup`). It never raises on a valid object: what cannot be expressed is
+an error of the compilation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+from kohort.api.errors import FieldError
+from kohort.api.kind import Context, Object
+from kohort.gang.tree import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """What became of a workload.
+
+    No plan and no error: nothing is to be created, and `reason` says why in a short sentence.
+    `objects` are further objects that the controller makes on the way (a TrainJob's JobSet, Grove's PodGangs).
+    """
+
+    plans: tuple[Plan, ...] = ()
+    errors: tuple[FieldError, ...] = ()
+    warnings: tuple[FieldError | str, ...] = ()
+    reason: str = ""
+    objects: tuple[Object, ...] = ()
+
+
+class Lookup:
+    """Other objects that a compiler may need: a TrainJob's runtime, an existing Workload, a topology binding."""
+
+    def __init__(self, objects: Iterable[Object] = ()) -> None:
+        self._objects = tuple(objects)
+
+    def find(self, kind: str, name: str, namespace: str | None = None) -> Object | None:
+        """By kind and name; `namespace` None means a cluster-wide kind."""
+        return next((obj for obj in self.every(kind, namespace) if obj["metadata"]["name"] == name), None)
+
+    def every(self, kind: str, namespace: str | None = None) -> list[Object]:
+        found = [obj for obj in self._objects if obj.get("kind") == kind]
+        return found if namespace is None else [obj for obj in found if namespace_of(obj) == namespace]
+
+
+@dataclass(frozen=True, slots=True)
+class CompileContext(Context):
+    """`settings` are the [ours] options of the spec pages by name (for example {"byo_workload": "use"})."""
+
+    lookup: Lookup = field(default_factory=Lookup)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+Compiler = Callable[[Object, CompileContext], Compilation]
+
+# (API group, kind) -> module with compile_object
+_MODULES: Final = {
+    ("batch", "Job"): "kohort.gang.compile.job",
+    ("jobset.x-k8s.io", "JobSet"): "kohort.gang.compile.jobset",
+    ("trainer.kubeflow.org", "TrainJob"): "kohort.gang.compile.trainjob",
+    ("grove.io", "PodCliqueSet"): "kohort.gang.compile.podcliqueset",
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "kohort.gang.compile.leaderworkerset",
+}
+
+
+@cache
+def compiler(group: str, kind: str) -> Compiler | None:
+    """The compiler of a workload kind, or None for other kinds."""
+    module = _MODULES.get((group, kind))
+    if module is None:
+        return None
+    found: Compiler = import_module(module).compile_object
+    return found
+
+
+def workload_kinds() -> tuple[tuple[str, str], ...]:
+    return tuple(_MODULES)
+
+
+def namespace_of(obj: Object) -> str:
+    return str(obj.get("metadata", {}).get("namespace") or "default")
