@@ -1,0 +1,92 @@
+"""`python -m kohort.testing.bed`: a bed in a shell, for people and for scripts."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from kohort.testing.bed import AssetsMissingError, Bed, BedError, ensure, find
+from kohort.testing.bed.assets import BINARIES, missing_sentence
+from kohort.testing.bed.bed import COMPONENTS
+from kohort.testing.bed.build import BuildError
+from kohort.testing.bed.files import write_private
+from kohort.testing.bed.versions import MINORS, parse_gates
+
+
+def up(args: argparse.Namespace) -> None:
+    """Start, say so, stay until interrupted."""
+    interrupted = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: interrupted.set())
+    components = [name for name in (args.with_ or "").split(",") if name]
+    bed = Bed(args.kubernetes, components, parse_gates(args.gates or ""))
+    bed.assets  # noqa: B018 - a build before the clock starts
+    began = time.monotonic()
+    with bed:
+        target = Path(args.kubeconfig or "kubeconfig").absolute()
+        write_private(target, bed.kubeconfig_text())
+        running = ", ".join(["etcd", "kube-apiserver", *(COMPONENTS[name] for name in components)])
+        print(f"Kubernetes {bed.version} is ready at {bed.url} after {time.monotonic() - began:.1f} s ({running})")
+        print(f"logs: {bed.logs}")
+        print(f"try:  {bed.assets.paths.get('kubectl', 'kubectl')} --kubeconfig {target} get podgroups,workloads -A")
+        print("stop: Ctrl-C", flush=True)
+        while not interrupted.wait(1.0):
+            bed.check()
+    target.unlink(missing_ok=True)
+    print("stopped and removed")
+
+
+def build(args: argparse.Namespace) -> None:
+    """Have the binaries, building them if need be."""
+    began = time.monotonic()
+    for minor in args.kubernetes:
+        assets = ensure(minor, BINARIES)
+        print(f"Kubernetes {assets.version}: {assets.source} ({time.monotonic() - began:.0f} s)")
+
+
+def where(args: argparse.Namespace) -> None:
+    """The folder of the binaries, or one sentence why there is none."""
+    found = find(args.kubernetes)
+    if found is None:
+        raise AssetsMissingError(missing_sentence(args.kubernetes))
+    print(found.source)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m kohort.testing.bed", description=__doc__)
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    minors = ", ".join(MINORS)
+
+    command = commands.add_parser("up", help="start a bed and stay until interrupted")
+    command.add_argument("--kubernetes", default="1.37", metavar="MINOR", help=f"{minors} (default 1.37)")
+    command.add_argument("--with", dest="with_", metavar="LIST", help=f"more components: {','.join(COMPONENTS)}")
+    command.add_argument("--gates", metavar="LIST", help="NAME=true,NAME=false; laid over the bed's defaults")
+    command.add_argument("--kubeconfig", metavar="FILE", help="where to write it (default ./kubeconfig)")
+    command.set_defaults(run=up)
+
+    command = commands.add_parser("build", help="build the binaries of these minors unless they are there")
+    command.add_argument("kubernetes", nargs="+", metavar="MINOR", help=minors)
+    command.set_defaults(run=build)
+
+    command = commands.add_parser("where", help="print the folder of the binaries")
+    command.add_argument("--kubernetes", default="1.37", metavar="MINOR")
+    command.set_defaults(run=where)
+    return top
+
+
+def main() -> None:
+    args = parser().parse_args()
+    try:
+        args.run(args)
+    except (AssetsMissingError, BedError, BuildError, ValueError) as error:
+        sys.exit(f"kohort bed: {error}")
+    except KeyboardInterrupt:
+        sys.exit("kohort bed: interrupted")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Fixtures: one bed of real Kubernetes per test session and version, one namespace per test.
+
+    # conftest.py at the root
+    pytest_plugins = ["kohort.testing.pytest_plugin"]
+
+    def test_something(kubernetes_namespace):
+        kubernetes_namespace.client.create(kubernetes_namespace.path("podgroups"), {...})
+
+Nothing is built inside a test. Where the binaries are not there, the test skips with one sentence that says how to get
+them; on a CI machine (CI=true) that has Go such a skip would hide the whole suite, so there it is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kohort.testing.bed.assets import BINARIES, can_build, find, missing_sentence
+from kohort.testing.bed.bed import Bed
+from kohort.testing.bed.build import say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from kohort.testing.client import Client
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """A new namespace in a bed, for one test."""
+
+    name: str
+    bed: Bed
+    client: Client
+
+    def path(self, resource: str, group_version: str = "scheduling.k8s.io/v1beta1") -> str:
+        root = f"/api/{group_version}" if group_version == "v1" else f"/apis/{group_version}"
+        return f"{root}/namespaces/{self.name}/{resource}"
+
+
+def require_binaries(kubernetes: str) -> None:
+    """Go on if the binaries are there; else skip with one sentence, or fail where CI could have built them."""
+    if find(kubernetes, BINARIES) is not None:
+        return
+    sentence = missing_sentence(kubernetes)
+    if os.environ.get("CI", "").lower() in {"1", "true"} and can_build():
+        pytest.fail(f"CI has Go, so this must not be skipped: {sentence}", pytrace=False)
+    pytest.skip(sentence)
+
+
+@pytest.fixture(scope="session")
+def kubernetes_beds(request: pytest.FixtureRequest) -> Iterator[Callable[..., Bed]]:
+    """A function: minor version, components and gates -> running bed; the same bed for the same arguments."""
+    beds: dict[tuple[object, ...], Bed] = {}
+
+    with ExitStack() as stack:
+
+        def bed(kubernetes: str = "1.37", with_: tuple[str, ...] = (), gates: Mapping[str, bool] | None = None) -> Bed:
+            key = (kubernetes, tuple(sorted(with_)), tuple(sorted((gates or {}).items())))
+            if key not in beds:
+                require_binaries(kubernetes)
+                beds[key] = stack.enter_context(Bed(kubernetes, with_, gates))
+            return beds[key]
+
+        yield bed
+        if request.session.testsfailed:
+            for one in beds.values():
+                say(f"kohort bed {one.version}: logs kept in {one.keep_logs()}")
+
+
+@pytest.fixture(scope="session")
+def kubernetes_bed(kubernetes_beds: Callable[..., Bed]) -> Bed:
+    """Kubernetes 1.37 with etcd and API server; `KOHORT_KUBERNETES=1.36` asks for another."""
+    return kubernetes_beds(os.environ.get("KOHORT_KUBERNETES", "1.37"))
+
+
+@pytest.fixture
+def kubernetes_namespace(kubernetes_bed: Bed, request: pytest.FixtureRequest) -> Namespace:
+    """Named after the test. It is not deleted: the whole bed is, at the end."""
+    return new_namespace(kubernetes_bed, request.node.name)
+
+
+def new_namespace(bed: Bed, wish: str) -> Namespace:
+    """`wish`, made a valid name, with a random end."""
+    prefix = re.sub(r"[^a-z0-9]+", "-", wish.lower()).strip("-")[:50] or "test"
+    client = bed.client()
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{prefix}-"}}
+    made = client.create("/api/v1/namespaces", body)
+    return Namespace(made["metadata"]["name"], bed, client)
