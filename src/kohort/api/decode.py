@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kohort.api import definitions
 from kohort.api.errors import ErrorKind, FieldError, at, show
-from kohort.api.schema import Anything, Arr, Bool, Duration, Int, IntOrStr, Map, Node, Obj, Ref, Str, Time
+from kohort.api.schema import Anything, Arr, Bool, Duration, Int, IntOrStr, Map, Node, Obj, Ref, Str, Time, known
 
 _META: Final = Ref(definition="io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 _GO_DURATION: Final = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
@@ -123,7 +123,7 @@ def _(node: Obj, value: Any, path: str, minor: str) -> Iterator[FieldError]:
         return
     for name, item in value.items():
         member = node.fields.get(name)
-        if member is not None:
+        if member is not None and known(member, minor):
             yield from check(member, item, at(path, name), minor)
         elif not node.preserve_unknown:
             yield _unknown(at(path, name))

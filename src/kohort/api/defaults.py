@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from kohort.api.schema import UNSET, Arr, Map, Node, Obj
+from kohort.api.schema import UNSET, Arr, Map, Node, Obj, known
 
 if TYPE_CHECKING:
     from kohort.api.kind import Context
@@ -28,11 +28,12 @@ def apply(node: Node, value: Any, ctx: Context) -> None:
 
 
 def drop_gated(node: Node, value: Any, old: Any, ctx: Context) -> None:
-    """Remove members whose gate is off, unless the stored object (`old`) already has them."""
+    """Remove members that the minor does not know, and, unless the stored object (`old`) has them, gated ones."""
     if isinstance(node, Obj) and isinstance(value, dict):
         before = old if isinstance(old, dict) else {}
         for name, member in node.fields.items():
-            if member.gate and not ctx.on(member.gate) and before.get(name) is None:
+            off = member.gate and not ctx.on(member.gate) and before.get(name) is None
+            if off or not known(member, ctx.generation.minor):
                 value.pop(name, None)
             elif name in value:
                 drop_gated(member, value[name], before.get(name), ctx)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -21,6 +21,7 @@ class ErrorKind(StrEnum):
     TOO_MANY = "FieldValueTooMany"
     TOO_LONG = "FieldValueTooLong"
     NOT_SUPPORTED = "FieldValueNotSupported"
+    NOT_FOUND = "FieldValueNotFound"
     FORBIDDEN = "FieldValueForbidden"
     TYPE_INVALID = "FieldValueTypeInvalid"
     INTERNAL = "InternalError"
@@ -36,6 +37,7 @@ _LEAD = {
     ErrorKind.TOO_MANY: "Too many",
     ErrorKind.TOO_LONG: "Too long",
     ErrorKind.NOT_SUPPORTED: "Unsupported value",
+    ErrorKind.NOT_FOUND: "Not found",
     ErrorKind.FORBIDDEN: "Forbidden",
     ErrorKind.TYPE_INVALID: "Invalid value",
     ErrorKind.INTERNAL: "Internal error",
@@ -48,8 +50,17 @@ _WITH_VALUE = {
     ErrorKind.DUPLICATE,
     ErrorKind.TOO_MANY,
     ErrorKind.NOT_SUPPORTED,
+    ErrorKind.NOT_FOUND,
     ErrorKind.TYPE_INVALID,
 }
+
+
+class _Omitted:
+    def __repr__(self) -> str:
+        return "OMITTED"
+
+
+OMITTED: Final = _Omitted()  # as a finding's value: the message leaves it out
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +76,7 @@ class FieldError:
     def message(self) -> str:
         """The text after the field path, as a server writes it."""
         parts = [_LEAD[self.kind]]
-        if self.kind in _WITH_VALUE:
+        if self.kind in _WITH_VALUE and self.value is not OMITTED:
             parts.append(show(self.value))
         if self.detail:
             parts.append(self.detail)
@@ -114,7 +125,11 @@ def not_supported(field: str, value: Any, accepted: Iterable[str]) -> FieldError
     return FieldError(ErrorKind.NOT_SUPPORTED, field, f"supported values: {words}", value)
 
 
-def forbidden(field: str, detail: str) -> FieldError:
+def not_found(field: str, value: Any) -> FieldError:
+    return FieldError(ErrorKind.NOT_FOUND, field, "", value)
+
+
+def forbidden(field: str, detail: str = "") -> FieldError:
     return FieldError(ErrorKind.FORBIDDEN, field, detail)
 
 

@@ -71,7 +71,7 @@ def _field(node: Node, value: Any, old: Any, path: str, look: Look) -> Iterator[
         yield invalid(path, value, "field is immutable")
         return
     if look.update and node.update is Update.VARIANT and (value is None) != (old is None):
-        yield invalid(path, value, "field cannot be cleared once set" if value is None else "field cannot be set later")
+        yield invalid(path, value, "field cannot be cleared once set" if value is None else "field cannot be set once created")
         return
     if node.gate and value is not None and not look.ctx.on(node.gate):
         yield forbidden(path, f"feature gate {node.gate} is off")

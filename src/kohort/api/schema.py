@@ -40,6 +40,7 @@ class Node:
     required: bool = False
     default: Any = UNSET
     gate: str | None = None  # the feature gate without which the field is dropped
+    since: str | None = None  # the first minor that knows the field; to older ones it is an unknown field
     update: Update = Update.FREE
     description: str = ""
     nullable: bool = False
@@ -128,6 +129,11 @@ class Cel:
 
     rule: str
     message: str
+
+
+def known(node: Node, minor: str) -> bool:
+    """Whether a minor such as "1.36" has the field."""
+    return node.since is None or [*map(int, minor.split("."))] >= [*map(int, node.since.split("."))]
 
 
 N = TypeVar("N", bound="Node")
