@@ -1,0 +1,1 @@
+"""Conversion of Workload, PodGroup, CompositePodGroup and pod membership between generations."""
