@@ -13,60 +13,54 @@ from kohort.gang.tree import Claim, Controller, Group, Owner, Plan, Template
 Uids = Mapping[tuple[str, str], str]  # (kind, name) -> uid of objects that exist already
 
 
-def metadata(
-    name: str, plan: Plan, labels: Mapping[str, str], annotations: Mapping[str, str], owners: list[Object]
-) -> Object:
-    meta: Object = {"name": name}
-    if plan.namespace:
-        meta["namespace"] = plan.namespace
-    if labels:
-        meta["labels"] = dict(labels)
-    if annotations:
-        meta["annotations"] = dict(annotations)
-    if owners:
-        meta["ownerReferences"] = owners
-    return meta
+class Metadata:
+    """Writes the metadata of a plan's objects. Owners are worked out once: a plan may have thousands of groups."""
 
+    def __init__(self, plan: Plan, workload_version: str, uids: Uids) -> None:
+        self._plan = plan
+        self._version = workload_version
+        self._uids = uids
+        self._known: dict[Owner, Object] = {}
 
-def workload(plan: Plan, api_version: str, spec: Object, uids: Uids) -> Object:
-    owners = owner_references(plan.owners, plan, api_version, uids)
-    meta = metadata(plan.workload, plan, plan.labels, plan.annotations, owners)
-    return {"apiVersion": api_version, "kind": "Workload", "metadata": meta, "spec": spec}
+    def of(self, named: Plan | Group) -> Object:
+        meta: Object = {"name": named.workload if isinstance(named, Plan) else named.name}
+        if self._plan.namespace:
+            meta["namespace"] = self._plan.namespace
+        if named.labels:
+            meta["labels"] = dict(named.labels)
+        if named.annotations:
+            meta["annotations"] = dict(named.annotations)
+        if named.owners:
+            meta["ownerReferences"] = [self._reference(owner).copy() for owner in named.owners]
+        return meta
 
+    def _reference(self, owner: Owner) -> Object:
+        found = self._known.get(owner)
+        if found is None:
+            found = self._known[owner] = self._written(owner)
+        return found
 
-def group_metadata(plan: Plan, group: Group, workload_version: str, uids: Uids) -> Object:
-    owners = owner_references(group.owners, plan, workload_version, uids)
-    return metadata(group.name, plan, group.labels, group.annotations, owners)
+    def _written(self, owner: Owner) -> Object:
+        version = self._version if is_own_workload(owner, self._plan) else owner.api_version
+        reference: Object = {"apiVersion": version, "kind": owner.kind, "name": owner.name, "uid": self._uid(owner)}
+        if owner.controller:
+            reference["controller"] = True
+        if owner.block_deletion:
+            reference["blockOwnerDeletion"] = True
+        return reference
 
-
-def owner_references(owners: tuple[Owner, ...], plan: Plan, workload_version: str, uids: Uids) -> list[Object]:
-    return [_owner_reference(owner, plan, workload_version, uids) for owner in owners]
-
-
-def _owner_reference(owner: Owner, plan: Plan, workload_version: str, uids: Uids) -> Object:
-    ours = is_own_workload(owner, plan)
-    api_version = workload_version if ours else owner.api_version
-    reference: Object = {
-        "apiVersion": api_version,
-        "kind": owner.kind,
-        "name": owner.name,
-        "uid": owner.uid or uids.get((owner.kind, owner.name)) or _paper_uid(owner, api_version, plan.namespace),
-    }
-    if owner.controller:
-        reference["controller"] = True
-    if owner.block_deletion:
-        reference["blockOwnerDeletion"] = True
-    return reference
+    def _uid(self, owner: Owner) -> str:
+        known = owner.uid or self._uids.get((owner.kind, owner.name))
+        return known or stand_in(owner.api_version, owner.kind, {"namespace": self._plan.namespace, "name": owner.name})
 
 
 def is_own_workload(owner: Owner, plan: Plan) -> bool:
     """Whether the owner is the Workload of the same plan, whose version is the rendered one."""
-    group = owner.api_version.rpartition("/")[0]
-    return owner.kind == "Workload" and owner.name == plan.workload and group in {"", SCHEDULING_GROUP}
-
-
-def _paper_uid(owner: Owner, api_version: str, namespace: str) -> str:
-    return stand_in(api_version, owner.kind, {"namespace": namespace, "name": owner.name})
+    return (
+        owner.kind == "Workload"
+        and owner.name == plan.workload
+        and owner.api_version.rpartition("/")[0] == SCHEDULING_GROUP
+    )
 
 
 def controller_reference(controller: Controller | None) -> Object:

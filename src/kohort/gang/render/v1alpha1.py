@@ -18,7 +18,8 @@ def objects(plan: Plan, uids: common.Uids) -> tuple[Object, ...]:
         return ()
     groups = [{"name": found.name, "policy": common.policy(found.minimum, "minCount")} for found in plan.templates]
     spec = {**common.controller_reference(plan.controller), "podGroups": groups}
-    return (common.workload(plan, API_VERSION, spec, uids),)
+    meta = common.Metadata(plan, API_VERSION, uids).of(plan)
+    return ({"apiVersion": API_VERSION, "kind": "Workload", "metadata": meta, "spec": spec},)
 
 
 def pod_link(plan: Plan, group: Group) -> Object:

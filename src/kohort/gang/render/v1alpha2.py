@@ -15,25 +15,24 @@ _MODES: Final = {"single": "Pod", "all": "PodGroup"}
 
 
 def objects(plan: Plan, uids: common.Uids) -> tuple[Object, ...]:
-    templates = common.by_name(plan)
-    groups = [_pod_group(plan, found, templates[found.template], uids) for found in plan.groups]
-    return (_workload(plan, uids), *groups) if plan.own_workload else tuple(groups)
+    meta, templates = common.Metadata(plan, API_VERSION, uids), common.by_name(plan)
+    groups = [_pod_group(plan, found, templates[found.template], meta) for found in plan.groups]
+    return (_workload(plan, meta), *groups) if plan.own_workload else tuple(groups)
 
 
-def _workload(plan: Plan, uids: common.Uids) -> Object:
+def _workload(plan: Plan, meta: common.Metadata) -> Object:
     listed = [{"name": found.name, **_body(found, found.minimum)} for found in plan.templates]
     spec = {**common.controller_reference(plan.controller), "podGroupTemplates": listed}
-    return common.workload(plan, API_VERSION, spec, uids)
+    return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": meta.of(plan), "spec": spec}
 
 
-def _pod_group(plan: Plan, group: Group, template: Template, uids: common.Uids) -> Object:
+def _pod_group(plan: Plan, group: Group, template: Template, meta: common.Metadata) -> Object:
     spec: Object = {}
     if plan.workload:
         reference = {"workloadName": plan.workload, "podGroupTemplateName": template.name}
         spec["podGroupTemplateRef"] = {"workload": reference}
     spec |= _body(template, template.minimum if group.minimum is None else group.minimum)
-    meta = common.group_metadata(plan, group, API_VERSION, uids)
-    return {"apiVersion": API_VERSION, "kind": "PodGroup", "metadata": meta, "spec": spec}
+    return {"apiVersion": API_VERSION, "kind": "PodGroup", "metadata": meta.of(group), "spec": spec}
 
 
 def _body(template: Template, minimum: int | None) -> Object:

@@ -15,14 +15,14 @@ COMPOSITE_API_VERSION: Final = f"{SCHEDULING_GROUP}/{GENERATIONS['1.37'].composi
 
 
 def objects(plan: Plan, uids: common.Uids) -> tuple[Object, ...]:
-    templates = common.by_name(plan)
-    groups = [_group(plan, found, templates[found.template], uids) for found in plan.groups]
-    return (_workload(plan, uids), *groups) if plan.own_workload else tuple(groups)
+    meta, templates = common.Metadata(plan, API_VERSION, uids), common.by_name(plan)
+    groups = [_group(plan, found, templates[found.template], meta) for found in plan.groups]
+    return (_workload(plan, meta), *groups) if plan.own_workload else tuple(groups)
 
 
-def _workload(plan: Plan, uids: common.Uids) -> Object:
+def _workload(plan: Plan, meta: common.Metadata) -> Object:
     spec = {**common.controller_reference(plan.controller), **_lists(plan.templates)}
-    return common.workload(plan, API_VERSION, spec, uids)
+    return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": meta.of(plan), "spec": spec}
 
 
 def _lists(templates: tuple[Template, ...]) -> Object:
@@ -38,14 +38,13 @@ def _template(template: Template) -> Object:
     return {"name": template.name, **_body(template, template.minimum), **_lists(template.children)}
 
 
-def _group(plan: Plan, group: Group, template: Template, uids: common.Uids) -> Object:
+def _group(plan: Plan, group: Group, template: Template, meta: common.Metadata) -> Object:
     spec: Object = {"parentCompositePodGroupName": group.parent} if group.parent else {}
     if plan.workload:
         spec["workloadRef"] = {"workloadName": plan.workload, "templateName": template.name}
     spec |= _body(template, template.minimum if group.minimum is None else group.minimum)
     kind, version = ("PodGroup", API_VERSION) if template.is_leaf else ("CompositePodGroup", COMPOSITE_API_VERSION)
-    meta = common.group_metadata(plan, group, API_VERSION, uids)
-    return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec}
+    return {"apiVersion": version, "kind": kind, "metadata": meta.of(group), "spec": spec}
 
 
 def _body(template: Template, minimum: int | None) -> Object:
