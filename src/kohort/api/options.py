@@ -1,0 +1,33 @@
+"""Gates of Kohort itself: what the workload APIs call feature gates of their own controllers.
+
+They live beside the gates of Kubernetes in `Context.options`. People come here for gangs, so what makes gangs is on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    default: bool
+    kind: str
+    meaning: str
+    alias: str = ""  # the name upstream gives it
+
+
+OPTIONS: Final = {
+    "GangScheduling": Option(True, "JobSet", "gang configuration of JobSets", "JobSetWorkloadAwareSchedulingAPI"),
+    "GangOfGangs": Option(True, "JobSet", "JobSet trees as CompositePodGroups", "JobSetGangOfGangs"),
+    "InPlaceRestart": Option(False, "JobSet", "restart strategy InPlaceRestart"),
+    "RestartJob": Option(False, "JobSet", "failure policy actions RestartJob…"),
+    "ElasticJobSet": Option(False, "JobSet", "change of parallelism and completions after creation"),
+}
+DEFAULT_OPTIONS: Final = frozenset(name for name, option in OPTIONS.items() if option.default)
+_ALIASES: Final = {option.alias: name for name, option in OPTIONS.items() if option.alias}
+
+
+def known_option(name: str) -> str | None:
+    """The option of that name or alias."""
+    return name if name in OPTIONS else _ALIASES.get(name)

@@ -1,0 +1,99 @@
+"""What the commands share: reading input, gate settings, and telling people what is wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from functools import wraps
+from typing import Any, ParamSpec
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from kohort.library import Problem
+from kohort.yamlread import ManifestError
+
+P = ParamSpec("P")
+
+out = Console(soft_wrap=True, highlight=False)
+err = Console(soft_wrap=True, highlight=False, stderr=True)
+_STYLE = {"error": "bold red", "warning": "yellow"}
+
+
+class UsageError(ValueError):
+    """The command line itself is wrong."""
+
+
+def friendly(run: Callable[P, int]) -> Callable[P, int]:
+    """Bad input is a message and exit 1, never a traceback."""
+
+    @wraps(run)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> int:
+        try:
+            return run(*args, **kwargs)
+        except (ManifestError, UsageError) as error:
+            for line in str(error).splitlines():
+                say("error", line)
+            return 1
+
+    return wrapped
+
+
+def say(severity: str, text: str) -> None:
+    err.print(Text.assemble((f"{severity}: ", _STYLE.get(severity, "")), text))
+
+
+def choice(option: str, value: str, accepted: Iterable[str]) -> str:
+    if value not in accepted:
+        raise UsageError(f'{option} "{value}": not known; accepted are {", ".join(accepted)}')
+    return value
+
+
+def parse_gates(text: str) -> dict[str, bool]:
+    """`A=true,B=false`; a bare name switches on."""
+    settings = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = part.partition("=")
+        if value.lower() not in {"", "true", "false"}:
+            raise UsageError(f'--gates {part}: the value is "{value}"; accepted are true and false')
+        settings[name.strip()] = value.lower() != "false"
+    return settings
+
+
+def checked(make: Callable[[], Any]) -> Any:
+    """Settings that the library refuses (an unknown minor or gate) are usage errors here."""
+    try:
+        return make()
+    except ManifestError:
+        raise
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def report(problems: Iterable[Problem], console: Console = err) -> None:
+    """One line per problem, grouped by file."""
+    source = None
+    for problem in problems:
+        if problem.source and problem.source != source:
+            source = problem.source
+            console.print(Text(source, style="bold"))
+        console.print(Text.assemble((f"{problem.severity}: ", _STYLE[problem.severity]), str(problem)))
+
+
+def as_json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def problems_json(problems: Iterable[Problem]) -> list[Mapping[str, Any]]:
+    return [{name: value for name, value in asdict(problem).items() if value not in ("", None)} for problem in problems]
+
+
+def count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def write(text: str) -> None:
+    """Plain text to standard output, as it is: it may be piped into kubectl."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")

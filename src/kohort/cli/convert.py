@@ -1,0 +1,23 @@
+"""`kohort convert`."""
+
+from __future__ import annotations
+
+from kohort import library, manifest
+from kohort.cli.common import as_json, checked, choice, friendly, report, write
+from kohort.cli.yamlprint import dump
+
+
+@friendly
+def run(filenames: list[str], to: str, output: str, *, flatten: bool, recursive: bool) -> int:
+    choice("-o", output, ("yaml", "json"))
+    checked(lambda: library.context(to))
+    documents = manifest.read(filenames, recursive=recursive)
+    done = library.convert(documents, to=to, flatten=flatten)
+    report(done.problems)
+    if not done.ok:
+        return 1
+    if output == "json":
+        write(as_json({"apiVersion": "v1", "kind": "List", "items": list(done.objects)}))
+    else:
+        write("---\n".join(dump(obj) for obj in done.objects))
+    return 0

@@ -1,0 +1,105 @@
+"""The `kohort` command: a thin face; each command's work is imported when it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from kohort import __version__
+
+app = typer.Typer(
+    name="kohort",
+    help="Workload-aware scheduling for Kubernetes: gangs and trees that start together or not at all.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Files = Annotated[
+    list[str],
+    typer.Option("-f", "--filename", metavar="FILE", help="A file, a directory, or - for standard input. Repeatable."),
+]
+Recursive = Annotated[bool, typer.Option("-R", "--recursive", help="Look into directories below, too.")]
+Gates = Annotated[
+    str,
+    typer.Option("--gates", metavar="A=true,B=false", help="Feature gates of Kubernetes or of Kohort to switch."),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"kohort {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+) -> None:
+    """Kohort."""
+
+
+@app.command()
+def translate(
+    filename: Files,
+    to: Annotated[str, typer.Option("--to", metavar="1.35|1.36|1.37", help="The Kubernetes minor.")] = "1.37",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="yaml|json|tree", help="How to print.")] = "yaml",
+    gates: Gates = "",
+    recursive: Recursive = False,
+    children: Annotated[
+        bool, typer.Option("--children", help="Also print what the workload's own controller makes on the way.")
+    ] = False,
+) -> None:
+    """Print the Workload, PodGroup and CompositePodGroup objects that workloads become, in creation order."""
+    from kohort.cli.translate import run
+
+    raise typer.Exit(run(filename, to, output, gates, recursive=recursive, children=children))
+
+
+@app.command()
+def validate(
+    filename: Files,
+    kubernetes: Annotated[str, typer.Option("--kubernetes", metavar="1.35|1.36|1.37", help="The minor.")] = "1.37",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="text|json", help="How to print.")] = "text",
+    gates: Gates = "",
+    recursive: Recursive = False,
+) -> None:
+    """Print every error of every document at once; exit 1 if there is any."""
+    from kohort.cli.validate import run
+
+    raise typer.Exit(run(filename, kubernetes, output, gates, recursive=recursive))
+
+
+@app.command()
+def convert(
+    filename: Files,
+    to: Annotated[str, typer.Option("--to", metavar="1.35|1.36|1.37", help="The Kubernetes minor.")] = "1.37",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="yaml|json", help="How to print.")] = "yaml",
+    flatten: Annotated[
+        bool, typer.Option("--flatten", help="Take trees apart into independent gangs where the minor has no trees.")
+    ] = False,
+    recursive: Recursive = False,
+) -> None:
+    """Carry Workload, PodGroup and CompositePodGroup objects over to another generation of the API."""
+    from kohort.cli.convert import run
+
+    raise typer.Exit(run(filename, to, output, flatten=flatten, recursive=recursive))
+
+
+def main() -> None:
+    """Entry point of `kohort` and `kubectl kohort`."""
+    try:
+        app()
+    except BrokenPipeError:
+        # The reader (head, less) went away; there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""Three questions about a manifest, without a cluster: is it valid, what does it compile to, how does it convert?
+
+`validate`, `compile` and `convert` take plain dictionaries or files and return plain data. The command line is a
+printer around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import Any, Literal
+
+from kohort import manifest
+from kohort.api import admit, registry
+from kohort.api.errors import ErrorKind, FieldError
+from kohort.api.generations import NEWEST, generation, parse_gates
+from kohort.api.kind import Context, Kind, Object
+from kohort.api.options import DEFAULT_OPTIONS, known_option
+from kohort.gang import render
+from kohort.gang.compile import Compilation, CompileContext, Lookup, compiler, workload_kinds
+from kohort.gang.stand_in import has_uid
+from kohort.gang.tree import Plan
+from kohort.manifest import Document
+
+Source = Object | Sequence[Object] | str | PathLike[str] | Sequence[Document]
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding about one document."""
+
+    severity: Severity
+    document: int
+    object: str  # "JobSet/aurora"
+    field: str
+    message: str
+    kind: str = ""  # FieldValueInvalid, ...
+    source: str = ""  # file
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.field}: " if self.field else ""
+        line = f" (line {self.line})" if self.line else ""
+        return f"document {self.document}, {self.object}: {place}{self.message}{line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What one workload becomes on one Kubernetes minor."""
+
+    document: Document
+    minor: str
+    objects: tuple[Object, ...] = ()  # Workload, CompositePodGroups, PodGroups in creation order
+    plans: tuple[Plan, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    reason: str = ""  # why there is nothing to create
+    children: tuple[Object, ...] = ()  # what the workload's own controller makes on the way (a TrainJob's JobSet)
+    stand_in_uid: bool = False  # names with a hash are computed from a stand-in for metadata.uid
+    links: Mapping[str, Any] = field(default_factory=dict)  # leaf group -> the part of a pod's spec that joins it
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        return tuple(problem for problem in self.problems if problem.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        return tuple(problem for problem in self.problems if problem.severity == "warning")
+
+    @property
+    def ok(self) -> bool:
+        return not self.errors
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """Scheduling objects in another generation."""
+
+    objects: tuple[Object, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not any(problem.severity == "error" for problem in self.problems)
+
+
+def validate(
+    source: Source, *, kubernetes: str = NEWEST, gates: Mapping[str, bool] | None = None, warnings: bool = False
+) -> list[Problem]:
+    """Everything wrong with every document. With `warnings`, also what is accepted but unwise."""
+    ctx = context(kubernetes, gates)
+    return [problem for document in documents(source) for problem in _examine(document, ctx, warnings)]
+
+
+def compile(  # noqa: A001 - the word people look for; the builtin is not used here
+    source: Source,
+    *,
+    to: str = NEWEST,
+    gates: Mapping[str, bool] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> list[Compiled]:
+    """One result for each workload among the documents; the others (runtimes, topologies) are there to be looked up."""
+    ctx = context(to, gates)
+    every = documents(source)
+    return [_compile(document, ctx, every, settings or {}) for document in every if is_workload(document.obj)]
+
+
+def convert(source: Source, *, to: str = NEWEST, flatten: bool = False) -> Converted:
+    """Workload, PodGroup, CompositePodGroup and pod membership in the shapes of another generation."""
+    from kohort.api.convert import convert as convert_objects
+
+    every = documents(source)
+    done = convert_objects([deepcopy(document.obj) for document in every], generation(to).minor, flatten=flatten)
+    problems = [*_converted("error", done.errors), *_converted("warning", done.warnings)]
+    return Converted(tuple(done.objects), tuple(problems))
+
+
+def documents(source: Source) -> list[Document]:
+    """Whatever people have at hand, as documents."""
+    if isinstance(source, (str, PathLike)):
+        return manifest.read([fspath(source)])
+    objects: Iterable[Object | Document] = [source] if isinstance(source, dict) else source
+    return [one if isinstance(one, Document) else Document(one, number) for number, one in enumerate(objects, 1)]
+
+
+def context(minor: str, gates: Mapping[str, bool] | None = None) -> Context:
+    """The generation with gates switched: those of Kubernetes and our own options, by name."""
+    given = generation(minor)
+    short = given.minor
+    wanted = dict(gates or {})
+    ours = {option: value for name, value in wanted.items() if (option := known_option(name))}
+    # GangScheduling is a name of both worlds on 1.35 and 1.36: it then switches both.
+    settings = {name: value for name, value in wanted.items() if not known_option(name) or name in set(given.gates)}
+    options = {name for name in DEFAULT_OPTIONS if ours.get(name, True)} | {name for name in ours if ours[name]}
+    return Context(given, parse_gates(short, settings), frozenset(options))
+
+
+def is_workload(obj: Object) -> bool:
+    return (_group(obj), obj.get("kind")) in workload_kinds()
+
+
+def _group(obj: Object) -> str:
+    version = obj.get("apiVersion")
+    return version.rpartition("/")[0] if isinstance(version, str) else ""
+
+
+def _examine(document: Document, ctx: Context, warnings: bool) -> list[Problem]:
+    kind, problem = _kind_of(document, ctx)
+    if kind is None:
+        return [problem] if problem else []
+    found = [_problem(document, "error", error) for error in admit.check(document.obj, ctx)]
+    if warnings and not found:
+        found = [_problem(document, "warning", text) for text in kind.warn(_defaulted(document, kind, ctx), ctx)]
+    return found
+
+
+def _kind_of(document: Document, ctx: Context) -> tuple[Kind | None, Problem | None]:
+    """The document's kind, or why it has none that we can judge."""
+    version, name = document.obj.get("apiVersion"), document.obj.get("kind")
+    for member, value in (("apiVersion", version), ("kind", name)):
+        if not isinstance(value, str) or not value:
+            error = FieldError(ErrorKind.REQUIRED, member, "every manifest names its apiVersion and kind")
+            return None, _problem(document, "error", error)
+    kind = registry.find(str(version), str(name))
+    if kind is None:
+        return None, _unknown_kind(document, str(version), str(name))
+    minor = ctx.generation.minor
+    if minor not in kind.minors:
+        served = [other.version for other in registry.kinds(kind.group) if other.kind == name and minor in other.minors]
+        hint = f"it serves {kind.group}/{' and '.join(served)}" if served else f"it has no {name}"
+        text = f"Kubernetes {minor} does not serve {version} {name}; {hint}"
+        return None, _problem(document, "error", FieldError(ErrorKind.INVALID, "apiVersion", text, version))
+    return kind, None
+
+
+def _unknown_kind(document: Document, version: str, name: str) -> Problem | None:
+    known = sorted({kind.api_version for kind in registry.every_kind() if kind.kind == name})
+    group_kinds = sorted({kind.kind for kind in registry.kinds(version.rpartition("/")[0])})
+    if known:
+        detail = f"{name} is served as {', '.join(known)}"
+        return _problem(document, "error", FieldError(ErrorKind.INVALID, "apiVersion", detail, version))
+    if version.rpartition("/")[0] in registry.groups() and "/" in version and group_kinds:
+        detail = f"kinds of {version} are {', '.join(group_kinds)}"
+        return _problem(document, "error", FieldError(ErrorKind.INVALID, "kind", detail, name))
+    return _problem(document, "warning", f"{version} {name} is not a kind that Kohort knows; it was not looked at")
+
+
+def _defaulted(document: Document, kind: Kind, ctx: Context) -> Object:
+    return admit.defaulted(document.obj, kind, ctx)
+
+
+def _compile(document: Document, ctx: Context, every: list[Document], settings: Mapping[str, Any]) -> Compiled:
+    minor = ctx.generation.minor
+    problems = _examine(document, ctx, warnings=True)
+    kind, _ = _kind_of(document, ctx)
+    run = compiler(_group(document.obj), str(document.obj.get("kind")))
+    if kind is None or run is None or any(problem.severity == "error" for problem in problems):
+        return Compiled(document, minor, problems=tuple(problems))
+    lookup = Lookup(other.obj for other in every if other is not document)
+    done = run(
+        _defaulted(document, kind, ctx),
+        CompileContext(ctx.generation, ctx.gates, ctx.options, lookup, settings),
+    )
+    return _rendered(document, done, problems, ctx)
+
+
+def _rendered(document: Document, done: Compilation, problems: list[Problem], ctx: Context) -> Compiled:
+    objects: list[Object] = []
+    links: dict[str, Any] = {}
+    errors: list[FieldError] = list(done.errors)
+    warnings: list[FieldError | str] = list(done.warnings)
+    for plan in done.plans:
+        result = render.render(plan, ctx.generation)
+        errors += result.errors
+        warnings += result.warnings
+        objects += result.objects
+        links |= {m.group: render.pod_link(plan, m.group, ctx.generation) for m in plan.members if m.group}
+    seen = {(problem.field, problem.message) for problem in problems}
+    for severity, items in (("error", errors), ("warning", warnings)):
+        fresh = [_problem(document, severity, item) for item in items]  # type: ignore[arg-type]
+        problems += [problem for problem in fresh if (problem.field, problem.message) not in seen]
+    return Compiled(
+        document,
+        ctx.generation.minor,
+        objects=() if errors else tuple(objects),
+        plans=done.plans,
+        problems=tuple(problems),
+        reason=done.reason,
+        children=() if errors else done.objects,
+        stand_in_uid=not has_uid(document.obj),
+        links=links,
+    )
+
+
+def _problem(document: Document, severity: Severity, found: FieldError | str) -> Problem:
+    if isinstance(found, str):
+        return Problem(severity, document.number, document.name, "", found, source=document.source)
+    line = document.line(found.field)
+    return Problem(
+        severity, document.number, document.name, found.field, found.message, str(found.kind), document.source, line
+    )
+
+
+def _converted(severity: Severity, found: Iterable[Any]) -> Iterable[Problem]:
+    for item in found:
+        yield Problem(severity, 0, "", getattr(item, "field", ""), str(item))
