@@ -108,7 +108,7 @@ class _Builder:
             self._alias(event)
 
     def _line(self, event: yaml.Event) -> int:
-        return int(event.start_mark.line) + self._first_line
+        return (event.start_mark.line if event.start_mark else 0) + self._first_line
 
     def _path(self) -> str:
         if not self._stack:
