@@ -94,7 +94,7 @@ class Client:
         reused = self._connection is not None
         try:
             return self._send(method, path, data, headers)
-        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError, ssl.SSLEOFError):
             # A kept connection may have been closed since its last answer (server restarted); a new one may not.
             self.close()
             if not reused:
