@@ -23,6 +23,9 @@ OPTIONS: Final = {
     "InPlaceRestart": Option(False, "JobSet", "restart strategy InPlaceRestart"),
     "RestartJob": Option(False, "JobSet", "failure policy actions RestartJob…"),
     "ElasticJobSet": Option(False, "JobSet", "change of parallelism and completions after creation"),
+    "WorkloadAwareScheduling": Option(True, "LeaderWorkerSet", "spec.scheduling of LeaderWorkerSets"),
+    "LWSGangOfGangs": Option(True, "LeaderWorkerSet", "several scheduling levels as CompositePodGroups"),
+    "LWSVolcano": Option(False, "LeaderWorkerSet", "the scheduler provider is Volcano, which has no spec.scheduling"),
 }
 DEFAULT_OPTIONS: Final = frozenset(name for name, option in OPTIONS.items() if option.default)
 _ALIASES: Final = {option.alias: name for name, option in OPTIONS.items() if option.alias}
