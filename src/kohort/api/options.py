@@ -26,6 +26,12 @@ OPTIONS: Final = {
     "WorkloadAwareScheduling": Option(True, "LeaderWorkerSet", "spec.scheduling of LeaderWorkerSets"),
     "LWSGangOfGangs": Option(True, "LeaderWorkerSet", "several scheduling levels as CompositePodGroups"),
     "LWSVolcano": Option(False, "LeaderWorkerSet", "the scheduler provider is Volcano, which has no spec.scheduling"),
+    "GroveGangScheduling": Option(True, "PodCliqueSet", "groups for PodCliqueSets, not only a schedulerName"),
+    "GroveTopology": Option(True, "PodCliqueSet", "topology constraints of PodCliqueSets"),
+    "GroveFlat": Option(False, "PodCliqueSet", "no CompositePodGroups even where they are served"),
+    "GroveKai": Option(False, "PodCliqueSet", "schedulerName kai-scheduler is allowed"),
+    "GroveVolcano": Option(False, "PodCliqueSet", "schedulerName volcano is allowed"),
+    "GroveLpx": Option(False, "PodCliqueSet", "schedulerName lpx-scheduler is allowed"),
 }
 DEFAULT_OPTIONS: Final = frozenset(name for name, option in OPTIONS.items() if option.default)
 _ALIASES: Final = {option.alias: name for name, option in OPTIONS.items() if option.alias}
