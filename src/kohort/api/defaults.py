@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from kohort.api.schema import UNSET, Arr, Map, Node, Obj, known
+from kohort.api.schema import UNSET, Arr, Map, Node, Obj, Ref, known
 
 if TYPE_CHECKING:
     from kohort.api.kind import Context
@@ -41,10 +41,22 @@ def drop_gated(node: Node, value: Any, old: Any, ctx: Context) -> None:
         stored = old if isinstance(old, list) else []
         for index, item in enumerate(value):
             drop_gated(node.item, item, _counterpart(node, item, index, stored), ctx)
+    elif isinstance(node, Ref):
+        for path, gate in node.gated.items():
+            if not ctx.on(gate):
+                _drop_path(value, old, path.split("."))
+
+
+def _drop_path(value: Any, old: Any, path: list[str]) -> None:
+    for name in path[:-1]:
+        value = value.get(name) if isinstance(value, dict) else None
+        old = old.get(name) if isinstance(old, dict) else None
+    if isinstance(value, dict) and not (isinstance(old, dict) and old.get(path[-1]) is not None):
+        value.pop(path[-1], None)
 
 
 def _counterpart(node: Arr, item: Any, index: int, stored: list[Any]) -> Any:
-    if not node.key or not isinstance(item, dict):
+    if not node.key or node.by_position or not isinstance(item, dict):
         return stored[index] if index < len(stored) else None
     wanted = [item.get(part) for part in node.key]
     return next((one for one in stored if [one.get(part) for part in node.key] == wanted), None)

@@ -1,14 +1,12 @@
-"""The name formats of Kubernetes. Each check returns what is wrong, or None."""
+"""The name formats of Kubernetes. A format called with a text says the first thing that is wrong, or None."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Format = Callable[[str], str | None]
+Format = Callable[[str], str | None]
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -16,82 +14,103 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _QUALIFIED_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _QUANTITY = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?")
+_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 
-def label(text: str) -> str | None:
-    """RFC 1123 label (LABEL of the API page)."""
-    if len(text) > 63:
-        return "must be no more than 63 bytes"
-    if not _LABEL.fullmatch(text):
-        return (
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A format that can be wrong in several ways at once: a server reports each of them."""
+
+    find: Callable[[str], list[str]]
+
+    def __call__(self, text: str) -> str | None:
+        return next(iter(self.find(text)), None)
+
+
+def problems(form: Format, text: str) -> list[str]:
+    """Everything that is wrong with a text."""
+    if isinstance(form, Form):
+        return form.find(text)
+    problem = form(text)
+    return [problem] if problem else []
+
+
+def _too_long(text: str, most: int, what: str = "") -> list[str]:
+    return [f"{what}must be no more than {most} bytes"] if len(text.encode()) > most else []
+
+
+def _label(text: str) -> list[str]:
+    found = _too_long(text, 63)
+    if "." in text:
+        found.append("must not contain dots")
+    elif not _LABEL.fullmatch(text):
+        found.append(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
             "and must start and end with an alphanumeric character (e.g. 'my-name')"
         )
-    return None
+    return found
 
 
-def label_1035(text: str) -> str | None:
-    """RFC 1035 label: like a label, but starts with a letter."""
-    if len(text) > 63:
-        return "must be no more than 63 bytes"
+def _label_1035(text: str) -> list[str]:
+    found = _too_long(text, 63)
     if not _LABEL_1035.fullmatch(text):
-        return (
+        found.append(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
             "start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name')"
         )
-    return None
+    return found
 
 
-def subdomain(text: str) -> str | None:
-    """RFC 1123 subdomain (SUBDOMAIN): object names."""
-    if len(text) > 253:
-        return "must be no more than 253 bytes"
+def _subdomain(text: str) -> list[str]:
+    found = _too_long(text, 253)
     if not _SUBDOMAIN.fullmatch(text):
-        return (
+        found.append(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
             "and must start and end with an alphanumeric character (e.g. 'example.com')"
         )
-    return None
+    return found
 
 
-def label_key(text: str) -> str | None:
-    """Key of a label (LABELKEY): an optional subdomain prefix and a name."""
+def _label_key(text: str) -> list[str]:
     prefix, slash, name = text.rpartition("/")
-    if slash and "/" in prefix:
-        return "a valid label key must consist of an optional prefix and a name, with one '/' between them"
-    if slash and (not prefix or subdomain(prefix)):
-        return f"prefix part {subdomain(prefix) or 'must be non-empty'}" if prefix else "prefix part must be non-empty"
-    if not name:
-        return "name part must be non-empty"
-    if len(name) > 63:
-        return "name part must be no more than 63 bytes"
+    if "/" in prefix:
+        return ["a valid label key must consist of an optional prefix and a name, with one '/' between them"]
+    found: list[str] = []
+    if slash and not prefix:
+        found.append("prefix part must be non-empty")
+    elif slash:
+        found += [f"prefix part {problem}" for problem in _subdomain(prefix)]
+    found += _too_long(name, 63, "name part ") if name else ["name part must be non-empty"]
     if not _QUALIFIED_NAME.fullmatch(name):
-        return (
+        found.append(
             "name part must consist of alphanumeric characters, '-', '_' or '.', "
             "and must start and end with an alphanumeric character (e.g. 'MyName' or 'my.name')"
         )
-    return None
+    return found
 
 
-def label_value(text: str) -> str | None:
-    if len(text) > 63:
-        return "must be no more than 63 bytes"
+def _label_value(text: str) -> list[str]:
+    found = _too_long(text, 63)
     if not _LABEL_VALUE.fullmatch(text):
-        return (
+        found.append(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
             "and must start and end with an alphanumeric character (e.g. 'MyValue' or 'my_value')"
         )
-    return None
+    return found
 
 
-def path_segment(text: str) -> str | None:
-    """A name that may stand in a URL path (PATHSEG)."""
+def _path_segment(text: str) -> list[str]:
     if text in {".", ".."}:
-        return f"may not be '{text}'"
-    for character in "/%":
-        if character in text:
-            return f"may not contain '{character}'"
-    return None
+        return [f"may not be '{text}'"]
+    return [f"may not contain '{character}'" for character in "/%" if character in text]
+
+
+label = Form(_label)  # RFC 1123 label (LABEL of the API page)
+label_1035 = Form(_label_1035)  # RFC 1035 label: like a label, but starts with a letter
+subdomain = Form(_subdomain)  # RFC 1123 subdomain (SUBDOMAIN): object names
+label_key = Form(_label_key)  # key of a label (LABELKEY): an optional subdomain prefix and a name
+label_value = Form(_label_value)
+path_segment = Form(_path_segment)  # a name that may stand in a URL path (PATHSEG)
 
 
 def domain_prefixed_path(text: str) -> str | None:
@@ -103,6 +122,13 @@ def domain_prefixed_path(text: str) -> str | None:
         return f"prefix part {subdomain(prefix)}"
     if not re.fullmatch(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", name):
         return "invalid path: must be a URL path of allowed characters"
+    return None
+
+
+def condition_reason(text: str) -> str | None:
+    """The reason of a condition."""
+    if not _REASON.fullmatch(text):
+        return "a condition reason must start with a letter, go on with letters, digits, '_', ',' or ':', and not end in ',' or ':'"
     return None
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kohort.api import formats
 from kohort.api.generations import GENERATIONS, Gate, Generation, default_gates, generation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kohort.api.errors import FieldError
+    from kohort.api.formats import Format
     from kohort.api.schema import Obj
 
 Object = dict[str, Any]  # one API object, as JSON has it
@@ -76,7 +78,8 @@ class Kind:
 
     `schema` describes the object without apiVersion, kind and metadata. The functions hold what a schema cannot say:
     `default` completes an object in place, `validate` looks at a (defaulted) object alone, `validate_update` at
-    (new, old), `warn` returns texts that do not refuse.
+    (new, old), `validate_status` at (new, old) of the status endpoint, `warn` returns texts that do not refuse.
+    An update asks `validate_update` only: what `validate` says is said again there if it still counts.
     """
 
     group: str
@@ -94,11 +97,19 @@ class Kind:
     status: bool = True
     scale: Scale | None = None
     storage: bool = True
+    gate: str | None = None  # the feature gate without which the resource is not served
+    name_format: Format = formats.subdomain
+    needs_version: bool = False  # an update must name the resourceVersion (every CRD's must)
     default: Callable[[Object, Context], None] = _no_default
     validate: Callable[[Object, Context], list[FieldError]] = _nothing
     validate_update: Callable[[Object, Object, Context], list[FieldError]] = _no_update
+    validate_status: Callable[[Object, Object, Context], list[FieldError]] = _no_update
     warn: Callable[[Object, Context], list[str]] = _no_warning
 
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    def served(self, ctx: Context) -> bool:
+        """Whether a server of this generation, with these gates, has the resource."""
+        return ctx.generation.minor in self.minors and (self.gate is None or ctx.on(self.gate))

@@ -2,7 +2,7 @@
 
 Semantics of the API server's generated validation: a failing frozen, required, size or key rule ends the look beneath
 that field, siblings are still reported; on update an unchanged value is not examined again; a zero counts as absent
-where a scalar is required (native kinds) or does not (CRDs).
+where a scalar is required (native kinds) or does not (CRDs). Rules that end the look at a field are all asked.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kohort.api.errors import FieldError, at, duplicate, forbidden, invalid, not_supported, required, too_long, too_many
-from kohort.api.schema import Arr, Int, Map, Node, Obj, Str, Update
+from kohort.api.formats import problems
+from kohort.api.schema import Arr, Int, Map, Node, Obj, Str, Update, WhenOff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kohort.api.kind import Context
+
+_NOT_LATER = "field cannot be set once created"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +66,44 @@ def _is_set(value: Any) -> bool:
 
 
 def _field(node: Node, value: Any, old: Any, path: str, look: Look) -> Iterator[FieldError]:
+    if isinstance(node, Obj) and node.embedded:
+        value, old = value or {}, old or {}
     if look.update and same(value, old):
         return
-    if look.update and node.update is Update.FROZEN:
-        if node.required and _absent(node, value, look):
-            yield required(path)
-        yield invalid(path, value, "field is immutable")
-        return
-    if look.update and node.update is Update.VARIANT and (value is None) != (old is None):
-        yield invalid(path, value, "field cannot be cleared once set" if value is None else "field cannot be set once created")
-        return
-    if node.gate and value is not None and not look.ctx.on(node.gate):
+    ending = list(_ending(node, value, old, path, look))
+    if ending:
+        yield from ending
+    elif value is not None:
+        yield from _content(node, value, old, path, look)
+
+
+def _ending(node: Node, value: Any, old: Any, path: str, look: Look) -> Iterator[FieldError]:
+    """The rules after which nobody looks deeper. Each of them that fails is reported."""
+    off = node.gate is not None and not look.ctx.on(node.gate)
+    if off and value is not None and node.when_off is not WhenOff.SILENT:
         yield forbidden(path, f"feature gate {node.gate} is off")
-        return
-    if _absent(node, value, look):
-        if node.required:
-            yield required(path)
-        if value is None or node.required:
-            return
-    yield from _content(node, value, old, path, look)
+    if look.update and not (off and node.when_off is WhenOff.THAWED):
+        yield from _change(node, value, old, path)
+    if node.required and _absent(node, value, look):
+        yield required(path)
+    elif isinstance(node, Arr) and value is not None:
+        yield from _size(node, value, path)
+    if isinstance(node, Arr) and look.update and node.update is Update.KEYSET:
+        yield from _keyset(node, value or [], old or [], path)
+
+
+def _change(node: Node, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+    if node.update is Update.FROZEN:
+        yield invalid(path, value, "field is immutable")
+    elif node.update is Update.VARIANT and (value is None) != (old is None):
+        yield invalid(path, value, "field cannot be cleared once set" if value is None else _NOT_LATER)
+
+
+def _size(node: Arr, value: list[Any], path: str) -> Iterator[FieldError]:
+    if node.max_items is not None and len(value) > node.max_items:
+        yield too_many(path, len(value), node.max_items)
+    elif len(value) < node.min_items:
+        yield invalid(path, len(value), f"must have at least {node.min_items} items")
 
 
 def _content(node: Node, value: Any, old: Any, path: str, look: Look) -> Iterator[FieldError]:
@@ -116,18 +138,9 @@ def same(value: Any, old: Any) -> bool:
 
 
 def _list(node: Arr, value: list[Any], old: Any, path: str, look: Look) -> Iterator[FieldError]:
-    if node.max_items is not None and len(value) > node.max_items:
-        yield too_many(path, len(value), node.max_items)
-        return
-    if len(value) < node.min_items:
-        yield invalid(path, len(value), f"must have at least {node.min_items} items")
-        return
+    if isinstance(node.item, Obj):
+        value = [{} if item is None else item for item in value]
     stored = old or []
-    if look.update and node.update is Update.KEYSET:
-        moved = list(_keyset(node, value, stored, path))
-        if moved:
-            yield from moved
-            return
     yield from _repeats(node, value, path)
     known = {_key(node, item): item for item in stored} if node.key else {}
     for index, item in enumerate(value):
@@ -138,7 +151,7 @@ def _list(node: Arr, value: list[Any], old: Any, path: str, look: Look) -> Itera
 
 
 def _key(node: Arr, item: Any) -> tuple[Any, ...]:
-    return tuple(item.get(part) or "" for part in node.key)
+    return tuple((item or {}).get(part) or "" for part in node.key)
 
 
 def _keyset(node: Arr, value: list[Any], stored: list[Any], path: str) -> Iterator[FieldError]:
@@ -153,7 +166,7 @@ def _keyset(node: Arr, value: list[Any], stored: list[Any], path: str) -> Iterat
 
 def _repeats(node: Arr, value: list[Any], path: str) -> Iterator[FieldError]:
     seen: set[Any] = set()
-    if not node.key and not node.unique:
+    if not (node.key and node.distinct) and not node.unique:
         return
     for index, item in enumerate(value):
         key = _key(node, item) if node.key else item
@@ -163,16 +176,18 @@ def _repeats(node: Arr, value: list[Any], path: str) -> Iterator[FieldError]:
 
 
 def _string(node: Str, value: str, path: str) -> Iterator[FieldError]:
+    if node.blank and not value:
+        return
     if node.enum and value not in node.enum:
         yield not_supported(path, value, node.enum)
         return
     if node.max_bytes is not None and len(value.encode()) > node.max_bytes:
         yield too_long(path, node.max_bytes)
+        return
     if len(value) < node.min_length:
         yield invalid(path, value, f"must be at least {node.min_length} characters long")
-    problem = node.format(value) if node.format else None
-    if problem:
-        yield invalid(path, value, problem)
+    if node.format:
+        yield from (invalid(path, value, problem) for problem in problems(node.format, value))
     elif node.pattern and not re.search(node.pattern, value):
         yield invalid(path, value, f"must match {node.pattern}")
 

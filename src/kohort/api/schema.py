@@ -25,6 +25,14 @@ class Update(StrEnum):
     KEYSET = "keyset"  # a list by key: items may change and move, none may come or go
 
 
+class WhenOff(StrEnum):
+    """What a gate that is off means for a stored field (on create such a field is always dropped)."""
+
+    FORBID = "forbid"  # another value is forbidden, beside what `update` says
+    SILENT = "silent"  # no rule of its own: only `update` speaks
+    THAWED = "thawed"  # another value is forbidden, and `update` does not apply: the field may be removed
+
+
 class _Unset:
     def __repr__(self) -> str:
         return "UNSET"
@@ -44,6 +52,8 @@ class Node:
     update: Update = Update.FREE
     description: str = ""
     nullable: bool = False
+    when_off: WhenOff = WhenOff.FORBID
+    shown: bool = False  # a server writes it even where it is absent: null, or the empty string
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +63,7 @@ class Str(Node):
     max_bytes: int | None = None
     min_length: int = 0
     pattern: str | None = None  # for CRDs; `format` says it with a better message
+    blank: bool = False  # the empty string counts as absent (a plain string in Go, not a pointer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +95,17 @@ class Duration(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obj(Node):
-    """An object with known members. `union`: exactly one of these must be set (`union_optional`: at most one)."""
+    """An object with known members. `union`: exactly one of these must be set (`union_optional`: at most one).
+
+    `embedded`: never absent, a missing one counts as empty (a struct in Go, not a pointer).
+    """
 
     fields: Mapping[str, Node] = field(default_factory=dict)
     union: tuple[str, ...] = ()
     union_optional: bool = False
     rules: tuple[Cel, ...] = ()  # CEL rules for the CRD, beside what the nodes say
     preserve_unknown: bool = False
+    embedded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,20 +117,29 @@ class Map(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arr(Node):
-    """A list. `key`: a map list, items told apart by these members; `unique`: a set of scalars."""
+    """A list. `key`: a map list, items told apart by these members; `unique`: a set of scalars.
+
+    `by_position`: whether a gated field is in use is looked up at the same place of the stored list, not by key.
+    """
 
     item: Node
     key: tuple[str, ...] = ()
     unique: bool = False
     max_items: int | None = None
     min_items: int = 0
+    by_position: bool = False
+    distinct: bool = True  # a repeated key is an error of this list; else a hand-written rule says so elsewhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ref(Node):
-    """A type of Kubernetes itself, by its OpenAPI definition (`io.k8s.api.core.v1.PodTemplateSpec`)."""
+    """A type of Kubernetes itself, by its OpenAPI definition (`io.k8s.api.core.v1.PodTemplateSpec`).
+
+    `gated`: members that are dropped without a feature gate, as {"spec.schedulingGroup": gate}.
+    """
 
     definition: str
+    gated: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

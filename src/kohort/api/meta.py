@@ -1,0 +1,135 @@
+"""Object metadata: what the server fills in or takes back, and what it accepts. The same for every kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api import formats
+from kohort.api.errors import FieldError, forbidden, invalid, required, too_long
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kohort.api.kind import Kind, Object
+
+_GENERATED: Final = 58  # characters of generateName that are kept; five random ones follow
+_ANNOTATIONS: Final = 256 * 1024
+_STANDARD_FINALIZERS: Final = {"kubernetes", "orphan", "foregroundDeletion"}
+_OF_THE_SERVER: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+
+
+def name_of(obj: Object) -> str:
+    return str((obj.get("metadata") or {}).get("name") or "")
+
+
+def prepare_create(obj: Object, suffix: Callable[[], str] | None = None) -> None:
+    """Take back what only the server sets; complete `generateName` where a source of random endings is given."""
+    meta = obj.setdefault("metadata", {})
+    for name in _OF_THE_SERVER:
+        meta.pop(name, None)
+    if suffix is not None and meta.get("generateName") and not meta.get("name"):
+        meta["name"] = meta["generateName"][:_GENERATED] + suffix()
+
+
+def prepare_update(new: Object, old: Object) -> None:
+    """Fill in what the stored object knows and an update may leave out."""
+    meta, before = new.setdefault("metadata", {}), old.get("metadata") or {}
+    for name in ("uid", "creationTimestamp", "namespace", "generateName", "deletionGracePeriodSeconds"):
+        if name in before and not meta.get(name):
+            meta[name] = before[name]
+    if before.get("deletionTimestamp"):
+        meta["deletionTimestamp"] = before["deletionTimestamp"]
+    meta.pop("selfLink", None)
+    if before.get("generation"):
+        meta["generation"] = before["generation"]
+    else:
+        meta.pop("generation", None)
+
+
+def check_create(kind: Kind, obj: Object) -> list[FieldError]:
+    meta = obj.get("metadata") or {}
+    return [*_names(kind, meta), *_common(meta)]
+
+
+def check_update(new: Object, old: Object) -> list[FieldError]:
+    meta, before = new.get("metadata") or {}, old.get("metadata") or {}
+    return [*_changes(meta, before), *_common(meta)]
+
+
+def _names(kind: Kind, meta: dict[str, Any]) -> Iterator[FieldError]:
+    prefix, name = meta.get("generateName") or "", meta.get("name") or ""
+    if prefix:
+        # What follows may make a trailing dash good.
+        for problem in formats.problems(kind.name_format, prefix[:-1] + "a" if prefix.endswith("-") else prefix):
+            yield invalid("metadata.generateName", prefix, problem)
+    if name:
+        yield from (invalid("metadata.name", name, problem) for problem in formats.problems(kind.name_format, name))
+    elif not prefix:
+        yield required("metadata.name", "name or generateName is required")
+    if not kind.namespaced and meta.get("namespace"):
+        yield forbidden("metadata.namespace", "not allowed on this type")
+    if (meta.get("generation") or 0) < 0:
+        yield invalid("metadata.generation", meta["generation"], "must be greater than or equal to 0")
+
+
+def _changes(meta: dict[str, Any], before: dict[str, Any]) -> Iterator[FieldError]:
+    if before.get("deletionTimestamp"):
+        added = [name for name in meta.get("finalizers") or [] if name not in (before.get("finalizers") or [])]
+        if added:
+            yield forbidden(
+                "metadata.finalizers",
+                f"no new finalizers can be added if the object is being deleted, found new finalizers {added}",
+            )
+    for name in ("deletionGracePeriodSeconds", "name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"):
+        if meta.get(name) != before.get(name):
+            yield invalid(f"metadata.{name}", meta.get(name), "field is immutable")
+
+
+def _common(meta: dict[str, Any]) -> Iterator[FieldError]:
+    yield from check_labels(meta.get("labels") or {}, "metadata.labels")
+    yield from check_annotations(meta.get("annotations") or {}, "metadata.annotations")
+    yield from _owners(meta.get("ownerReferences") or [])
+    yield from _finalizers(meta.get("finalizers") or [])
+
+
+def check_labels(labels: dict[str, str], path: str) -> Iterator[FieldError]:
+    for key, value in labels.items():
+        yield from (invalid(path, key, problem) for problem in formats.problems(formats.label_key, key))
+        yield from (invalid(path, value, problem) for problem in formats.problems(formats.label_value, value))
+
+
+def check_annotations(annotations: dict[str, str], path: str) -> Iterator[FieldError]:
+    for key in annotations:
+        # Unlike in labels, capitals are fine in the prefix.
+        yield from (invalid(path, key, problem) for problem in formats.problems(formats.label_key, key.lower()))
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATIONS:
+        yield too_long(path, _ANNOTATIONS)
+
+
+def _owners(owners: list[dict[str, Any]]) -> Iterator[FieldError]:
+    first: dict[str, Any] | None = None
+    for index, owner in enumerate(owners):
+        path = f"metadata.ownerReferences[{index}]"
+        if not (owner.get("apiVersion") or "").rpartition("/")[2]:
+            yield invalid(f"{path}.apiVersion", owner.get("apiVersion") or "", "version must not be empty")
+        for name in ("kind", "name", "uid"):
+            if not owner.get(name):
+                yield required(f"{path}.{name}", "must not be empty")
+        if not owner.get("controller"):
+            continue
+        if first is not None:
+            both = " and ".join(f"{one.get('kind')}/{one.get('name')}" for one in (first, owner))
+            text = f'Only one reference can have Controller set to true. Found "true" in references for {both}'
+            yield invalid("metadata.ownerReferences", owners, text)
+        first = owner
+
+
+def _finalizers(names: list[str]) -> Iterator[FieldError]:
+    for index, name in enumerate(names):
+        path = f"metadata.finalizers[{index}]"
+        wrong = formats.problems(formats.label_key, name)
+        yield from (invalid(path, name, problem) for problem in wrong)
+        if not wrong and "/" not in name and name not in _STANDARD_FINALIZERS:
+            yield invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")
+    if {"orphan", "foregroundDeletion"} <= set(names):
+        yield invalid("metadata.finalizers", names, "finalizers orphan and foregroundDeletion cannot be both set")

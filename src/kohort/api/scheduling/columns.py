@@ -1,0 +1,62 @@
+"""Printer columns of the scheduling kinds (workload-api 6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kohort.api.kind import Column
+from kohort.api.scheduling.constants import DISRUPTION_TARGET, SCHEDULED_CONDITIONS
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Object
+
+
+def _name(obj: Object) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def _created(obj: Object) -> str | None:
+    created: str | None = obj["metadata"].get("creationTimestamp")
+    return created
+
+
+def _policy(obj: Object) -> str:
+    policy = (obj.get("spec") or {}).get("schedulingPolicy") or {}
+    return "Gang" if policy.get("gang") is not None else "Basic"
+
+
+def _workload(obj: Object) -> str:
+    spec = obj.get("spec") or {}
+    inner = (spec.get("podGroupTemplateRef") or {}).get("workload")  # 1.36
+    return (spec.get("workloadRef") or inner or {}).get("workloadName") or "<none>"
+
+
+def _conditions(obj: Object) -> dict[str, Object]:
+    return {condition["type"]: condition for condition in (obj.get("status") or {}).get("conditions") or []}
+
+
+def _status(obj: Object, scheduled: tuple[str, ...]) -> str:
+    found = _conditions(obj)
+    if DISRUPTION_TARGET in found:
+        return str(found[DISRUPTION_TARGET].get("reason"))
+    condition = next((found[name] for name in scheduled if name in found), None)
+    if condition is None:
+        return "Pending"
+    return "Scheduled" if condition.get("status") == "True" else "Unschedulable"
+
+
+def group_status(obj: Object) -> str:
+    """Pending, Scheduled, Unschedulable, or why it is about to be ended; whichever generation wrote the condition."""
+    return _status(obj, SCHEDULED_CONDITIONS)
+
+
+def group_columns(scheduled: str) -> tuple[Column, ...]:
+    """Columns of PodGroup in a generation whose scheduler writes this condition."""
+    return (NAME, POLICY, WORKLOAD, Column("Status", cell=lambda obj: _status(obj, (scheduled,))), AGE)
+
+
+NAME: Final = Column("Name", path=".metadata.name", cell=_name)
+# The cell is the time of creation: whoever prints has the clock.
+AGE: Final = Column("Age", type="date", path=".metadata.creationTimestamp", cell=_created)
+POLICY: Final = Column("Policy", cell=_policy)
+WORKLOAD: Final = Column("Workload", cell=_workload)

@@ -1,0 +1,103 @@
+"""The one form in which an object is kept: what a server's decoding leaves of a body, and what its encoding writes.
+
+A native server decodes into structs and encodes them again: unknown fields and nulls vanish, empty lists, maps and
+plain strings too, and a few absent fields come back as null. A CRD's object only loses unknown fields and nulls.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api import definitions
+from kohort.api.schema import Arr, Map, Node, Obj, Ref, Str, known
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Kind, Object
+
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+def stored(kind: Kind, obj: Object, minor: str) -> Object:
+    """A copy of a decodable object as it would be kept."""
+    body = _object(kind.schema, obj, minor, kind.native)
+    meta = _keep(Ref(definition=_META), obj.get("metadata") or {}, minor, True)
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, **body}
+
+
+def written(kind: Kind, obj: Object) -> Object:
+    """A copy of a kept object as a server answers it: with the nulls that it writes for some absent fields."""
+    return {**obj, **_show(kind.schema, {name: obj[name] for name in kind.schema.fields if name in obj})}
+
+
+def _object(node: Obj, value: Any, minor: str, native: bool) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name, member in node.fields.items():
+        if not known(member, minor):
+            continue
+        item = _keep(member, value.get(name), minor, native)
+        if item is not None:
+            kept[name] = item
+    if node.preserve_unknown:
+        kept |= {name: item for name, item in value.items() if name not in node.fields}
+    return kept
+
+
+def _keep(node: Node, value: Any, minor: str, native: bool) -> Any:
+    if isinstance(node, Obj):
+        if value is None and not node.embedded:
+            return None
+        return _object(node, value or {}, minor, native)
+    if value is None:
+        return None
+    if isinstance(node, Arr):
+        items = [_item(node.item, item, minor, native) for item in value]
+        return items or (None if native else items)
+    if isinstance(node, Map):
+        entries = {
+            key: item for key, one in value.items() if (item := _keep(node.value, one, minor, False)) is not None
+        }
+        return entries or (None if native else entries)
+    if isinstance(node, Str) and native and node.blank and not value:
+        return None
+    if isinstance(node, Ref):
+        return _against(definitions.definition(minor, node.definition), value, minor, node.definition == _META)
+    return value
+
+
+def _item(node: Node, value: Any, minor: str, native: bool) -> Any:
+    kept = _keep(node, value, minor, native)
+    return {} if kept is None and isinstance(node, (Obj, Ref)) else kept
+
+
+def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool) -> Any:
+    """As `_keep`, for a type of the OpenAPI document. `tidy`: empty values vanish as well (metadata)."""
+    name = definitions.target(schema)
+    if name is not None:
+        schema = definitions.definition(minor, name)
+    if isinstance(value, list) and "items" in schema:
+        return [_against(schema["items"], item, minor, tidy) for item in value]
+    if not isinstance(value, dict) or not ("properties" in schema or "additionalProperties" in schema):
+        return value
+    properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
+    kept: dict[str, Any] = {}
+    for key, item in value.items():
+        inner = properties.get(key, extra)
+        if item is None or inner is None:
+            continue
+        inside = _against(inner, item, minor, tidy)
+        empty = inside in ("", [], {}) or (key == "generation" and inside == 0)
+        if not (tidy and key in properties and empty):
+            kept[key] = inside
+    return kept
+
+
+def _show(node: Node, value: Any) -> Any:
+    if isinstance(node, Arr) and isinstance(value, list):
+        return [_show(node.item, item) for item in value]
+    if isinstance(node, Obj) and isinstance(value, dict):
+        full = {name: _show(node.fields[name], item) if name in node.fields else item for name, item in value.items()}
+        for name, member in node.fields.items():
+            if member.shown and full.get(name) is None:
+                full[name] = "" if isinstance(member, Str) else None
+        return full
+    return value
