@@ -1,0 +1,88 @@
+"""What an API server fills into a pod's spec."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+Spec = dict[str, Any]
+
+_SPEC: Final[Spec] = {
+    "restartPolicy": "Always",
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+    "terminationGracePeriodSeconds": 30,
+}
+_CONTAINER: Final[Spec] = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+_PROBE: Final[Spec] = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+_MODES: Final = ("secret", "configMap", "downwardAPI", "projected")  # volume sources with file modes
+
+
+def default_pod_spec(spec: Spec, *, template: bool = True) -> None:
+    """Complete a pod's spec in place. Templates leave some of it to the pods made from them."""
+    for name, value in _SPEC.items():
+        _fill(spec, name, value)
+    _fill(spec, "securityContext", {})
+    if not template:
+        _fill(spec, "enableServiceLinks", True)
+    for member in ("initContainers", "containers"):
+        for container in spec.get(member) or []:
+            _container(container)
+            if not template:
+                _request_limits(container["resources"])
+    for volume in spec.get("volumes") or []:
+        _volume(volume)
+
+
+def default_pod_template(template: Any) -> None:
+    """The same for a PodTemplateSpec, which may lack its spec."""
+    if isinstance(template, dict) and isinstance(template.get("spec"), dict):
+        default_pod_spec(template["spec"])
+
+
+def _fill(block: Spec, name: str, value: Any) -> None:
+    if block.get(name) is None:
+        block[name] = dict(value) if isinstance(value, dict) else value
+
+
+def _container(container: Spec) -> None:
+    for name, value in _CONTAINER.items():
+        _fill(container, name, value)
+    _fill(container, "resources", {})
+    _fill(container, "imagePullPolicy", "Always" if _is_latest(container.get("image") or "") else "IfNotPresent")
+    for port in container.get("ports") or []:
+        _fill(port, "protocol", "TCP")
+    for variable in container.get("env") or []:
+        field_ref = (variable.get("valueFrom") or {}).get("fieldRef")
+        if field_ref is not None:
+            _fill(field_ref, "apiVersion", "v1")
+    for member in _PROBES:
+        probe = container.get(member)
+        if probe is not None:
+            for name, value in _PROBE.items():
+                _fill(probe, name, value)
+            if probe.get("httpGet") is not None:
+                _fill(probe["httpGet"], "path", "/")
+                _fill(probe["httpGet"], "scheme", "HTTP")
+
+
+def _request_limits(resources: Spec) -> None:
+    """What a pod limits but does not request, it requests as limited."""
+    if resources.get("limits"):
+        resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+
+
+def _is_latest(image: str) -> bool:
+    """No tag and no digest, or the tag latest."""
+    if "@" in image:
+        return False
+    tag = image.rpartition("/")[2].partition(":")[2]
+    return tag in {"", "latest"}
+
+
+def _volume(volume: Spec) -> None:
+    for kind in _MODES:
+        if volume.get(kind) is not None:
+            _fill(volume[kind], "defaultMode", 0o644)
+    if volume.get("hostPath") is not None and volume["hostPath"].get("type") is None:
+        volume["hostPath"]["type"] = ""
