@@ -15,7 +15,7 @@ JOB_NAME: Final = "batch.kubernetes.io/job-name"
 LEGACY_CONTROLLER_UID: Final = "controller-uid"
 LEGACY_JOB_NAME: Final = "job-name"
 
-UNKNOWN_UID: Final = "<uid>"  # stands for the uid of a Job that no server has seen
+UNKNOWN_UID: Final = "uid-given-on-creation"  # stands for the uid of a Job that no server has seen
 
 
 def is_manual(job: Object) -> bool:
