@@ -9,7 +9,8 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal
 
-from kohort.api import answer, decode, defaults, meta, rules, shape
+from kohort.api import answer, decode, defaults, definitions, meta, rules, shape
+from kohort.api import patch as patches
 from kohort.api.answer import Answer
 from kohort.api.errors import ErrorKind, FieldError, invalid
 from kohort.api.registry import find
@@ -25,6 +26,13 @@ FieldValidation = Literal["Strict", "Warn", "Ignore"]
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
+class _Refused(Exception):  # noqa: N818 - an answer, not an accident
+    """The write ends here with this answer."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+
+
 def create(
     obj: Object,
     ctx: Context,
@@ -37,38 +45,20 @@ def create(
     kind: Kind | None = None,
 ) -> Answer:
     """A POST. `existing`: what else is in the namespace; `suffix`: the random end of a generated name."""
-    kind = kind or _kind(obj)
-    if kind is None or not kind.served(ctx):
-        return answer.unserved()
-    broken, warnings = _decoded(kind, obj, ctx, field_validation)
-    if broken is not None:
-        return broken
-    new = defaulted(obj, kind, ctx)
-    if namespace is not None and kind.namespaced:
-        if new["metadata"].setdefault("namespace", namespace) != namespace:
-            return answer.bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
-    meta.prepare_create(new, suffix)
-    name = meta.name_of(new)
-    others = list(existing)
-    why = admission.mutate(kind, new, ctx, priority_classes)
-    if why is not None:
-        return answer.denied(kind, name, why)
-    _prepare(kind, new, None, ctx)
-    found = _judge(kind, new, ctx)
-    if found:
-        return answer.refused(kind, name, found, warnings)
-    if new["metadata"].get("resourceVersion"):
-        return Answer(500, message="resourceVersion should not be set on objects to be created")
-    why = admission.validate(kind, new, ctx, others, priority_classes)
-    if why is not None:
-        return answer.denied(kind, name, why)
-    if any(_same_object(kind, one, name) for one in others):
-        return answer.exists(kind, name)
-    defaults.apply(kind.schema, new, ctx)
-    kind.default(new, ctx)
-    return Answer(201, object=new, warnings=(*warnings, *kind.warn(new, ctx)))
+    try:
+        kind = _served(kind or _kind(obj), ctx)
+        warnings = _decoded(kind, obj, ctx, field_validation)
+        new = defaulted(obj, kind, ctx)
+        _place(kind, new, namespace)
+        meta.prepare_create(new, suffix)
+        _admitted(kind, new, admission.mutate(kind, new, ctx, priority_classes))
+        _prepare(kind, new, None, ctx)
+        _valid(kind, new, _judge(kind, new, ctx), warnings)
+        _storable(kind, new, ctx, list(existing), priority_classes)
+        meta.count(kind, new)
+    except _Refused as refused:
+        return refused.answer
+    return Answer(201, object=_read(kind, new, ctx), warnings=(*warnings, *kind.warn(new, ctx)))
 
 
 def update(
@@ -79,32 +69,47 @@ def update(
     subresource: str = "",
     field_validation: FieldValidation = "Warn",
     kind: Kind | None = None,
+    named: bool = True,
 ) -> Answer:
-    """A PUT of `new` over the stored `old`, on the object itself or on its "status"."""
-    kind = kind or _kind(new)
-    if kind is None or not kind.served(ctx) or (subresource == "status" and not kind.status):
-        return answer.unserved()
-    broken, warnings = _decoded(kind, new, ctx, field_validation)
-    if broken is not None:
-        return broken
-    new, old = defaulted(new, kind, ctx), defaulted(old, kind, ctx)
-    before = old["metadata"]
-    name = str(before.get("name") or "")
-    clash = _addressed(kind, new, old, name)
-    if clash is not None:
-        return clash
-    _keep(kind, new, old, subresource)
-    meta.prepare_update(new, old)
-    why = admission.mutate(kind, new, ctx, (), old)
-    if why is not None:
-        return answer.denied(kind, name, why)
-    _prepare(kind, new, old, ctx)
-    found = _judge_update(kind, new, old, ctx, subresource)
-    if found:
-        return answer.refused(kind, name, found, warnings)
-    defaults.apply(kind.schema, new, ctx)
-    kind.default(new, ctx)
-    return Answer(200, object=new, warnings=(*warnings, *kind.warn(new, ctx)))
+    """A PUT of `new` over the stored `old`, on the object itself or on its "status".
+
+    `named`: a uid in the body says which object is meant; if not, it is a change to be judged as any other.
+    """
+    try:
+        kind = _served(kind or _kind(new), ctx, subresource)
+        warnings = _decoded(kind, new, ctx, field_validation)
+        new, old = defaulted(new, kind, ctx), defaulted(old, kind, ctx)
+        _addressed(kind, new, old, named)
+        _versioned(kind, new, old)
+        _keep(kind, new, old, subresource)
+        meta.prepare_update(new, old)
+        _admitted(kind, new, admission.mutate(kind, new, ctx, (), old))
+        _prepare(kind, new, old, ctx)
+        _valid(kind, new, _judge_update(kind, new, old, ctx, subresource), warnings)
+        meta.count(kind, new, old)
+    except _Refused as refused:
+        return refused.answer
+    return Answer(200, object=_read(kind, new, ctx), warnings=(*warnings, *kind.warn(new, ctx)))
+
+
+def patch(
+    change: Any,
+    old: Object,
+    ctx: Context,
+    *,
+    content_type: str,
+    subresource: str = "",
+    field_validation: FieldValidation = "Warn",
+    kind: Kind | None = None,
+) -> Answer:
+    """A PATCH of the stored `old` by a merge, JSON or strategic merge patch (not server-side apply)."""
+    try:
+        kind = _served(kind or _kind(old), ctx, subresource)
+        new = _patched(kind, change, old, ctx, content_type)
+        _fitting(kind, new, ctx, field_validation)
+    except _Refused as refused:
+        return refused.answer
+    return update(new, old, ctx, subresource=subresource, field_validation=field_validation, kind=kind, named=False)
 
 
 def check(obj: Object, ctx: Context, kind: Kind | None = None) -> list[FieldError]:
@@ -129,51 +134,141 @@ def defaulted(obj: Object, kind: Kind, ctx: Context) -> Object:
     return new
 
 
+def _read(kind: Kind, obj: Object, ctx: Context) -> Object:
+    """What is kept is decoded when it is read: defaults come back for what the gates took."""
+    defaults.apply(kind.schema, obj, ctx)
+    kind.default(obj, ctx)
+    return obj
+
+
+# ---- the steps, each of which may end the write
+
+
 def _kind(obj: Object) -> Kind | None:
     version, name = obj.get("apiVersion"), obj.get("kind")
     return find(version, name) if isinstance(version, str) and isinstance(name, str) else None
 
 
-def _same_object(kind: Kind, other: Object, name: str) -> bool:
-    group = str(other.get("apiVersion") or "").rpartition("/")[0]
-    return (group, other.get("kind"), meta.name_of(other)) == (kind.group, kind.kind, name)
+def _served(kind: Kind | None, ctx: Context, subresource: str = "") -> Kind:
+    if kind is None or not kind.served(ctx) or (subresource == "status" and not kind.status):
+        raise _Refused(answer.unserved())
+    return kind
 
 
-def _decoded(kind: Kind, obj: Any, ctx: Context, mode: FieldValidation) -> tuple[Answer | None, list[str]]:
-    """The refusal of a body that does not fit, or the warnings about one that does."""
+def _decoded(kind: Kind, obj: Any, ctx: Context, mode: FieldValidation) -> list[str]:
+    """The warnings about a body that fits."""
+    for member, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
+        given = obj.get(member) if isinstance(obj, dict) else None
+        if given and given != wanted:
+            raise _Refused(
+                answer.bad_request(f"the {member} in the data ({given}) does not match the expected {wanted}")
+            )
     found = decode.decode(kind.schema, obj, ctx.generation.minor)
     wrong = [error for error in found if error.kind is ErrorKind.DECODE]
     unknown = [f'unknown field "{error.field}"' for error in found if error.kind is ErrorKind.UNKNOWN]
     lead = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
     if wrong:
-        return answer.bad_request(lead + "; ".join(map(str, wrong))), []
+        raise _Refused(answer.bad_request(lead + "; ".join(map(str, wrong))))
     if unknown and mode == "Strict":
-        return answer.bad_request(lead + "strict decoding error: " + ", ".join(unknown)), []
-    return None, unknown if mode == "Warn" else []
+        raise _Refused(answer.bad_request(lead + "strict decoding error: " + ", ".join(unknown)))
+    return unknown if mode == "Warn" else []
 
 
-def _addressed(kind: Kind, new: Object, old: Object, name: str) -> Answer | None:
-    """Is this update for that object, and for the version of it that is stored?"""
+def _patched(kind: Kind, change: Any, old: Object, ctx: Context, content_type: str) -> Object:
+    target, minor = shape.written(kind, defaulted(old, kind, ctx)), ctx.generation.minor
+    definition = definitions.of_kind(minor, kind.group, kind.version, kind.kind)
+    try:
+        if content_type == patches.JSON:
+            new = patches.json_patch(target, change)
+        elif content_type == patches.STRATEGIC and definition is not None:
+            new = patches.strategic(target, change, definition, minor)
+        elif content_type == patches.MERGE:
+            new = patches.merge(target, _mapping(change))
+        else:
+            text = "the body of the request was in an unknown format"
+            raise _Refused(Answer(415, "UnsupportedMediaType", message=text))
+    except patches.PatchError as error:
+        if error.malformed:
+            raise _Refused(answer.bad_request(f"error decoding patch: {error}")) from None
+        text = "the server rejected our request due to an error in our request"
+        raise _Refused(Answer(422, "Invalid", message=text)) from None
+    return _mapping(new)
+
+
+def _mapping(value: Any) -> Object:
+    if not isinstance(value, dict):
+        raise patches.PatchError("expected an object", malformed=True)
+    return value
+
+
+def _fitting(kind: Kind, new: Object, ctx: Context, mode: FieldValidation) -> None:
+    """What a patch makes of the object has to decode; the blame is on the patch."""
+    refusing = {ErrorKind.DECODE, ErrorKind.UNKNOWN} if mode == "Strict" else {ErrorKind.DECODE}
+    found = [error for error in decode.decode(kind.schema, new, ctx.generation.minor) if error.kind in refusing]
+    if found:
+        cause = invalid("patch", meta.name_of(new), "; ".join(map(str, found)))
+        raise _Refused(Answer(422, "Invalid", (cause,), message=f' "" is invalid: {cause}'))
+
+
+def _place(kind: Kind, new: Object, namespace: str | None) -> None:
+    if namespace is not None and kind.namespaced:
+        _same_namespace(new["metadata"].setdefault("namespace", namespace), namespace)
+
+
+def _same_namespace(given: str, wanted: str | None) -> None:
+    if given != wanted:
+        text = "the namespace of the provided object does not match the namespace sent on the request"
+        raise _Refused(answer.bad_request(text))
+
+
+def _addressed(kind: Kind, new: Object, old: Object, named: bool) -> None:
+    """Is this update for that object?"""
     given, before = new["metadata"], old["metadata"]
-    if (given.get("name") or "") != name:
-        return answer.bad_request("the name of the object does not match the name on the URL")
-    if given.get("namespace") and given["namespace"] != before.get("namespace"):
-        return answer.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    if given.get("uid") and before.get("uid") and given["uid"] != before["uid"]:
-        return answer.conflict(
-            kind, name, f"Precondition failed: UID in precondition: {given['uid']}, UID in object meta: {before['uid']}"
-        )
-    version = given.get("resourceVersion") or ""
-    if version in ("", "0"):
+    if given.get("name") != before.get("name"):
+        raise _Refused(answer.bad_request("the name of the object does not match the name on the URL"))
+    if given.get("namespace"):
+        _same_namespace(given["namespace"], before.get("namespace"))
+    if named and given.get("uid") and before.get("uid") and given["uid"] != before["uid"]:
+        text = f"Precondition failed: UID in precondition: {given['uid']}, UID in object meta: {before['uid']}"
+        raise _Refused(answer.conflict(kind, meta.name_of(old), text))
+
+
+def _versioned(kind: Kind, new: Object, old: Object) -> None:
+    """Is it for the version that is stored?"""
+    version, stored = new["metadata"].get("resourceVersion"), old["metadata"].get("resourceVersion")
+    if version in (None, "", "0"):
         if kind.needs_version or not kind.native:
-            return answer.unversioned(
-                kind, name, [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
-            )
-    elif before.get("resourceVersion") and version != before["resourceVersion"]:
-        return answer.conflict(kind, name, _MODIFIED)
-    return None
+            cause = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise _Refused(answer.unversioned(kind, meta.name_of(old), [cause]))
+    elif not version.isdecimal():
+        raise _Refused(Answer(500, message=f'resourceVersion "{version}" is not a number'))
+    elif stored and version != stored:
+        raise _Refused(answer.conflict(kind, meta.name_of(old), _MODIFIED))
+
+
+def _admitted(kind: Kind, new: Object, why: str | None) -> None:
+    if why is not None:
+        raise _Refused(answer.denied(kind, meta.name_of(new), why))
+
+
+def _valid(kind: Kind, new: Object, found: list[FieldError], warnings: list[str]) -> None:
+    if found:
+        raise _Refused(answer.refused(kind, meta.name_of(new), found, warnings))
+
+
+def _storable(
+    kind: Kind, new: Object, ctx: Context, existing: list[Object], priority_classes: Sequence[Object]
+) -> None:
+    if new["metadata"].get("resourceVersion"):
+        raise _Refused(Answer(500, message="resourceVersion should not be set on objects to be created"))
+    _admitted(kind, new, admission.validate(kind, new, ctx, existing, priority_classes))
+    if any(_same_object(kind, one, meta.name_of(new)) for one in existing):
+        raise _Refused(answer.exists(kind, meta.name_of(new)))
+
+
+def _same_object(kind: Kind, other: Object, name: str) -> bool:
+    group = str(other.get("apiVersion") or "").rpartition("/")[0]
+    return (group, other.get("kind"), meta.name_of(other)) == (kind.group, kind.kind, name)
 
 
 def _keep(kind: Kind, new: Object, old: Object, subresource: str) -> None:
@@ -198,8 +293,8 @@ def _put(obj: Object, member: str, value: Any) -> None:
 
 
 def _prepare(kind: Kind, new: Object, old: Object | None, ctx: Context) -> None:
-    if old is None and kind.status and "status" in kind.schema.fields:
-        new["status"] = {}
+    if old is None and kind.status:
+        _put(new, "status", kind.first_status(new) or ({} if kind.native else None))
     defaults.drop_gated(kind.schema, new, old, ctx)
 
 

@@ -35,3 +35,13 @@ def target(schema: dict[str, Any]) -> str | None:
     """The definition that a `$ref` names."""
     reference = schema.get("$ref")
     return reference.removeprefix("#/definitions/") if reference else None
+
+
+@cache
+def of_kind(minor: str, group: str, version: str, kind: str) -> str | None:
+    """The name of a kind's definition."""
+    wanted = {"group": group, "version": version, "kind": kind}
+    for name, schema in document(minor)["definitions"].items():
+        if wanted in schema.get("x-kubernetes-group-version-kind", ()):
+            return str(name)
+    return None

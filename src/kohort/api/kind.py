@@ -64,6 +64,10 @@ def _no_update(_: Object, __: Object, ___: Context) -> list[FieldError]:
     return []
 
 
+def _no_status(_: Object) -> Object:
+    return {}
+
+
 def _no_default(_: Object, __: Context) -> None:
     return None
 
@@ -100,6 +104,8 @@ class Kind:
     gate: str | None = None  # the feature gate without which the resource is not served
     name_format: Format = formats.subdomain
     needs_version: bool = False  # an update must name the resourceVersion (every CRD's must)
+    counts_changes: bool = False  # metadata.generation follows the spec (of every CRD it does)
+    first_status: Callable[[Object], Object] = _no_status  # what the server writes there on create
     default: Callable[[Object, Context], None] = _no_default
     validate: Callable[[Object, Context], list[FieldError]] = _nothing
     validate_update: Callable[[Object, Object, Context], list[FieldError]] = _no_update

@@ -46,6 +46,17 @@ def prepare_update(new: Object, old: Object) -> None:
         meta.pop("generation", None)
 
 
+def count(kind: Kind, new: Object, old: Object | None = None) -> None:
+    """metadata.generation: one at first, one more with every change beside metadata and status."""
+    if kind.native and not kind.counts_changes:
+        return
+    before = ((old or {}).get("metadata") or {}).get("generation") or 0
+    counted = [member for member in kind.schema.fields if member != "status"]
+    if old is None or any(new.get(member) != old.get(member) for member in counted):
+        before += 1
+    new["metadata"]["generation"] = before
+
+
 def check_create(kind: Kind, obj: Object) -> list[FieldError]:
     meta = obj.get("metadata") or {}
     return [*_names(kind, meta), *_common(meta)]

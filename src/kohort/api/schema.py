@@ -71,6 +71,7 @@ class Int(Node):
     minimum: int | None = None
     maximum: int | None = None
     bits: int = 32
+    blank: bool = False  # zero counts as absent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import definitions
-from kohort.api.schema import Arr, Map, Node, Obj, Ref, Str, known
+from kohort.api.schema import Arr, Int, Map, Node, Obj, Ref, Str, known
 
 if TYPE_CHECKING:
     from kohort.api.kind import Kind, Object
@@ -44,24 +44,22 @@ def _object(node: Obj, value: Any, minor: str, native: bool) -> dict[str, Any]:
 
 def _keep(node: Node, value: Any, minor: str, native: bool) -> Any:
     if isinstance(node, Obj):
-        if value is None and not node.embedded:
-            return None
-        return _object(node, value or {}, minor, native)
+        return None if value is None and not node.embedded else _object(node, value or {}, minor, native)
     if value is None:
-        return None
-    if isinstance(node, Arr):
-        items = [_item(node.item, item, minor, native) for item in value]
-        return items or (None if native else items)
-    if isinstance(node, Map):
-        entries = {
-            key: item for key, one in value.items() if (item := _keep(node.value, one, minor, False)) is not None
-        }
-        return entries or (None if native else entries)
-    if isinstance(node, Str) and native and node.blank and not value:
         return None
     if isinstance(node, Ref):
         return _against(definitions.definition(minor, node.definition), value, minor, node.definition == _META)
-    return value
+    kept = value
+    if isinstance(node, Arr):
+        kept = [_item(node.item, item, minor, native) for item in value]
+    elif isinstance(node, Map):
+        kept = {key: item for key, one in value.items() if (item := _keep(node.value, one, minor, False)) is not None}
+    return None if native and _blank(node, kept) else kept
+
+
+def _blank(node: Node, value: Any) -> bool:
+    """Whether a struct's encoding leaves the value out."""
+    return not value and (isinstance(node, (Arr, Map)) or (isinstance(node, (Str, Int)) and node.blank))
 
 
 def _item(node: Node, value: Any, minor: str, native: bool) -> Any:

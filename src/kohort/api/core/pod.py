@@ -11,6 +11,7 @@ from kohort.api.errors import FieldError, forbidden, invalid, required
 from kohort.api.generations import Gate
 from kohort.api.kind import Column, Context, Kind, Object
 from kohort.api.rules import same
+from kohort.api.scheduling import membership
 from kohort.api.schema import Obj, Ref
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def default(pod: Object, ctx: Context) -> None:
     spec = pod.get("spec")
     if isinstance(spec, dict):
         default_pod_spec(spec, template=False)
+        membership.tidy(spec, ctx)
 
 
 def validate(pod: Object, ctx: Context) -> list[FieldError]:
@@ -126,6 +128,8 @@ POD: Final = Kind(
     categories=("all",),
     native=True,
     schema=SCHEMA,
+    counts_changes=True,
+    first_status=lambda _: {"phase": "Pending"},
     default=default,
     validate=validate,
     validate_update=validate_update,

@@ -1,4 +1,4 @@
-"""What the default admission plugins do to these kinds: Priority, PodGroupProtection, and 1.36's PodGroupWorkloadExists.
+"""What the default admission plugins do to these kinds: Priority, PodGroupProtection, 1.36's PodGroupWorkloadExists.
 
 Each plugin changes the object in place or says why it is denied. Pure: what exists is given.
 """
@@ -74,9 +74,15 @@ def _priority(kind: Kind, obj: Object, ctx: Context, classes: Sequence[Object], 
     found = resolve(spec.get("priorityClassName") or "", classes)
     if found is None:
         return f"no PriorityClass with name {spec['priorityClassName']} was found"
-    what = _WORDS[kind.kind]
     if found.name:
         spec["priorityClassName"] = found.name
+    problem = _fill_priority(spec, found, _WORDS[kind.kind])
+    if problem is None and (pod or (ctx.generation.has_composites and ctx.on(Gate.PREEMPTION_POLICY))):
+        problem = _fill_policy(spec, found, _WORDS[kind.kind])
+    return problem
+
+
+def _fill_priority(spec: dict[str, Any], found: Resolved, what: str) -> str | None:
     given = spec.get("priority")
     if given is not None and given != found.value:
         return (
@@ -84,12 +90,14 @@ def _priority(kind: Kind, obj: Object, ctx: Context, classes: Sequence[Object], 
             "based on the priority class set in the spec"
         )
     spec["priority"] = found.value
-    if not pod and not (ctx.generation.has_composites and ctx.on(Gate.PREEMPTION_POLICY)):
-        return None
-    policy = spec.get("preemptionPolicy")
-    if policy is not None and policy != found.policy:
+    return None
+
+
+def _fill_policy(spec: dict[str, Any], found: Resolved, what: str) -> str | None:
+    given = spec.get("preemptionPolicy")
+    if given is not None and given != found.policy:
         return (
-            f"the string value of PreemptionPolicy ({policy}) must not be provided in the {what} spec: "
+            f"the string value of PreemptionPolicy ({given}) must not be provided in the {what} spec; "
             f"priority admission computed {found.policy} from the given PriorityClass name"
         )
     spec["preemptionPolicy"] = found.policy

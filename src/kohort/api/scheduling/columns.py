@@ -1,4 +1,4 @@
-"""Printer columns of the scheduling kinds (workload-api 6)."""
+"""Printer columns of the scheduling kinds (workload-api 6). The name is always the first one, and not listed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ from kohort.api.scheduling.constants import DISRUPTION_TARGET, SCHEDULED_CONDITI
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
-
-
-def _name(obj: Object) -> str:
-    return str(obj["metadata"]["name"])
 
 
 def _created(obj: Object) -> str | None:
@@ -52,10 +48,9 @@ def group_status(obj: Object) -> str:
 
 def group_columns(scheduled: str) -> tuple[Column, ...]:
     """Columns of PodGroup in a generation whose scheduler writes this condition."""
-    return (NAME, POLICY, WORKLOAD, Column("Status", cell=lambda obj: _status(obj, (scheduled,))), AGE)
+    return (POLICY, WORKLOAD, Column("Status", cell=lambda obj: _status(obj, (scheduled,))), AGE)
 
 
-NAME: Final = Column("Name", path=".metadata.name", cell=_name)
 # The cell is the time of creation: whoever prints has the clock.
 AGE: Final = Column("Age", type="date", path=".metadata.creationTimestamp", cell=_created)
 POLICY: Final = Column("Policy", cell=_policy)

@@ -119,7 +119,7 @@ COMPOSITE: Final = Kind(
     schema=_COMPOSITE,
     native=True,
     minors=("1.37",),
-    columns=(columns.NAME, columns.POLICY, columns.WORKLOAD, columns.AGE),
+    columns=(columns.POLICY, columns.WORKLOAD, columns.AGE),
     gate=Gate.COMPOSITE,
     needs_version=True,
 )

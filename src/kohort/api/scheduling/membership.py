@@ -27,10 +27,17 @@ def drop(spec: PodSpec, old: PodSpec | None, ctx: Context) -> None:
         spec.pop(member, None)
 
 
+def tidy(spec: PodSpec, ctx: Context) -> None:
+    """Empty members of a reference are absent ones once stored. Not of a `schedulingGroup`: there they are wrong."""
+    reference = spec.get("workloadRef")
+    if ctx.generation.pod_field == "workloadRef" and isinstance(reference, dict):
+        spec["workloadRef"] = {name: text for name, text in reference.items() if text}
+
+
 def changed(spec: PodSpec, old: PodSpec, ctx: Context) -> bool:
     """A Pod never moves: the general rule for Pod updates (Forbidden at `spec`) covers the field."""
     member = ctx.generation.pod_field
-    return not same(_kept(spec.get(member)), _kept(old.get(member)))
+    return not same(spec.get(member), old.get(member))
 
 
 def check(spec: PodSpec, path: str, ctx: Context) -> list[FieldError]:
@@ -63,8 +70,3 @@ def _scheduling_group(spec: PodSpec, path: str, ctx: Context) -> Iterator[FieldE
 
 def _text(text: str, form: formats.Format, path: str) -> Iterator[FieldError]:
     yield from (invalid(path, text, problem) for problem in formats.problems(form, text))
-
-
-def _kept(reference: Any) -> Any:
-    """Empty strings are absent members once stored."""
-    return {name: text for name, text in reference.items() if text} if isinstance(reference, dict) else reference

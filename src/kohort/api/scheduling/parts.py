@@ -45,7 +45,7 @@ CONDITION: Final = Obj(
     fields={
         "type": Str(required=True, format=formats.label_key, max_bytes=316),
         "status": Str(required=True, enum=("True", "False", "Unknown")),
-        "observedGeneration": Int(bits=64, minimum=0),
+        "observedGeneration": Int(bits=64, minimum=0, blank=True),
         "lastTransitionTime": Time(required=True),
         "reason": Str(required=True, format=formats.condition_reason, max_bytes=1024),
         "message": Str(max_bytes=32768, blank=True, shown=True),

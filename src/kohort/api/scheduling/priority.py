@@ -69,7 +69,6 @@ PRIORITY_CLASS: Final = Kind(
     native=True,
     status=False,
     columns=(
-        columns.NAME,
         Column("Value", type="integer", path=".value", cell=lambda obj: obj.get("value") or 0),
         Column(
             "Global-Default", type="boolean", path=".globalDefault", cell=lambda obj: bool(obj.get("globalDefault"))

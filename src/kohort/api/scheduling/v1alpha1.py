@@ -1,4 +1,4 @@
-"""Workload of Kubernetes 1.35 (workload-api 2.1). Its rules are all hand-written: other kinds of errors, other places."""
+"""Workload of Kubernetes 1.35 (workload-api 2.1). All rules are by hand: other kinds of errors, other places."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ WORKLOAD: Final = Kind(
     schema=_SCHEMA,
     native=True,
     minors=("1.35",),
-    columns=(columns.NAME, columns.AGE),
+    columns=(columns.AGE,),
     status=False,
     gate=Gate.GENERIC_WORKLOAD,
     validate=_validate,

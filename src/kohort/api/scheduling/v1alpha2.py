@@ -62,7 +62,7 @@ _CONDITION: Final = Obj(
     fields={
         "type": Str(),
         "status": Str(),
-        "observedGeneration": Int(bits=64),
+        "observedGeneration": Int(bits=64, blank=True),
         "lastTransitionTime": Time(),
         "reason": Str(),
         "message": Str(blank=True, shown=True),
@@ -145,7 +145,7 @@ WORKLOAD: Final = Kind(
     schema=_WORKLOAD,
     native=True,
     minors=("1.36",),
-    columns=(columns.NAME, columns.AGE),
+    columns=(columns.AGE,),
     status=False,
     gate=Gate.GENERIC_WORKLOAD,
 )

@@ -140,7 +140,7 @@ def _kind(version: str) -> Kind:
         schema=_SCHEMA,
         native=True,
         minors=("1.37",),
-        columns=(columns.NAME, columns.AGE),
+        columns=(columns.AGE,),
         status=False,
         storage=version == "v1beta1",
         gate=Gate.GENERIC_WORKLOAD,
