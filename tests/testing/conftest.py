@@ -10,7 +10,10 @@ FAKE_GO = """#!/bin/sh
 # Pretends to be Go: lists two packages, "builds" by writing files, and counts how often it was asked to.
 case "$1" in
 env) echo go1.99 ;;
-list) printf 'a stale\\nb stale\\nc not installed but available in build cache\\n' ;;
+list)
+  printf 'true stale dependency\\ntrue build ID mismatch\\nfalse\\n'
+  printf 'true not installed but available in build cache\\n'
+  ;;
 build)
   echo run >> "$FAKE_GO_LOG"
   while [ "$1" != -o ]; do shift; done

@@ -125,6 +125,6 @@ def test_a_killed_guard_takes_its_processes_along(tmp_path: Path) -> None:
     os.kill(processes.guard_pid, signal.SIGKILL)
     assert eventually(lambda: not alive(pid))
     assert eventually(lambda: not alive(processes.guard_pid))
-    with pytest.raises(GuardError, match="gone|does not answer"):
+    with pytest.raises(GuardError, match=r"gone|does not answer"):
         processes.start("two", SLEEPER, log=tmp_path / "log")
     processes.close()

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.client
 import os
 import shutil
-import socket
-import ssl
 import subprocess
 import tempfile
 import time
@@ -18,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from kohort.testing.bed import assets as finding
 from kohort.testing.bed import commands, files
 from kohort.testing.bed.build import say
+from kohort.testing.bed.probe import Probe, free_ports
 from kohort.testing.bed.process import Processes
 from kohort.testing.bed.versions import MINORS, default_gates, minor_of
 from kohort.testing.client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from types import TracebackType
 
 COMPONENTS = {"kcm": "kube-controller-manager", "scheduler": "kube-scheduler"}
@@ -209,7 +207,7 @@ class Bed:
             files.write_private(self.folder / "scheduler.json", text)
         binary = self.assets.path(COMPONENTS[name])
         self._launch(name, make(binary, self.folder, self._ports, gates=self.gates))
-        self._await_ready(name, lambda: _answers(port, "/healthz"))
+        self._await_ready(name, Probe(port, "/healthz"))
 
     def stop_component(self, name: str) -> None:
         self._running().stop(name)
@@ -228,11 +226,11 @@ class Bed:
 
     def _start_once(self) -> None:
         self.logs.mkdir()
-        self._ports = commands.Ports(*_free_ports(5))
+        self._ports = commands.Ports(*free_ports(5))
         self.tokens = files.write_tokens(self.folder / "tokens.csv", self._users)
         files.write_signing_key(self.folder / "service-account.key")
         self._launch("etcd", commands.etcd(self.assets.path("etcd"), self.folder, self._ports))
-        self._await_ready("etcd", lambda: _answers(self._ports.etcd, "/health", tls=False))
+        self._await_ready("etcd", Probe(self._ports.etcd, "/health", tls=False))
         self._start_apiserver()
         files.write_private(self.kubeconfig, self.kubeconfig_text())
         for name in self.components:
@@ -248,52 +246,25 @@ class Bed:
             extra=self._apiserver_flags,
         )
         self._launch("apiserver", argv)
-        self._await_ready("apiserver", lambda: _answers(self._ports.apiserver, "/readyz"))
+        self._await_ready("apiserver", Probe(self._ports.apiserver, "/readyz"))
 
     def _launch(self, name: str, argv: Sequence[str]) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
         self._running().start(name, argv, log=self.logs / f"{name}.log", env=environment)
 
-    def _await_ready(self, name: str, ready: Callable[[], bool]) -> None:
+    def _await_ready(self, name: str, probe: Probe) -> None:
         end = time.monotonic() + _READY_SECONDS
-        while not ready():
-            code = self._running().exited.get(name)
-            if code is not None:
-                raise BedError(f"{name} ended with code {code} before it was ready:\n{self._tail(name)}")
-            if time.monotonic() > end:
-                raise BedError(f"{name} was not ready after {_READY_SECONDS:.0f} s:\n{self._tail(name)}")
-            time.sleep(0.05)
+        with contextlib.closing(probe):
+            while not probe.answers():
+                code = self._running().exited.get(name)
+                if code is not None:
+                    raise BedError(f"{name} ended with code {code} before it was ready:\n{self._tail(name)}")
+                if time.monotonic() > end:
+                    raise BedError(f"{name} was not ready after {_READY_SECONDS:.0f} s:\n{self._tail(name)}")
+                time.sleep(0.05)
 
     def _tail(self, name: str, lines: int = 20) -> str:
         with contextlib.suppress(OSError):
             text = (self.logs / f"{name}.log").read_text(errors="replace")
             return "\n".join(text.splitlines()[-lines:])
         return "(no log)"
-
-
-def _free_ports(count: int) -> list[int]:
-    """Chosen together, so that they differ; another process could still take one before it is used."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-
-
-def _answers(port: int, path: str, *, tls: bool = True) -> bool:
-    """Whether it says 200 to anybody. No secret is sent, so no certificate is checked here."""
-    connection: http.client.HTTPConnection
-    if tls:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # knows no authority: loading them takes longer than a poll
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=2, context=context)
-    else:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
