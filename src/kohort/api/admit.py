@@ -165,12 +165,15 @@ def _decoded(kind: Kind, obj: Any, ctx: Context, mode: FieldValidation) -> list[
             )
     found = decode.decode(kind.schema, obj, ctx.generation.minor)
     wrong = [error for error in found if error.kind is ErrorKind.DECODE]
-    unknown = [f'unknown field "{error.field}"' for error in found if error.kind is ErrorKind.UNKNOWN]
+    replaced = [error for error in found if error.kind is ErrorKind.FORBIDDEN]
+    unknown = [f'unknown field "{error.field}"' for error in found if error.kind is not ErrorKind.DECODE]
     lead = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
     if wrong:
         raise _Refused(answer.bad_request(lead + "; ".join(map(str, wrong))))
     if unknown and mode == "Strict":
         raise _Refused(answer.bad_request(lead + "strict decoding error: " + ", ".join(unknown)))
+    if replaced:
+        raise _Refused(answer.refused(kind, meta.name_of(obj), replaced))
     return unknown if mode == "Warn" else []
 
 

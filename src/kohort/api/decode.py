@@ -125,6 +125,8 @@ def _(node: Obj, value: Any, path: str, minor: str) -> Iterator[FieldError]:
         member = node.fields.get(name)
         if member is not None and known(member, minor):
             yield from check(member, item, at(path, name), minor)
+        elif name in node.replaced:
+            yield FieldError(ErrorKind.FORBIDDEN, at(path, name), f"is not served; write {node.replaced[name]}")
         elif not node.preserve_unknown:
             yield _unknown(at(path, name))
 

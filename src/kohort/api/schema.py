@@ -105,6 +105,7 @@ class Obj(Node):
     union: tuple[str, ...] = ()
     union_optional: bool = False
     rules: tuple[Cel, ...] = ()  # CEL rules for the CRD, beside what the nodes say
+    replaced: Mapping[str, str] = field(default_factory=dict)  # fields that people may know but are not served: instead
     preserve_unknown: bool = False
     embedded: bool = False
 

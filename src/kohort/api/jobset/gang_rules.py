@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from kohort.api import formats
 from kohort.api.errors import FieldError, forbidden, invalid, required, too_many
@@ -28,16 +28,8 @@ from kohort.api.jobset.reading import ReplicatedJob, entries, exclusive_placemen
 from kohort.api.jobset.schema import MAX_INT32, MAX_TEMPLATES
 from kohort.api.kind import Context, Object
 
-# Proposed and never served (spec jobset 3.2): what to write instead.
-REPLACED: Final = {
-    "scheduleAtOnce": "gangConfig.gangMode: Gang",
-    "scheduleAtOncePerReplica": "gangConfig.gangMode: ReplicatedGang on the ReplicatedJob",
-    "gangPolicy": "gangConfig, podGroupPolicies or scheduling",
-}
-
 
 def check(obj: Object, ctx: Context) -> Iterator[FieldError]:
-    yield from _replaced(obj)
     if not option_on(ctx, "GangScheduling"):  # V1
         for path in present(obj):
             yield forbidden(path, "needs the option GangScheduling, which is off")
@@ -80,15 +72,6 @@ def counted(obj: Object, ctx: Context) -> Iterator[FieldError]:
         yield from _alike(tree)
     yield from _width(front_ends[0], asked)
     yield from _sums(asked)
-
-
-def _replaced(obj: Object) -> Iterator[FieldError]:
-    """Fields of earlier proposals: a hint instead of a bare unknown field."""
-    places = [("spec", spec_of(obj)), *((job.path, job.raw) for job in replicated_jobs(obj))]
-    for path, raw in places:
-        for name, instead in REPLACED.items():
-            if name in raw:
-                yield forbidden(f"{path}.{name}", f"was proposed but is not served; write {instead}")
 
 
 # ---- gangConfig

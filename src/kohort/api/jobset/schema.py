@@ -36,6 +36,13 @@ NAMES: Final = Arr(item=Str())
 
 # ---- gangs
 
+# Proposed on the way to gangConfig and never served (spec jobset 3.2)
+REPLACED: Final = {
+    "scheduleAtOnce": "gangConfig.gangMode: Gang",
+    "scheduleAtOncePerReplica": "gangConfig.gangMode: ReplicatedGang on the ReplicatedJob",
+    "gangPolicy": "gangConfig, podGroupPolicies or scheduling",
+}
+
 
 def _mode(*modes: str) -> Obj:
     return Obj(
@@ -97,7 +104,8 @@ REPLICATED_JOB: Final = Obj(
         "template": Ref(definition="io.k8s.api.batch.v1.JobTemplateSpec"),
         "dependsOn": DEPENDS_ON,
         "gangConfig": _mode("Off", "Gang", "ReplicatedGang"),
-    }
+    },
+    replaced=REPLACED,
 )
 FAILURE_POLICY: Final = Obj(
     update=Update.FROZEN,
@@ -158,6 +166,7 @@ SPEC: Final = Obj(
         "podGroupPolicies": POD_GROUP_POLICIES,
         "scheduling": SCHEDULING,
     },
+    replaced=REPLACED,
     rules=(
         Cel(
             "!(has(self.startupPolicy) && self.startupPolicy.startupPolicyOrder == 'InOrder' && "
