@@ -62,13 +62,19 @@ class Player:
     def play(self, step: dict[str, Any]) -> Answer:
         """Send one recorded request. The answered object is also what is now stored."""
         at = Address.of(step["path"].replace("{ns}", self.namespace))
-        kind = next((k for k in kinds(at.group) if (k.version, k.plural) == (at.version, at.plural)), None)
+        kind = kind_at(step["path"])
         if kind is None or not kind.served(self.ctx):
             return unserved()
         body = self._body(step, at)
-        method = {"POST": self._create, "PUT": self._update, "PATCH": self._patch, "DELETE": self._delete}
-        answer = method[step["method"]](kind, at, body, step.get("contentType", ""))
-        if answer.object is not None and not at.query.get("dryRun"):
+        verbs = {
+            "GET": self._read,
+            "POST": self._create,
+            "PUT": self._update,
+            "PATCH": self._patch,
+            "DELETE": self._delete,
+        }
+        answer = verbs[step["method"]](kind, at, body, step.get("contentType", ""))
+        if answer.object is not None and step["method"] != "GET" and not at.query.get("dryRun"):
             return self._store(kind, at, answer)
         return answer
 
@@ -76,6 +82,10 @@ class Player:
         return self.objects.get((kind.group, kind.plural, name))
 
     # ---- requests
+
+    def _read(self, kind: Kind, at: Address, _: Any, __: str) -> Answer:
+        found = self.read(kind, at.name)
+        return missing(kind, at.name) if found is None else Answer(200, object=admit.defaulted(found, kind, self.ctx))
 
     def _create(self, kind: Kind, at: Address, body: Any, _: str) -> Answer:
         existing = list(self.objects.values())
@@ -150,6 +160,24 @@ class Player:
             text = text.replace("<first>", self.first[at.group, at.plural, at.name])
             text = text.replace("<uid>", stored["metadata"]["uid"])
         return json.loads(_REPEAT.sub(lambda found: found[1] * int(found[2]), text))
+
+
+def kind_at(path: str) -> Kind | None:
+    """The kind that an address speaks of."""
+    at = Address.of(path)
+    return next((kind for kind in kinds(at.group) if (kind.version, kind.plural) == (at.version, at.plural)), None)
+
+
+def rehearse(case: dict[str, Any]) -> Player:
+    """A player after the steps that come before the case's request."""
+    minor = ".".join(case["kubernetes"].split(".")[:2])
+    player = Player(minor, case["id"], case.get("gatesDuringPrior", case["gates"]))
+    for step in case.get("prior", ()):
+        if "method" in step:  # the others are waits
+            answer = player.play(step)
+            assert answer.code == step["code"], (step["method"], step["path"], answer)
+    player.gates = case["gates"]
+    return player
 
 
 def seen(kind: Kind, obj: Object) -> Object:
