@@ -103,7 +103,7 @@ TOPOLOGY_BINDING: Final = Obj(
 )
 PODGANG: Final = Obj(
     fields={
-        "phase": Str(required=True),  # Pending, Starting, Running; the operator only ever writes Pending
+        "phase": Str(),  # Pending, Starting, Running; the operator only ever writes Pending
         "conditions": _CONDITIONS,
         "placementScore": Anything(),  # a number between 0 and 1
     }
