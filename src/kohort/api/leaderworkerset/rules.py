@@ -152,7 +152,7 @@ def _subgroup_size(policy: dict[str, Any], pods: int) -> Iterator[FieldError]:
         yield invalid(_SUBGROUP_SIZE, chosen, "size or size - 1 must be divisible by subGroupSize")
     elif policy.get("subGroupPolicyType") == "LeaderExcluded" and (pods - 1) % chosen:
         yield invalid(_SUBGROUP_SIZE, chosen, "size-1 must be divisible by subGroupSize when using LeaderExcluded")
-    if chosen > pods:
+    if chosen > pods >= 1:  # a size below 1 is wrong by itself
         yield invalid(_SUBGROUP_SIZE, chosen, "subGroupSize cannot be larger than size")
 
 
@@ -180,9 +180,8 @@ def _with_claims(template: Object, claims: list[Any]) -> Object:
     spec = template["spec"]
     volumes = spec.get("volumes") or []
     taken = {volume.get("name") for volume in volumes}
-    more = [
-        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims if name and name not in taken
-    ]
+    named = [name for name in dict.fromkeys(claims) if name and name not in taken and not formats.label(name)]
+    more = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in named]
     return {**template, "spec": {**spec, "volumes": [*volumes, *more]}} if more else template
 
 

@@ -212,7 +212,22 @@ def _claim_key(claim: Any) -> tuple[Any, ...]:
 
 def scheduling_warnings(obj: Object) -> list[str]:
     shape = shape_of(obj)
-    return [] if shape is None else [*_hollow_gang(obj, shape), *_out_of_reach(obj, shape)]
+    return [*_by_hand(obj)] if shape is None else [*_hollow_gang(obj, shape), *_out_of_reach(obj, shape)]
+
+
+def _by_hand(obj: Object) -> Iterator[str]:
+    """A group that the user made and named in a template (page 4.1)."""
+    paths = [at(path, "schedulingGroup") for role, path in _roles_with_template(obj) if _named(obj, role)]
+    if not paths:
+        return
+    if replicas(obj) > 1:
+        yield f"{paths[0]}: all {replicas(obj)} replicas join the same group; spec.scheduling gives each its own"
+    if (obj.get("spec") or {}).get("startupPolicy") == "LeaderReady" and all(_named(obj, role) for role in ROLES):
+        yield f"{paths[0]}: in a gang, a leader waits for its workers and they for it (LeaderReady), for ever"
+
+
+def _named(obj: Object, role: Role) -> bool:
+    return pod_spec(obj, role).get("schedulingGroup") is not None
 
 
 def _hollow_gang(obj: Object, shape: Shape) -> Iterator[str]:

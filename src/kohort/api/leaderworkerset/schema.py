@@ -26,6 +26,8 @@ _BRANCH: Final = {
         DISRUPTION, update=Update.FROZEN, description="Whether preemption takes members singly or all together."
     ),
 }
+# Declared so that it can be refused: an unknown field would only be pruned, and nobody told.
+_NOT_HERE: Final = {"resourceClaims": but(CLAIMS, description="Refused here: claims are shared by leader or workers.")}
 _LEAF: Final = {
     # VARIANT, not FROZEN: an explicit minCount follows the size of the group
     "schedulingPolicy": but(
@@ -45,10 +47,12 @@ SCHEDULING: Final = Obj(
     "{} means one gang for each replica.",
     fields={
         **_BRANCH,
+        **_NOT_HERE,
         "replica": Obj(
             description="One leader with its workers.",
             fields={
                 **_BRANCH,
+                **_NOT_HERE,
                 "leader": Obj(fields=_LEAF, description="The leader's own group."),
                 "worker": Obj(fields=_LEAF, description="The workers' own group."),
             },

@@ -73,10 +73,7 @@ def _scheduling(new: Object, old: Object, ctx: Context) -> Iterator[FieldError]:
         yield _another_level(after, before)
         return
     for role in ROLES:
-        if (role in after.gangs) != (role in before.gangs):
-            path = at(path_of(role), "schedulingPolicy")
-            yield invalid(path, after.blocks[role].get("schedulingPolicy"), _IMMUTABLE)
-        yield from _role_blocks(after.blocks[role], before.blocks[role], role)
+        yield from _variant(after.blocks[role], before.blocks[role], role)
     yield from _priority(new, old)
     yield from _scale(new, old, after, ctx)
 
@@ -86,13 +83,11 @@ def _another_level(after: Shape, before: Shape) -> FieldError:
     return forbidden("spec.scheduling", f"the level never changes: it was {levels[0]}, now it is {levels[1]}")
 
 
-def _role_blocks(after: dict[str, Any], before: dict[str, Any], role: str) -> Iterator[FieldError]:
-    """A role that was not written and now is: the schema sees a new object there, not a change of its members."""
-    if after and before:
-        return
-    for member in ("schedulingConstraints", "disruptionMode", "resourceClaims"):
-        if after.get(member) != before.get(member):
-            yield invalid(at(path_of(role), member), after.get(member), _IMMUTABLE)
+def _variant(after: dict[str, Any], before: dict[str, Any], role: str) -> Iterator[FieldError]:
+    """The schema sees a policy come or go; that gang becomes basic, or the reverse, is said here."""
+    now, was = (block.get("schedulingPolicy") or {} for block in (after, before))
+    if now and was and (now.get("gang") is None) != (was.get("gang") is None):
+        yield invalid(at(path_of(role), "schedulingPolicy"), now, _IMMUTABLE)
 
 
 def _priority(new: Object, old: Object) -> Iterator[FieldError]:
