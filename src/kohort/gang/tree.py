@@ -83,6 +83,7 @@ class Group:
     template: str
     parent: str | None = None  # name of the branch above
     minimum: int | None = None  # where it differs from the template's (a resized instance)
+    priority_class: str | None = None  # where the templates, which must all agree on 1.37, cannot say it
     replica_key: str | None = None  # tells instances of one template apart on 1.35
     owners: tuple[Owner, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -92,10 +92,11 @@ def _claim(claim: Claim) -> Object:
     return found
 
 
-def priority(template: Template) -> Object:
+def priority(template: Template, group: Group | None = None) -> Object:
     members: Object = {}
-    if template.priority_class:
-        members["priorityClassName"] = template.priority_class
+    name = (group.priority_class if group else None) or template.priority_class
+    if name:
+        members["priorityClassName"] = name
     if template.priority is not None:
         members["priority"] = template.priority
     return members

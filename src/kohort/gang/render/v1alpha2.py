@@ -31,18 +31,18 @@ def _pod_group(plan: Plan, group: Group, template: Template, meta: common.Metada
     if plan.workload:
         reference = {"workloadName": plan.workload, "podGroupTemplateName": template.name}
         spec["podGroupTemplateRef"] = {"workload": reference}
-    spec |= _body(template, template.minimum if group.minimum is None else group.minimum)
+    spec |= _body(template, template.minimum if group.minimum is None else group.minimum, group)
     return {"apiVersion": API_VERSION, "kind": "PodGroup", "metadata": meta.of(group), "spec": spec}
 
 
-def _body(template: Template, minimum: int | None) -> Object:
+def _body(template: Template, minimum: int | None, group: Group | None = None) -> Object:
     """What a template and its groups have alike."""
     return {
         "schedulingPolicy": common.policy(minimum, "minCount"),
         **common.constraints(template),
         **common.claims(template),
         **({"disruptionMode": _MODES[template.disruption]} if template.disruption else {}),
-        **common.priority(template),
+        **common.priority(template, group),
     }
 
 

@@ -42,12 +42,12 @@ def _group(plan: Plan, group: Group, template: Template, meta: common.Metadata) 
     spec: Object = {"parentCompositePodGroupName": group.parent} if group.parent else {}
     if plan.workload:
         spec["workloadRef"] = {"workloadName": plan.workload, "templateName": template.name}
-    spec |= _body(template, template.minimum if group.minimum is None else group.minimum)
+    spec |= _body(template, template.minimum if group.minimum is None else group.minimum, group)
     kind, version = ("PodGroup", API_VERSION) if template.is_leaf else ("CompositePodGroup", COMPOSITE_API_VERSION)
     return {"apiVersion": version, "kind": kind, "metadata": meta.of(group), "spec": spec}
 
 
-def _body(template: Template, minimum: int | None) -> Object:
+def _body(template: Template, minimum: int | None, group: Group | None = None) -> Object:
     """What a template and its groups have alike. A branch counts groups and has no claims."""
     leaf = template.is_leaf
     return {
@@ -55,7 +55,7 @@ def _body(template: Template, minimum: int | None) -> Object:
         **common.constraints(template),
         **(common.claims(template) if leaf else {}),
         **({"disruptionMode": {template.disruption: {}}} if template.disruption else {}),
-        **common.priority(template),
+        **common.priority(template, group),
         **({"preemptionPolicy": template.preemption_policy} if template.preemption_policy else {}),
     }
 
