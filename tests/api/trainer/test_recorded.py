@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from tests.api.trainer.recorded import Store, answered, cases
 
 _D14 = "D14: adding or dropping a frozen member is a change of it"

@@ -61,7 +61,8 @@ def recheck(runtime: Object, ctx: Context) -> list[FieldError]:
 
     The gates are not asked: where they are off, a stored runtime is used without its groups.
     """
-    return [*_injection(runtime)] + (check_groups(runtime, ctx)[1] if wants_groups(runtime) else [])
+    groups = wants_groups(runtime) and not check_gates(runtime, ctx)
+    return [*_injection(runtime), *(check_groups(runtime, ctx)[1] if groups else [])]
 
 
 def _unchecked(runtime: Object) -> bool:

@@ -1,0 +1,100 @@
+"""The runtime of a TrainJob: its snapshot, the live object, or one that comes with Kohort (spec trainjob 1.7, D19)."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from kohort.api import defaults
+from kohort.api.errors import FieldError, invalid
+from kohort.api.kind import Object
+from kohort.api.rules import Look, check_schema
+from kohort.api.trainer import builtin_runtime, runtime_rules
+from kohort.api.trainer.fitting import missing_runtime
+from kohort.api.trainer.runtime_schema import SCHEMA
+from kohort.api.trainer.words import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME_KINDS
+from kohort.gang.compile import CompileContext, namespace_of
+from kohort.gang.stand_in import has_uid, uid_of
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A runtime that can be used, or what is in the way."""
+
+    runtime: Object | None = None
+    errors: tuple[FieldError, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def snapshot_name(job: Object) -> str:
+    return f"{job['metadata']['name']}-runtime-snapshot"
+
+
+def find_runtime(job: Object, ctx: CompileContext) -> Found:
+    """The runtime with its defaults; what is wrong with it is told as errors of the TrainJob's reference."""
+    ref = job["spec"]["runtimeRef"]
+    kind, name = ref.get("kind", CLUSTER_RUNTIME), ref["name"]
+    if ref.get("apiGroup", GROUP) != GROUP or kind not in RUNTIME_KINDS:
+        accepted = ", ".join(RUNTIME_KINDS)
+        return Found(errors=(invalid("spec.runtimeRef.kind", kind, f"not a runtime; accepted are {accepted}"),))
+    snapshot = ctx.lookup.find("ConfigMap", snapshot_name(job), namespace_of(job))
+    if snapshot is not None:
+        return _from_snapshot(job, snapshot, ctx)
+    namespace = None if kind == CLUSTER_RUNTIME else namespace_of(job)
+    runtime = ctx.lookup.find(kind, name, namespace)
+    if runtime is not None:
+        return _usable(job, runtime, ctx)
+    runtime = builtin_runtime(name) if kind == CLUSTER_RUNTIME else None
+    if runtime is None:
+        return Found(errors=(missing_runtime(job),))
+    text = f'spec.runtimeRef.name: {CLUSTER_RUNTIME} "{name}" was not given; the built-in one of that name is used'
+    return _usable(job, runtime, ctx, (text,))
+
+
+def _usable(job: Object, runtime: Object, ctx: CompileContext, warnings: tuple[str, ...] = ()) -> Found:
+    """Admission may have been switched off for the runtime, so it is judged again."""
+    ready = deepcopy(runtime)
+    defaults.apply(SCHEMA, ready, ctx)
+    wrong = [*check_schema(SCHEMA, ready, None, Look(ctx, native=False)), *runtime_rules.recheck(ready, ctx)]
+    return Found(ready, tuple(of_runtime(job, error) for error in wrong), warnings)
+
+
+def of_runtime(job: Object, error: FieldError) -> FieldError:
+    """What is wrong with the runtime, told to the writer of the TrainJob."""
+    ref = job["spec"]["runtimeRef"]
+    return invalid("spec.runtimeRef", ref["name"], f"{ref.get('kind', CLUSTER_RUNTIME)}: {error}")
+
+
+# ---- the snapshot
+
+
+def _from_snapshot(job: Object, snapshot: Object, ctx: CompileContext) -> Found:
+    where, name = "spec.runtimeRef", snapshot["metadata"]["name"]
+    if not _is_of(job, snapshot):
+        return Found(errors=(invalid(where, name, "the ConfigMap of that name is not this TrainJob's snapshot"),))
+    runtime = _read(snapshot)
+    ref = job["spec"]["runtimeRef"]
+    wanted = (API_VERSION, ref.get("kind", CLUSTER_RUNTIME), ref["name"])
+    found = (runtime.get("apiVersion"), runtime.get("kind"), (runtime.get("metadata") or {}).get("name"))
+    if found != wanted:
+        shown, expected = " ".join(map(str, found)), " ".join(wanted)
+        return Found(errors=(invalid(where, name, f"the snapshot holds {shown}; expected is {expected}"),))
+    return _usable(job, runtime, ctx)
+
+
+def _is_of(job: Object, snapshot: Object) -> bool:
+    owners = snapshot["metadata"].get("ownerReferences") or []
+    owner: Object = next((one for one in owners if one.get("controller")), {})
+    same_name = (owner.get("kind"), owner.get("name")) == ("TrainJob", job["metadata"]["name"])
+    return same_name and (not has_uid(job) or owner.get("uid") == uid_of(job))
+
+
+def _read(snapshot: Object) -> dict[str, Any]:
+    try:
+        read = yaml.safe_load((snapshot.get("data") or {}).get("runtime") or "")
+    except yaml.YAMLError:
+        return {}
+    return read if isinstance(read, dict) else {}
