@@ -61,6 +61,7 @@ Compiler = Callable[[Object, CompileContext], Compilation]
 # (API group, kind) -> module with compile_object
 _MODULES: Final = {
     ("batch", "Job"): "kohort.gang.compile.job",
+    ("batch", "CronJob"): "kohort.gang.compile.cronjob",
     ("jobset.x-k8s.io", "JobSet"): "kohort.gang.compile.jobset",
     ("trainer.kubeflow.org", "TrainJob"): "kohort.gang.compile.trainjob",
     ("grove.io", "PodCliqueSet"): "kohort.gang.compile.podcliqueset",
