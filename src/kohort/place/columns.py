@@ -1,0 +1,73 @@
+"""Columns of the cluster: resources by number, labels by code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Codes = npt.NDArray[np.int32]
+Amounts = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+FIRST_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", "pods")
+ABSENT: Final = 0  # code of a label that a node does not have
+
+
+class Names:
+    """Numbers for names, in the order they came."""
+
+    __slots__ = ("_index", "names")
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names: list[str] = []
+        self._index: dict[str, int] = {}
+        for name in names:
+            self.number(name)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def number(self, name: str) -> int:
+        """The number of a name, a new one if it was not seen before."""
+        found = self._index.get(name)
+        if found is None:
+            found = self._index[name] = len(self.names)
+            self.names.append(name)
+        return found
+
+    def find(self, name: str) -> int | None:
+        return self._index.get(name)
+
+
+class LabelColumn:
+    """The values of one label key over all nodes. Code 0 means absent; other codes are domains."""
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, rows: int) -> None:
+        self.codes: Codes = np.zeros(rows, np.int32)
+        self.values = Names([""])  # takes code 0, so that an absent label has no value
+
+    def set(self, row: int, value: str | None) -> None:
+        self.codes[row] = ABSENT if value is None else self._code(value)
+
+    def _code(self, value: str) -> int:
+        # An empty value is a value: it must not fall on the code of "absent".
+        return self.values.number(value or "\0empty")
+
+    def find(self, value: str) -> int | None:
+        return self.values.find(value or "\0empty")
+
+    def value(self, code: int) -> str:
+        text = self.values.names[code]
+        return "" if text == "\0empty" else text
+
+    def grow(self, rows: int) -> None:
+        self.codes = np.concatenate([self.codes, np.zeros(rows - len(self.codes), np.int32)])
+
+    @property
+    def size(self) -> int:
+        """Number of codes, the absent one included."""
+        return len(self.values)

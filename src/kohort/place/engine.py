@@ -1,0 +1,134 @@
+"""The engine: fits and scores per shape, kept warm, and trial placements that can be taken back."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from kohort.place.between import allowed
+from kohort.place.columns import Amounts, Mask
+from kohort.place.fit import ShapeFit
+from kohort.place.pairs import PairClass
+from kohort.place.score import Profile, ShapeScore
+from kohort.place.shapes import Shape
+from kohort.place.state import ClusterState
+
+_FEW = 8  # up to so many pods, looking at all rows again for each is cheaper than a heap
+
+
+class Engine:
+    """Placement on one cluster state. Trials change the state; whoever made them keeps or undoes them."""
+
+    def __init__(self, state: ClusterState, profile: Profile | None = None) -> None:
+        self.state = state
+        self.profile = profile or Profile()
+        self._known: dict[int, tuple[ShapeFit, ShapeScore]] = {}
+        self._trail: list[tuple[PairClass, int]] = []
+
+    def look(self, shape: Shape) -> tuple[ShapeFit, ShapeScore]:
+        """Fit and score of a shape, up to date."""
+        known = self._known.get(shape.number)
+        if known is None:
+            fit = ShapeFit(self.state, shape)
+            known = self._known[shape.number] = (fit, ShapeScore(self.state, fit, self.profile))
+        fit, score = known
+        score.refresh(fit.refresh())
+        return known
+
+    def room(self, kind: PairClass) -> Amounts:
+        """How many pods of the class each row takes by resources alone: an upper bound."""
+        return self.look(kind.shape)[0].room
+
+    # ---- trials
+
+    def mark(self) -> int:
+        return len(self._trail)
+
+    def put(self, kind: PairClass, row: int) -> None:
+        """Place a pod for now."""
+        self.state.take(kind.shape, row, 1)
+        self.state.pairs.place(kind, row, 1)
+        self._trail.append((kind, row))
+
+    def undo(self, mark: int) -> None:
+        """Take back everything placed since the mark."""
+        while len(self._trail) > mark:
+            kind, row = self._trail.pop()
+            self.state.pairs.place(kind, row, -1)
+            self.state.take(kind.shape, row, -1)
+
+    # ---- many pods of one class
+
+    def seat(self, kind: PairClass, mask: Mask | None, count: int) -> list[int]:
+        """Place up to `count` pods of a class on rows of a mask, best first; the rows, in order."""
+        if not kind.is_plain:
+            return self._one_by_one(kind, mask, count)
+        fit, score = self.look(kind.shape)
+        if count <= _FEW:
+            return self._few(kind, fit, score, mask, count)
+        return self._many(kind, fit, score, mask, count)
+
+    def _few(self, kind: PairClass, fit: ShapeFit, score: ShapeScore, mask: Mask | None, count: int) -> list[int]:
+        rows: list[int] = []
+        while len(rows) < count:
+            free = fit.room > 0
+            row = score.best(free if mask is None else free & mask)
+            if row is None:
+                break
+            self.put(kind, row)
+            rows.append(row)
+            self.look(kind.shape)
+        return rows
+
+    def _many(self, kind: PairClass, fit: ShapeFit, score: ShapeScore, mask: Mask | None, count: int) -> list[int]:
+        free = fit.room > 0 if mask is None else (fit.room > 0) & mask
+        total = score.load if score.static is None else score.load + score.static
+        candidates = np.flatnonzero(free)
+        heap = [(-int(value), int(row)) for value, row in zip(total[candidates], candidates, strict=True)]
+        heapq.heapify(heap)
+        left = {row: int(fit.room[row]) for _, row in heap}
+        rows: list[int] = []
+        while heap and len(rows) < count:
+            _, row = heap[0]
+            self.put(kind, row)
+            rows.append(row)
+            left[row] -= 1
+            if left[row]:
+                fresh = score.of_row(row) + (0 if score.static is None else int(score.static[row]))
+                heapq.heapreplace(heap, (-fresh, row))
+            else:
+                heapq.heappop(heap)
+        return rows
+
+    def _one_by_one(self, kind: PairClass, mask: Mask | None, count: int) -> list[int]:
+        """Rules between pods: each placement may change where the next may go."""
+        rows: list[int] = []
+        while len(rows) < count:
+            fit, score = self.look(kind.shape)
+            free = allowed(self.state, kind, fit)
+            if mask is not None:
+                free &= mask
+            row = score.best(free, self._liking(kind))
+            if row is None:
+                break
+            self.put(kind, row)
+            rows.append(row)
+        return rows
+
+    def _liking(self, kind: PairClass) -> Amounts | None:
+        """Preferred pod affinity and soft spread, 0..100 times the profile's weight."""
+        if not kind.liked and not any(not spread.hard for spread in kind.shape.spreads):
+            return None
+        raw = np.zeros(self.state.rows, np.int64)
+        for weight, counter in kind.liked:
+            codes = self.state.column(counter.term.key).codes
+            counter.fits(self.state.column(counter.term.key).size)
+            raw += np.where(codes != 0, counter.matching[codes].astype(np.int64) * weight, 0)
+        for spread, counter in zip(kind.shape.spreads, kind.spreads, strict=True):
+            if not spread.hard:
+                codes = self.state.column(counter.term.key).codes
+                counter.fits(self.state.column(counter.term.key).size)
+                raw -= np.where(codes != 0, counter.matching[codes].astype(np.int64), int(counter.matching.max()) + 1)
+        low, high = int(raw.min()), int(raw.max())
+        return None if low == high else (raw - low) * 100 // (high - low) * self.profile.pairs

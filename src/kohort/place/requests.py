@@ -1,0 +1,62 @@
+"""What a pod asks of a node: the sums that kube-scheduler computes from containers, init containers and overhead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kohort.place.quantities import amount
+
+Amounts = dict[str, int]
+PODS: Final = "pods"
+_POD_LEVEL: Final = ("cpu", "memory")  # and huge pages, by prefix
+
+
+def pod_requests(spec: Mapping[str, Any]) -> Amounts:
+    """Requests by resource, `pods: 1` included."""
+    total: Amounts = {}
+    for container in spec.get("containers") or ():
+        _add(total, _of(container))
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container in spec.get("initContainers") or ():
+        wanted = _of(container)
+        if container.get("restartPolicy") == "Always":
+            _add(sidecars, wanted)
+            _raise(peak, sidecars)
+        else:
+            # An ordinary init container runs beside the sidecars that were started before it.
+            _raise(
+                peak, {name: wanted.get(name, 0) + sidecars.get(name, 0) for name in wanted.keys() | sidecars.keys()}
+            )
+    _add(total, sidecars)
+    _raise(total, peak)
+    for name, value in _of(spec).items():
+        if name in _POD_LEVEL or name.startswith("hugepages-"):
+            total[name] = value
+    _add(total, {name: amount(name, value) for name, value in (spec.get("overhead") or {}).items()})
+    total[PODS] = 1
+    return {name: value for name, value in total.items() if value}
+
+
+def _of(holder: Mapping[str, Any]) -> Amounts:
+    """Requests of a container or of the pod itself; a limit without a request is one."""
+    resources = holder.get("resources") or {}
+    wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {name: amount(name, value) for name, value in wanted.items()}
+
+
+def _add(total: Amounts, more: Mapping[str, int]) -> None:
+    for name, value in more.items():
+        total[name] = total.get(name, 0) + value
+
+
+def _raise(total: Amounts, least: Mapping[str, int]) -> None:
+    for name, value in least.items():
+        total[name] = max(total.get(name, 0), value)
+
+
+def allocatable(node_status: Mapping[str, Any]) -> Amounts:
+    """What a node offers."""
+    offered = node_status.get("allocatable") or node_status.get("capacity") or {}
+    return {name: amount(name, value) for name, value in offered.items()}

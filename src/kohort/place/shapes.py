@@ -1,0 +1,212 @@
+"""Shapes: pods that ask for the same are one thing to the engine, however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kohort.place.columns import Names
+from kohort.place.requests import pod_requests
+
+Json = Mapping[str, Any]
+Port = tuple[str, str, int]  # protocol, host address, port
+HOSTNAME: Final = "kubernetes.io/hostname"
+# What a pod counts for in scores when it asks for nothing (kube-scheduler's non-zero requests).
+SCORED: Final = {"cpu": 100, "memory": 200 << 20}
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+    UNSCHEDULABLE: ClassVar[Taint]
+
+    @property
+    def is_unschedulable(self) -> bool:
+        return self.key == "node.kubernetes.io/unschedulable" and self.effect == "NoSchedule"
+
+    @classmethod
+    def of(cls, item: Json) -> Taint:
+        return cls(item.get("key") or "", item.get("value") or "", item.get("effect") or "")
+
+    def as_json(self) -> Json:
+        return {"key": self.key, "value": self.value, "effect": self.effect}
+
+
+Taint.UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Pods that a rule speaks of, and the label key of the domains it counts them in. `text`: the selector as JSON."""
+
+    key: str  # topology key
+    text: bytes
+    namespaces: tuple[str, ...]
+    namespace_selector: bytes | None = None
+
+    @property
+    def selector(self) -> Json:
+        decoded: Json = msgspec.json.decode(self.text)
+        return decoded
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A topology spread constraint."""
+
+    term: Term
+    max_skew: int
+    hard: bool
+    min_domains: int = 1
+    honor_affinity: bool = True
+    honor_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Shape:
+    """What a class of pods asks for. Told apart by identity: `Shapes` makes one per distinct ask."""
+
+    number: int
+    namespace: str
+    requests: Mapping[str, int]
+    columns: npt.NDArray[np.intp]  # numbers of the resources asked for
+    amounts: npt.NDArray[np.int64]
+    weight: npt.NDArray[np.int64]  # cpu and memory as scores see them
+    selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: Sequence[Json] | None = None  # node selector terms, any of them
+    preferred: Sequence[tuple[int, Json]] = ()
+    tolerations: Sequence[Json] = ()
+    ports: tuple[Port, ...] = ()
+    together: tuple[Term, ...] = ()
+    apart: tuple[Term, ...] = ()
+    liked: tuple[tuple[int, Term], ...] = ()  # preferred affinity, negative weight for anti-affinity
+    spreads: tuple[Spread, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether placing one pod of it changes nothing for the next but room (and ports)."""
+        return not (self.together or self.apart or self.spreads or self.liked or self.ports)
+
+
+class Shapes:
+    """All shapes seen, by what they ask for."""
+
+    def __init__(self, resources: Names) -> None:
+        self._resources = resources
+        self._known: dict[bytes, Shape] = {}
+        self._encode = msgspec.json.Encoder().encode
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def of_spec(self, spec: Json, namespace: str = "default") -> Shape:
+        """The shape of a pod's spec."""
+        key = self._encode([namespace, *(spec.get(name) for name in _ASKS), _light(spec)])
+        shape = self._known.get(key)
+        if shape is None:
+            shape = self._known[key] = self._make(spec, namespace)
+        return shape
+
+    def of_requests(self, requests: Mapping[str, int], namespace: str = "default") -> Shape:
+        """A shape that asks for nothing but room (in column units; `pods` is added)."""
+        amounts = {**requests, "pods": 1}
+        key = self._encode([namespace, sorted(amounts.items())])
+        shape = self._known.get(key)
+        if shape is None:
+            shape = self._known[key] = self._build(namespace, amounts)
+        return shape
+
+    def _build(self, namespace: str, requests: Mapping[str, int], **asks: Any) -> Shape:
+        numbers = np.array([self._resources.number(name) for name in requests], np.intp)
+        amounts = np.array(list(requests.values()), np.int64)
+        weight = np.array([requests.get(name) or least for name, least in SCORED.items()], np.int64)
+        return Shape(
+            number=len(self._known),
+            namespace=namespace,
+            requests=dict(requests),
+            columns=numbers,
+            amounts=amounts,
+            weight=weight,
+            **asks,
+        )
+
+    def _make(self, spec: Json, namespace: str) -> Shape:
+        affinity = spec.get("affinity") or {}
+        node, pod, anti = (affinity.get(name) or {} for name in ("nodeAffinity", "podAffinity", "podAntiAffinity"))
+        hard, soft = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+        return self._build(
+            namespace,
+            pod_requests(spec),
+            selector=spec.get("nodeSelector") or {},
+            affinity=(node.get(hard) or {}).get("nodeSelectorTerms"),
+            preferred=tuple((item["weight"], item["preference"]) for item in node.get(soft) or ()),
+            tolerations=tuple(spec.get("tolerations") or ()),
+            ports=host_ports(spec),
+            together=tuple(_term(item, namespace) for item in pod.get(hard) or ()),
+            apart=tuple(_term(item, namespace) for item in anti.get(hard) or ()),
+            liked=tuple((i["weight"], _term(i["podAffinityTerm"], namespace)) for i in pod.get(soft) or ())
+            + tuple((-i["weight"], _term(i["podAffinityTerm"], namespace)) for i in anti.get(soft) or ()),
+            spreads=tuple(_spread(item, namespace) for item in spec.get("topologySpreadConstraints") or ()),
+        )
+
+
+_ASKS: Final = (
+    "nodeSelector",
+    "affinity",
+    "tolerations",
+    "topologySpreadConstraints",
+    "overhead",
+    "resources",
+    "hostNetwork",
+)
+
+
+def _light(spec: Json) -> list[Any]:
+    """The parts of containers that matter here: resources and host ports."""
+    return [
+        [[c.get("resources"), c.get("restartPolicy"), c.get("ports")] for c in spec.get(list_) or ()]
+        for list_ in ("initContainers", "containers")
+    ]
+
+
+def host_ports(spec: Json) -> tuple[Port, ...]:
+    host_network = spec.get("hostNetwork")
+    found = []
+    for container in spec.get("containers") or ():
+        for port in container.get("ports") or ():
+            number = port.get("hostPort") or (port.get("containerPort") if host_network else 0)
+            if number:
+                found.append((port.get("protocol") or "TCP", port.get("hostIP") or "0.0.0.0", number))
+    return tuple(found)
+
+
+def _term(item: Json, namespace: str) -> Term:
+    selector = item.get("namespaceSelector")
+    spaces = tuple(item.get("namespaces") or ())
+    if not spaces and selector is None:
+        spaces = (namespace,)
+    return Term(
+        item["topologyKey"],
+        msgspec.json.encode(item.get("labelSelector")),
+        spaces,
+        None if selector is None else msgspec.json.encode(selector),
+    )
+
+
+def _spread(item: Json, namespace: str) -> Spread:
+    return Spread(
+        Term(item["topologyKey"], msgspec.json.encode(item.get("labelSelector")), (namespace,)),
+        item["maxSkew"],
+        item["whenUnsatisfiable"] == "DoNotSchedule",
+        item.get("minDomains") or 1,
+        (item.get("nodeAffinityPolicy") or "Honor") == "Honor",
+        (item.get("nodeTaintsPolicy") or "Ignore") == "Honor",
+    )
