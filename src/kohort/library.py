@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from kohort import manifest
 from kohort.api import admit, registry
+from kohort.api.convert import Finding
 from kohort.api.errors import ErrorKind, FieldError
 from kohort.api.generations import NEWEST, generation, parse_gates
 from kohort.api.kind import Context, Kind, Object
@@ -44,7 +45,8 @@ class Problem:
     def __str__(self) -> str:
         place = f"{self.field}: " if self.field else ""
         line = f" (line {self.line})" if self.line else ""
-        return f"document {self.document}, {self.object}: {place}{self.message}{line}"
+        document = f"document {self.document}, " if self.document else ""  # a conversion looks at all of them together
+        return f"{document}{self.object}: {place}{self.message}{line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,6 @@ def _problem(document: Document, severity: Severity, found: FieldError | str) ->
     )
 
 
-def _converted(severity: Severity, found: Iterable[Any]) -> Iterable[Problem]:
+def _converted(severity: Severity, found: Iterable[Finding]) -> Iterable[Problem]:
     for item in found:
-        yield Problem(severity, 0, "", getattr(item, "field", ""), str(item))
+        yield Problem(severity, 0, item.object, item.field, item.message)
