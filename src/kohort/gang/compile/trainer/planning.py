@@ -92,7 +92,10 @@ class _Planner:
         of = {index: self.namer.group(self.name(leaf)) for leaf in self.grouping.leaves for index in leaf.members}
         for index, job in enumerate(self.draft.jobs):
             path = ("spec", "replicatedJobs", index, "template", "spec", "template")
-            for replica in range(self.draft.replicas(index)):
+            replicas = self.draft.replicas(index)
+            if not replicas:
+                yield Member(source=f"ReplicatedJob {job.get('name')}", count=0, group=of.get(index), path=path)
+            for replica in range(replicas):
                 source = f"Job {job_name(self.draft.name, str(job.get('name')), replica)}"
                 yield Member(source=source, count=self.draft.counts[index], group=of.get(index), path=path)
 
