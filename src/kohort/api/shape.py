@@ -72,6 +72,8 @@ def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool) -> Any:
     name = definitions.target(schema)
     if name is not None:
         schema = definitions.definition(minor, name)
+    if value is None and "properties" in schema:  # null in a list of structs is an empty one
+        return {}
     if isinstance(value, list) and "items" in schema:
         return [_against(schema["items"], item, minor, tidy) for item in value]
     if not isinstance(value, dict) or not ("properties" in schema or "additionalProperties" in schema):

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from kohort.api import defaults, registry
+from kohort.api import admit
 from kohort.api.errors import FieldError
 from kohort.api.jobset import names
 from kohort.api.jobset.reading import ReplicatedJob, entries, meta_of, name_of, spec_of, subdomain_of
 from kohort.api.jobset.volumes import claim_name, mounts
 from kohort.api.kind import Context, Object
-from kohort.api.rules import Look, check_schema
 
 
 def last_job(obj: Object, job: ReplicatedJob) -> Object:
@@ -42,18 +41,10 @@ def _volume(obj: Object, claim: str) -> Object:
 
 def refusals(obj: Object, job: ReplicatedJob, ctx: Context) -> list[FieldError]:
     """Why a server would refuse its Jobs; paths are those in the JobSet."""
-    kind = registry.find("batch/v1", "Job")
-    if kind is None or not job.replicas:
+    if not job.replicas:
         return []
-    child = last_job(obj, job)
-    defaults.apply(kind.schema, child, ctx)
-    kind.default(child, ctx)
-    found = [*check_schema(kind.schema, child, None, Look(ctx)), *kind.validate(child, ctx)]
-    # What only a server adds to a Job (its uid, hence selector and labels) cannot be missing from a template.
-    wrong = [
-        error for error in found if error.field.startswith("spec.") and not error.field.startswith("spec.selector")
-    ]
-    return [_rerooted(error, f"{job.path}.template.{error.field}") for error in dict.fromkeys(wrong)]
+    wrong = [error for error in admit.check(last_job(obj, job), ctx) if error.field.startswith("spec.")]
+    return [_rerooted(error, f"{job.path}.template.{error.field}") for error in wrong]
 
 
 def _rerooted(error: FieldError, field: str) -> FieldError:
