@@ -107,6 +107,7 @@ CRONJOB: Final = Kind(
     categories=("all",),
     native=True,
     schema=SCHEMA,
+    counts_changes=True,
     default=default,
     validate=validate,
     validate_update=validate_update,

@@ -95,6 +95,7 @@ JOB: Final = Kind(
     categories=("all",),
     native=True,
     schema=job_schema.JOB,
+    counts_changes=True,
     default=default,
     validate=validate,
     validate_update=validate_update,
