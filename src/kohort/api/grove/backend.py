@@ -90,8 +90,8 @@ def _topology(obj: Object, ctx: Context) -> Iterator[FieldError]:
         if not tree:
             yield forbidden(
                 path,
-                f"Kubernetes {ctx.generation.minor} without CompositePodGroup has no topology constraint for a gang of "
-                f"several groups ({_TOPOLOGY_KEP}); accepted on 1.37 with feature gate {Gate.COMPOSITE}",
+                f"a PodCliqueSet needs a tree of groups for it ({_TOPOLOGY_KEP}): "
+                f"Kubernetes 1.37 with feature gate {Gate.COMPOSITE}, without option {options.FLAT}",
             )
         elif parts.preferred_domain(constraint):
             yield forbidden(
