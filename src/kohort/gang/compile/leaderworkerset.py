@@ -1,7 +1,7 @@
 """LeaderWorkerSet -> plan (KEP-666): groups for the whole set, for each replica, or for leader and workers.
 
-Settings: `instances`, the living groups as rows {index, revision, size, incarnation} (default: those of a new set);
-`workload_number`, n of a Workload that follows one which could not be changed (1.35 and 1.36, page 4.9).
+Settings: `instances`, the living groups as rows {index, revision, size, incarnation, workload} (default: those of a new
+set); `workload_number`, the n of the newest Workload (1.35 and 1.36: after each change of size there is one more).
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ from kohort.gang.tree import Controller, Owner, Plan, Template
 
 
 def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
-    name = obj["metadata"]["name"]
     owner = Owner(
         api_version=words.API_VERSION,
         kind=words.KIND,
-        name=name,
+        name=obj["metadata"]["name"],
         uid=uid_of(obj),
         controller=True,
         block_deletion=True,
@@ -46,25 +45,36 @@ def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
     shape = shape_of(obj)
     if shape is None:
         return Compilation(reason=_why_nothing(obj))
-    instances = given(obj, ctx.settings.get("instances"))
-    base, number = base_name(obj), ctx.settings.get("workload_number")
+    instances, newest = given(obj, ctx.settings), ctx.settings.get("workload_number") or 0
+    if ctx.generation.min_count_mutable or shape.active == ("lws",):
+        return Compilation(plans=(_plan(obj, shape, owner, instances, 0),))
+    numbers = sorted({newest} | {one.workload for one in instances})
+    kept = {number: [one for one in instances if one.workload == number] for number in numbers}
+    return Compilation(plans=tuple(_plan(obj, shape, owner, kept[number], number, newest) for number in numbers))
+
+
+def _plan(
+    obj: Object, shape: Shape, owner: Owner, instances: Sequence[Instance], number: int, newest: int | None = None
+) -> Plan:
+    """One Workload. An older one than the newest keeps the size of its groups."""
+    base = base_name(obj)
+    pods = size(obj) if number == newest or newest is None else instances[0].size
     workload = f"{base}-{number}" if number else base
-    templates = _templates(obj, shape, instances)
+    templates = _templates(obj, shape, instances, pods)
     every = {found.name: found for root in templates for found in root.walk()}
     site = Site(obj, base, (owner, _workload_owner(workload)), every)
     groups = groups_of(shape, site, instances)
     leaf_level = shape.active[0] if shape.flat else "role"
-    plan = Plan(
+    return Plan(
         workload=workload,
         namespace=namespace_of(obj),
-        controller=Controller(api_group=words.GROUP, kind=words.KIND, name=name),
+        controller=Controller(api_group=words.GROUP, kind=words.KIND, name=site.name),
         templates=templates,
         groups=groups,
         members=members_of(leaf_level, site, instances) if groups else (),
         owners=(owner,),
-        labels={words.NAME: name},
+        labels={words.NAME: site.name},
     )
-    return Compilation(plans=(plan,))
 
 
 def _workload_owner(name: str) -> Owner:
@@ -81,23 +91,21 @@ def _why_nothing(obj: Object) -> str:
 # ---- templates
 
 
-def _templates(obj: Object, shape: Shape, instances: Sequence[Instance]) -> tuple[Template, ...]:
+def _templates(obj: Object, shape: Shape, instances: Sequence[Instance], pods: int) -> tuple[Template, ...]:
+    full = {"lws": _all_pods(obj, instances), "replica": pods, "leader": 1, "worker": max(pods - 1, 1)}
     if shape.flat:
-        return tuple(_template(obj, shape, node, _pods(node, obj, instances)) for node in shape.nodes)
-    leaves = tuple(_template(obj, shape, role, _pods(role, obj, instances)) for role in ROLES)
+        return tuple(_template(obj, shape, node, full[node]) for node in shape.nodes)
+    leaves = tuple(_template(obj, shape, role, full[role]) for role in ROLES)
     replica = _branch(obj, shape, "replica", len(ROLES), leaves)
     return (_branch(obj, shape, "lws", max(replicas(obj), 1), (replica,)),)
 
 
-def _pods(node: str, obj: Object, instances: Sequence[Instance]) -> int:
-    """The full number of pods of a leaf.
-
-    For the whole set each group counts with its own size (issue #1080): a plain replicas × new size would wait for
-    pods that come only when the old ones have gone. Surge groups do not count. Never 0, which the API does not take.
+def _all_pods(obj: Object, instances: Sequence[Instance]) -> int:
+    """Each group with its own size (issue #1080): a plain replicas × new size would wait for pods that come only when
+    the old ones have gone. Surge groups do not count. Never 0, which the API does not take.
     """
-    if node == "lws":
-        return max(sum(one.size for one in instances if one.index < replicas(obj)), 1)
-    return {"leader": 1, "worker": max(size(obj) - 1, 1)}.get(node, size(obj))
+    sizes = {one.index: one.size for one in instances if one.index < replicas(obj)}
+    return max(sum(sizes.values()), 1)
 
 
 def _branch(obj: Object, shape: Shape, node: str, children: int, beneath: tuple[Template, ...]) -> Template:

@@ -39,7 +39,7 @@ def compile_delegated(obj: Object, owner: Owner, ctx: CompileContext) -> Compila
     errors = tuple(_unusable(wanted, found, workload))
     if errors:
         return Compilation(errors=errors)
-    instances = given(obj, ctx.settings.get("instances"))
+    instances = given(obj, ctx.settings)
     site = Site(obj, base_name(obj), (owner,), found, parent)
     groups = _groups(level, site, instances, wanted)
     plan = Plan(

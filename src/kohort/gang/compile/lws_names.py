@@ -20,12 +20,14 @@ class Instance:
     """One living group of pods: a leader and its workers.
 
     `incarnation` counts its restarts (W2), so that pods of before and after never share a PodGroup.
+    `workload` is the number of its Workload where a new size needs a new one (1.35 and 1.36, page 4.9).
     """
 
     index: int
     revision: str
     size: int
     incarnation: int = 0
+    workload: int = 0
 
     @property
     def key(self) -> str:
@@ -43,22 +45,14 @@ class Instance:
         return found | ({words.INCARNATION: str(self.incarnation)} if self.incarnation else {})
 
 
-def fresh(obj: Object) -> tuple[Instance, ...]:
-    """The groups of a set that was just created."""
-    key = revision_key(revision_data(obj))
-    return tuple(Instance(index, key, size(obj)) for index in range(replicas(obj)))
-
-
-def given(obj: Object, rows: Iterable[Mapping[str, Any] | Instance] | None) -> tuple[Instance, ...]:
-    """The living groups that a controller knows of (setting `instances`), or those of a new set."""
+def given(obj: Object, settings: Mapping[str, Any]) -> tuple[Instance, ...]:
+    """The living groups that a controller knows of (setting `instances`), or those of a set that was just created."""
+    key, number = revision_key(revision_data(obj)), settings.get("workload_number") or 0
+    rows: Iterable[Mapping[str, Any]] | None = settings.get("instances")
     if rows is None:
-        return fresh(obj)
-    key = revision_key(revision_data(obj))
-    return tuple(row if isinstance(row, Instance) else _instance(row, key, size(obj)) for row in rows)
-
-
-def _instance(row: Mapping[str, Any], key: str, pods: int) -> Instance:
-    return Instance(int(row["index"]), row.get("revision") or key, row.get("size") or pods, row.get("incarnation") or 0)
+        rows = ({"index": index} for index in range(replicas(obj)))
+    defaults = {"revision": key, "size": size(obj), "workload": number}
+    return tuple(Instance(**(defaults | dict(row))) for row in rows)
 
 
 def base_name(obj: Object) -> str:
