@@ -32,7 +32,7 @@ def _obj(**members: Any) -> Object:
         ({"name": "a", "generation": -1}, [("INVALID", "metadata.generation")]),
         ({"name": "a", "finalizers": ["foregroundDeletion"]}, []),
         ({"name": "a", "finalizers": ["orphan", "foregroundDeletion"]}, [("INVALID", "metadata.finalizers")]),
-        ({"name": "a", "finalizers": ["a/b/c"]}, [("INVALID", "metadata.finalizers[0]")]),
+        ({"name": "a", "finalizers": ["a/b/c"]}, [("INVALID", "metadata.finalizers")]),
         (
             {"name": "a", "ownerReferences": [{"apiVersion": "batch/", "kind": "", "name": "x", "uid": "1"}]},
             [

@@ -121,9 +121,10 @@ def _owners(owners: list[dict[str, Any]]) -> Iterator[FieldError]:
     first: dict[str, Any] | None = None
     for index, owner in enumerate(owners):
         path = f"metadata.ownerReferences[{index}]"
-        if not (owner.get("apiVersion") or "").rpartition("/")[2]:
-            yield invalid(f"{path}.apiVersion", owner.get("apiVersion") or "", "version must not be empty")
-        for name in ("kind", "name", "uid"):
+        version = owner.get("apiVersion") or ""
+        if version and (version.count("/") > 1 or not version.rpartition("/")[2]):
+            yield invalid(f"{path}.apiVersion", version, "must be VERSION or GROUP/VERSION")
+        for name in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(name):
                 yield required(f"{path}.{name}", "must not be empty")
         if not owner.get("controller"):
@@ -137,10 +138,11 @@ def _owners(owners: list[dict[str, Any]]) -> Iterator[FieldError]:
 
 def _finalizers(names: list[str]) -> Iterator[FieldError]:
     for index, name in enumerate(names):
-        path = f"metadata.finalizers[{index}]"
-        wrong = formats.problems(formats.label_key, name)
-        yield from (invalid(path, name, problem) for problem in wrong)
-        if not wrong and "/" not in name and name not in _STANDARD_FINALIZERS:
-            yield invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")
+        # Two rules of the server, one after the other: the first names the list, the second the item.
+        problems = formats.problems(formats.label_key, name)
+        yield from (invalid("metadata.finalizers", name, problem) for problem in problems)
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(f"metadata.finalizers[{index}]", name, text)
     if {"orphan", "foregroundDeletion"} <= set(names):
         yield invalid("metadata.finalizers", names, "finalizers orphan and foregroundDeletion cannot be both set")

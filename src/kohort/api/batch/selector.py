@@ -69,11 +69,10 @@ def check_generated(job: Object) -> Iterator[FieldError]:
 def check_match(job: Object) -> Iterator[FieldError]:
     """On create and update: the selector picks the pods of the template."""
     selector = (job.get("spec") or {}).get("selector")
-    if selector is None:
-        yield required("spec.selector")
-    else:
-        yield from check_selector(selector, "spec.selector")
-    if not matches(selector, _labels(job)):
+    wrong = [required("spec.selector")] if selector is None else list(check_selector(selector, "spec.selector"))
+    yield from wrong
+    # A selector that cannot be read matches nothing and everything.
+    if (selector is None or not wrong) and not matches(selector, _labels(job)):
         yield invalid(
             "spec.template.metadata.labels", _labels(job) or None, "`selector` does not match template `labels`"
         )

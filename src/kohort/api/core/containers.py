@@ -46,7 +46,7 @@ def check_containers(spec: Mapping[str, Any], path: str, around: Surroundings) -
     for member, items in (("containers", containers), ("initContainers", first)):
         for index, container in enumerate(items):
             place = f"{at(path, member)}[{index}]"
-            yield from _name(container, place, names)
+            yield from _name(container, place, names, init=member == "initContainers")
             yield from _container(container, place, around)
             yield from _restart(container, place, init=member == "initContainers")
 
@@ -56,16 +56,17 @@ def container_names(spec: Mapping[str, Any]) -> set[str]:
     return {str(container.get("name") or "") for container in every}
 
 
-def _name(container: Item, path: str, seen: set[str]) -> Iterator[FieldError]:
+def _name(container: Item, path: str, seen: set[str], *, init: bool) -> Iterator[FieldError]:
     name = container.get("name") or ""
     problem = formats.label(name)
     if not name:
         yield required(at(path, "name"))
     elif problem:
         yield invalid(at(path, "name"), name, problem)
-    elif name in seen:
+    if name in seen:  # bad names repeat as well; of the nameless only containers count
         yield duplicate(at(path, "name"), name)
-    seen.add(name)
+    elif name or not init:
+        seen.add(name)
 
 
 def _container(container: Item, path: str, around: Surroundings) -> Iterator[FieldError]:
