@@ -11,6 +11,7 @@ import numpy.typing as npt
 Codes = npt.NDArray[np.int32]
 Amounts = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]  # a set of nodes: their rows, ascending
 FIRST_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", "pods")
 ABSENT: Final = 0  # code of a label that a node does not have
 

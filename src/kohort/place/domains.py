@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kohort.place.columns import Amounts, Codes, Mask
+from kohort.place.columns import Amounts, Codes, Mask, Rows
 from kohort.place.demand import Demand, Leaf
 from kohort.place.engine import Engine
 from kohort.place.pairs import PairClass
@@ -20,29 +20,25 @@ class TwoDomains(ValueError):  # noqa: N818 - a state of the cluster, told to pe
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The nodes that share one value of a label. `value` None: the whole of what the parent has."""
+    """The nodes that share one value of a label. `rows` None: every node; `value` None: no constraint."""
 
-    mask: Mask | None
+    rows: Rows | None
     value: str | None = None
-    full: bool = True  # whether all pods of the group may fit, as far as a bound can tell
 
 
-def domains(engine: Engine, group: Demand, mask: Mask | None) -> Iterator[Domain]:
-    """Candidate domains inside a mask, the most promising first. Each is made when it is asked for."""
+def domains(engine: Engine, group: Demand, rows: Rows | None) -> Iterator[Domain]:
+    """Candidate domains among the rows, the most promising first. Each is made when it is asked for."""
     if group.topology is None:
-        yield Domain(mask)
+        yield Domain(rows)
         return
-    state = engine.state
-    column = state.column(group.topology)
-    codes = column.codes if mask is None else np.where(mask, column.codes, 0)
+    column = engine.state.column(group.topology)
+    codes = column.codes if rows is None else column.codes[rows]
     pinned = _pinned(column.codes, group)
-    if pinned is not None:
-        inside: Mask = codes == pinned
-        if inside.any():
-            yield Domain(inside, column.value(pinned))
-        return
-    for code, full in _Bound(engine, group, codes, column.size).ranked():
-        yield Domain(codes == code, column.value(code), full)
+    ranked = _Bound(engine, group, rows, codes, column.size).ranked() if pinned is None else [pinned]
+    for code in ranked:
+        inside = np.flatnonzero(codes == code)
+        if len(inside):
+            yield Domain(inside if rows is None else rows[inside], column.value(code))
 
 
 def _pinned(codes: Codes, group: Demand) -> int | None:
@@ -58,69 +54,92 @@ def _pinned(codes: Codes, group: Demand) -> int | None:
 
 
 class _Bound:
-    """Per domain: how many pods of each leaf could fit at the most, and how full it would be."""
+    """Per domain: how many pods could fit at the most, whether the minimum could be met, how full it would be."""
 
-    def __init__(self, engine: Engine, group: Demand, codes: Codes, size: int) -> None:
-        self._engine = engine
-        self._codes = codes
-        self._size = size
-        leaves = list(group.leaves())
-        fits = [self._leaf(leaf) for leaf in leaves]
-        self._possible = self._meets(group, dict(zip(map(id, leaves), fits, strict=True)))
-        wanted = sum(len(leaf.pods) for leaf in leaves)
-        placed: Amounts = sum(fits, np.zeros(size, np.int64))
-        self._full = placed >= wanted
-        self._score = self._scores(leaves, placed, wanted)
+    def __init__(self, engine: Engine, group: Demand, rows: Rows | None, codes: Codes, size: int) -> None:
+        self._engine, self._rows, self._codes, self._size = engine, rows, codes, size
+        counts = _by_class(group)
+        self._room = {kind: self._sum(np.minimum(self._of(engine.room(kind)), count)) for kind, count in counts.items()}
+        self._wanted = sum(counts.values())
+        self._placed: Amounts = sum(
+            (np.minimum(self._room[kind], count) for kind, count in counts.items()), np.zeros(size, np.int64)
+        )
+        self._possible = self._meets(group) & self._holds(group, counts)
+        self._score = self._scores(counts, len(list(group.running)))
 
-    def ranked(self) -> list[tuple[int, bool]]:
+    def ranked(self) -> list[int]:
+        """Domains that take all pods before those that take fewer; then as kube-scheduler scores them."""
         codes = np.flatnonzero(self._possible[1:]) + 1
-        order = np.lexsort((codes, -self._score[codes], ~self._full[codes]))
-        return [(int(code), bool(self._full[code])) for code in codes[order]]
+        partial = self._placed[codes] < self._wanted
+        return [int(code) for code in codes[np.lexsort((codes, -self._score[codes], partial))]]
 
-    def _count(self, values: Amounts) -> Amounts:
-        # Exact: sums stay far below 2**53.
+    def _of(self, values: Amounts) -> Amounts:
+        return values if self._rows is None else values[self._rows]
+
+    def _sum(self, values: Amounts) -> Amounts:
+        """Totals per domain. Exact: they stay far below 2**53."""
         return np.bincount(self._codes, weights=values, minlength=self._size).astype(np.int64)
 
-    def _leaf(self, leaf: Leaf) -> Amounts:
-        """How many of a leaf's pods fit into each domain, class by class, if nothing else wanted the room."""
-        total = np.zeros(self._size, np.int64)
-        for kind, count in _by_class(leaf):
-            room = np.minimum(self._engine.room(kind), count)
-            total += np.minimum(self._count(room), count)
-        return total
-
-    def _meets(self, group: Demand, fits: dict[int, Amounts]) -> Mask:
-        """Domains where every group on the way could reach its minimum."""
+    def _meets(self, group: Demand) -> Mask:
+        """Domains where every group on the way could reach its minimum if it had the room for itself."""
         if isinstance(group, Leaf):
-            met: Mask = fits[id(group)] >= group.missing
-            if not group.pods and group.missing:
-                met = np.zeros(self._size, np.bool_)
-            return met
-        children = [self._meets(child, fits) for child in group.children]
-        enough: Mask = np.sum(children, axis=0) >= group.need if children else np.zeros(self._size, np.bool_)
+            fits = np.zeros(self._size, np.int64)
+            for kind, count in _by_class(group).items():
+                fits += np.minimum(self._room[kind], count)
+            return (fits >= group.missing) & (bool(group.pods) or not group.missing)
+        if not group.children:
+            return np.zeros(self._size, np.bool_)
+        enough: Mask = np.sum([self._meets(child) for child in group.children], axis=0) >= group.need
         return enough
 
-    def _scores(self, leaves: list[Leaf], placed: Amounts, wanted: int) -> Amounts:
+    def _holds(self, group: Demand, counts: dict[PairClass, int]) -> Mask:
+        """Domains where the minimums of the whole tree fit side by side, by count or, for unlike pods, by amount."""
+        if isinstance(group, Leaf) or not counts:
+            return np.ones(self._size, np.bool_)
+        if len(counts) == 1:
+            return self._placed >= least_pods(group)
+        state = self._engine.state
+        ok: Mask = np.ones(self._size, np.bool_)
+        for column in {int(number) for kind in counts for number in kind.shape.columns}:
+            free = self._of(np.maximum(state.alloc[:, column] - state.used[:, column], 0))
+            ok &= self._sum(free) >= least_amount(group, column)
+        return ok
+
+    def _scores(self, counts: dict[PairClass, int], running: int) -> Amounts:
         """kube-scheduler's two scorers: how full the domain's nodes get, and how many of the pods come in."""
         state = self._engine.state
         total = np.zeros(self._size, np.int64)
         counted = np.zeros(self._size, np.int64)
-        counts = [item for leaf in leaves for item in _by_class(leaf)]
         for name in self._engine.profile.resources:
             column, position = state.resources.number(name), list(SCORED).index(name)
-            have = self._count(state.alloc[:, column])
-            used = self._count(state.weighed[:, position])
-            new = sum(int(kind.shape.weight[position]) * count for kind, count in counts)
-            share = np.minimum((used + new * placed // (wanted or 1)) * 100 // np.maximum(have, 1), 100)
+            have = self._sum(self._of(state.alloc[:, column]))
+            used = self._sum(self._of(state.weighed[:, position]))
+            new = sum(int(kind.shape.weight[position]) * count for kind, count in counts.items())
+            share = np.minimum((used + new * self._placed // (self._wanted or 1)) * 100 // np.maximum(have, 1), 100)
             total += np.where(have > 0, share, 0)
             counted += have > 0
-        running = sum(len(leaf.running) for leaf in leaves)
-        most = int(placed.max(initial=0)) + running or 1
-        return total // np.maximum(counted, 1) + (placed + running) * 100 // most
+        most = int(self._placed.max(initial=0)) + running or 1
+        return total // np.maximum(counted, 1) + (self._placed + running) * 100 // most
 
 
-def _by_class(leaf: Leaf) -> list[tuple[PairClass, int]]:
+def _by_class(group: Demand) -> dict[PairClass, int]:
     counts: dict[PairClass, int] = {}
-    for pod in leaf.pods:
-        counts[pod.kind] = counts.get(pod.kind, 0) + 1
-    return list(counts.items())
+    for leaf in group.leaves():
+        for pod in leaf.pods:
+            counts[pod.kind] = counts.get(pod.kind, 0) + 1
+    return counts
+
+
+def least_pods(group: Demand) -> int:
+    """The fewest pods that meet the minimum of a group."""
+    if isinstance(group, Leaf):
+        return group.missing
+    return sum(sorted(least_pods(child) for child in group.children)[: group.need])
+
+
+def least_amount(group: Demand, column: int) -> int:
+    """The least of one resource that meets the minimum of a group."""
+    if isinstance(group, Leaf):
+        asks = sorted(pod.kind.shape.ask(column) for pod in group.pods)
+        return sum(asks[: group.missing])
+    return sum(sorted(least_amount(child, column) for child in group.children)[: group.need])

@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 
 from kohort.place.between import allowed
-from kohort.place.columns import Amounts, Mask
+from kohort.place.columns import Amounts, Rows
 from kohort.place.fit import ShapeFit
 from kohort.place.pairs import PairClass
 from kohort.place.score import Profile, ShapeScore
@@ -60,61 +60,58 @@ class Engine:
 
     # ---- many pods of one class
 
-    def seat(self, kind: PairClass, mask: Mask | None, count: int) -> list[int]:
-        """Place up to `count` pods of a class on rows of a mask, best first; the rows, in order."""
+    def seat(self, kind: PairClass, rows: Rows | None, count: int) -> list[int]:
+        """Place up to `count` pods of a class on some rows (None: all), best first; where each went, in order."""
         if not kind.is_plain:
-            return self._one_by_one(kind, mask, count)
+            return self._one_by_one(kind, rows, count)
         fit, score = self.look(kind.shape)
         if count <= _FEW:
-            return self._few(kind, fit, score, mask, count)
-        return self._many(kind, fit, score, mask, count)
+            return self._few(kind, fit, score, rows, count)
+        return self._many(kind, fit, score, rows, count)
 
-    def _few(self, kind: PairClass, fit: ShapeFit, score: ShapeScore, mask: Mask | None, count: int) -> list[int]:
-        rows: list[int] = []
-        while len(rows) < count:
-            free = fit.room > 0
-            row = score.best(free if mask is None else free & mask)
+    def _few(self, kind: PairClass, fit: ShapeFit, score: ShapeScore, rows: Rows | None, count: int) -> list[int]:
+        taken: list[int] = []
+        while len(taken) < count:
+            row = score.best((fit.room if rows is None else fit.room[rows]) > 0, rows)
             if row is None:
                 break
             self.put(kind, row)
-            rows.append(row)
+            taken.append(row)
             self.look(kind.shape)
-        return rows
+        return taken
 
-    def _many(self, kind: PairClass, fit: ShapeFit, score: ShapeScore, mask: Mask | None, count: int) -> list[int]:
-        free = fit.room > 0 if mask is None else (fit.room > 0) & mask
-        total = score.load if score.static is None else score.load + score.static
-        candidates = np.flatnonzero(free)
-        heap = [(-int(value), int(row)) for value, row in zip(total[candidates], candidates, strict=True)]
+    def _many(self, kind: PairClass, fit: ShapeFit, score: ShapeScore, rows: Rows | None, count: int) -> list[int]:
+        room = fit.room if rows is None else fit.room[rows]
+        free = np.flatnonzero(room > 0)
+        chosen = free if rows is None else rows[free]
+        heap = list(zip((-score.total(rows)[free]).tolist(), chosen.tolist(), strict=True))
         heapq.heapify(heap)
-        left = {row: int(fit.room[row]) for _, row in heap}
-        rows: list[int] = []
-        while heap and len(rows) < count:
+        left = dict(zip(chosen.tolist(), room[free].tolist(), strict=True))
+        taken: list[int] = []
+        while heap and len(taken) < count:
             _, row = heap[0]
             self.put(kind, row)
-            rows.append(row)
+            taken.append(row)
             left[row] -= 1
             if left[row]:
                 fresh = score.of_row(row) + (0 if score.static is None else int(score.static[row]))
                 heapq.heapreplace(heap, (-fresh, row))
             else:
                 heapq.heappop(heap)
-        return rows
+        return taken
 
-    def _one_by_one(self, kind: PairClass, mask: Mask | None, count: int) -> list[int]:
+    def _one_by_one(self, kind: PairClass, rows: Rows | None, count: int) -> list[int]:
         """Rules between pods: each placement may change where the next may go."""
-        rows: list[int] = []
-        while len(rows) < count:
+        taken: list[int] = []
+        while len(taken) < count:
             fit, score = self.look(kind.shape)
             free = allowed(self.state, kind, fit)
-            if mask is not None:
-                free &= mask
-            row = score.best(free, self._liking(kind))
+            row = score.best(free if rows is None else free[rows], rows, self._liking(kind))
             if row is None:
                 break
             self.put(kind, row)
-            rows.append(row)
-        return rows
+            taken.append(row)
+        return taken
 
     def _liking(self, kind: PairClass) -> Amounts | None:
         """Preferred pod affinity and soft spread, 0..100 times the profile's weight."""

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
-from kohort.place.columns import Mask
+from kohort.place.columns import Rows
 from kohort.place.demand import Leaf, Outcome, Pod, Reason
 from kohort.place.engine import Engine
 from kohort.place.pairs import PairClass
@@ -15,31 +15,31 @@ from kohort.place.pairs import PairClass
 Order = Sequence[Pod]
 
 
-def seat_pods(engine: Engine, pods: Order, mask: Mask | None, count: int) -> dict[str, int]:
+def seat_pods(engine: Engine, pods: Order, rows: Rows | None, count: int) -> dict[str, int]:
     """Place up to `count` of the pods, in their order; a pod that finds no node is passed over."""
     placed: dict[str, int] = {}
     for kind, run in groupby(pods, lambda pod: pod.kind):
         members = list(run)
-        rows = engine.seat(kind, mask, min(len(members), count - len(placed)))
-        placed.update(zip((pod.key for pod in members), rows, strict=False))
+        taken = engine.seat(kind, rows, min(len(members), count - len(placed)))
+        placed.update(zip((pod.key for pod in members), taken, strict=False))
         if len(placed) >= count:
             break
     return placed
 
 
-def seat_leaf(engine: Engine, leaf: Leaf, mask: Mask | None, count: int, least: int) -> dict[str, int] | None:
+def seat_leaf(engine: Engine, leaf: Leaf, rows: Rows | None, count: int, least: int) -> dict[str, int] | None:
     """Place up to `count` pods of a leaf, at least `least` of them; None (and nothing placed) if that cannot be found.
 
     Pods of one class: found if it exists. Several classes: the order decides, so several orders are tried and the one
     that places most is kept.
     """
-    if bound(engine, leaf, mask) < least:
+    if bound(engine, leaf, rows) < least:
         return None
     best: Order | None = None
     most = -1
     mark = engine.mark()
     for order in orders(leaf.pods):
-        placed = seat_pods(engine, order, mask, count)
+        placed = seat_pods(engine, order, rows, count)
         if len(placed) >= min(count, len(leaf.pods)):
             return placed
         if len(placed) > most:
@@ -47,10 +47,10 @@ def seat_leaf(engine: Engine, leaf: Leaf, mask: Mask | None, count: int, least: 
         engine.undo(mark)
     if best is None or most < least:
         return None
-    return seat_pods(engine, best, mask, count)
+    return seat_pods(engine, best, rows, count)
 
 
-def bound(engine: Engine, leaf: Leaf, mask: Mask | None) -> int:
+def bound(engine: Engine, leaf: Leaf, rows: Rows | None) -> int:
     """How many pods of the leaf could fit at the most: room class by class, as if each had the nodes for itself."""
     counts: dict[PairClass, int] = {}
     for pod in leaf.pods:
@@ -58,7 +58,7 @@ def bound(engine: Engine, leaf: Leaf, mask: Mask | None) -> int:
     total = 0
     for kind, count in counts.items():
         room = engine.room(kind)
-        total += min(int(np.minimum(room if mask is None else room[mask], count).sum()), count)
+        total += min(int(np.minimum(room if rows is None else room[rows], count).sum()), count)
     return total
 
 
@@ -78,34 +78,33 @@ def _size(kind: PairClass) -> tuple[int, ...]:
     return (*(int(value) for value in shape.weight), rules, int(shape.amounts.sum()), -shape.number)
 
 
-def why_not(engine: Engine, leaf: Leaf, mask: Mask | None) -> Outcome:
+def why_not(engine: Engine, leaf: Leaf, rows: Rows | None) -> Outcome:
     """A leaf that did not fit: the cause that most of it failed for, with numbers."""
-    nodes = int(engine.state.alive.sum() if mask is None else (mask & engine.state.alive).sum())
-    matching = free = 0
-    for kind in {pod.kind for pod in leaf.pods}:
-        fit, _ = engine.look(kind.shape)
-        inside = fit.suits if mask is None else fit.suits & mask
-        matching = max(matching, int(inside.sum()))
-        free = max(free, int(fit.room[inside].sum()))
     pods = len(leaf.pods)
     if len(leaf.running) + pods < leaf.need:
         text = f"{len(leaf.running) + pods} of {leaf.need} members exist"
         return Outcome(False, reason=Reason.WAITING_FOR_MEMBERS, detail=text)
+    matching, free = 0, 0
+    for kind in {pod.kind for pod in leaf.pods}:
+        fit, _ = engine.look(kind.shape)
+        matching = max(matching, int((fit.suits if rows is None else fit.suits[rows]).sum()))
+        free = max(free, int((fit.room if rows is None else fit.room[rows]).sum()))
     if not matching:
+        nodes = int((engine.state.alive if rows is None else engine.state.alive[rows]).sum())
         return Outcome(False, reason=Reason.NO_MATCHING_NODE, detail=f"none of {nodes} nodes suits its pods")
-    if bound(engine, leaf, mask) < leaf.missing:
-        return _short(engine, leaf, mask, matching, free)
+    if bound(engine, leaf, rows) < leaf.missing:
+        return _short(engine, leaf, rows, matching, free)
     text = f"room for {free} on {matching} nodes, but not for {leaf.missing} of its pods together"
     return Outcome(False, reason=Reason.FRAGMENTED, detail=text)
 
 
-def _short(engine: Engine, leaf: Leaf, mask: Mask | None, matching: int, free: int) -> Outcome:
+def _short(engine: Engine, leaf: Leaf, rows: Rows | None, matching: int, free: int) -> Outcome:
     """Too little room: is the total too small, or is it there in pieces too small for a pod?"""
-    shape = leaf.pods[0].kind.shape
-    state = engine.state
+    shape, state = leaf.pods[0].kind.shape, engine.state
     fit, _ = engine.look(shape)
-    rows = np.flatnonzero(fit.suits if mask is None else fit.suits & mask)
-    left = (state.alloc[np.ix_(rows, shape.columns)] - state.used[np.ix_(rows, shape.columns)]).clip(min=0).sum(axis=0)
+    suited = np.flatnonzero(fit.suits) if rows is None else rows[fit.suits[rows]]
+    where = np.ix_(suited, shape.columns)
+    left = (state.alloc[where] - state.used[where]).clip(min=0).sum(axis=0)
     ratio = left // np.maximum(shape.amounts, 1)
     scarce = int(ratio.argmin())
     name = state.resources.names[int(shape.columns[scarce])]

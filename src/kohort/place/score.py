@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from kohort.place.columns import Amounts, Mask
+from kohort.place.columns import Amounts, Mask, Rows
 from kohort.place.fit import ShapeFit
 from kohort.place.selectors import node_meets_term, tolerates
 from kohort.place.shapes import SCORED, Shape
@@ -97,13 +97,22 @@ class ShapeScore:
             total += (FULL - _scaled(_dislike(shape, state))) * self._profile.taints
         return total
 
-    def best(self, mask: Mask, extra: Amounts | None = None) -> int | None:
-        """The best row of a mask, the lowest among equals; None if the mask is empty."""
-        total = self.load if self.static is None else self.load + self.static
-        if extra is not None:
-            total = total + extra
-        row = int(np.argmax(np.where(mask, total, -1)))
-        return row if mask[row] else None
+    def total(self, rows: Rows | None, extra: Amounts | None = None) -> Amounts:
+        """Scores of some rows, None for all."""
+        total = self.load if rows is None else self.load[rows]
+        for more in (self.static, extra):
+            if more is not None:
+                total = total + (more if rows is None else more[rows])
+        return total
+
+    def best(self, free: Mask, rows: Rows | None, extra: Amounts | None = None) -> int | None:
+        """The best of the rows that are free (`free` goes with `rows`), the lowest among equals; None if none is."""
+        if not len(free):
+            return None
+        place = int(np.where(free, self.total(rows, extra), -1).argmax())
+        if not free[place]:
+            return None
+        return place if rows is None else int(rows[place])
 
 
 def _liking(shape: Shape, state: ClusterState) -> Amounts:

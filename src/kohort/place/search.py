@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, permutations
 
-from kohort.place.columns import Mask
+from kohort.place.columns import Rows
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason, Result
 from kohort.place.domains import TwoDomains, domains
 from kohort.place.engine import Engine
@@ -24,7 +24,7 @@ class _Seated:
     """A group that has its minimum: its pods, and where further ones may go."""
 
     group: Demand
-    mask: Mask | None
+    rows: Rows | None
     placed: dict[str, int]
     children: list[_Seated] = field(default_factory=list)
 
@@ -65,42 +65,42 @@ class Search:
 
     # ---- minimums
 
-    def _solve(self, group: Demand, mask: Mask | None) -> _Seated | None:
+    def _solve(self, group: Demand, rows: Rows | None) -> _Seated | None:
         self._left -= 1
         if self._left <= 0:
             return None
-        return self._leaf(group, mask) if isinstance(group, Leaf) else self._branch(group, mask)
+        return self._leaf(group, rows) if isinstance(group, Leaf) else self._branch(group, rows)
 
-    def _leaf(self, leaf: Leaf, mask: Mask | None) -> _Seated | None:
+    def _leaf(self, leaf: Leaf, rows: Rows | None) -> _Seated | None:
         if not leaf.pods and leaf.missing:
             text = f"{len(leaf.running)} of {leaf.need} members exist"
             self._misses[leaf.name] = Outcome(False, reason=Reason.WAITING_FOR_MEMBERS, detail=text)
             return None
-        for domain in domains(self._engine, leaf, mask):
-            placed = seat_leaf(self._engine, leaf, domain.mask, leaf.missing, leaf.missing)
+        for domain in domains(self._engine, leaf, rows):
+            placed = seat_leaf(self._engine, leaf, domain.rows, leaf.missing, leaf.missing)
             if placed is not None:
-                return _Seated(leaf, domain.mask, placed)
-        self._misses[leaf.name] = self._why(leaf, mask)
+                return _Seated(leaf, domain.rows, placed)
+        self._misses[leaf.name] = self._why(leaf, rows)
         return None
 
-    def _why(self, leaf: Leaf, mask: Mask | None) -> Outcome:
-        outcome = why_not(self._engine, leaf, mask)
+    def _why(self, leaf: Leaf, rows: Rows | None) -> Outcome:
+        outcome = why_not(self._engine, leaf, rows)
         if leaf.topology is None or outcome.reason not in {Reason.INSUFFICIENT, Reason.FRAGMENTED}:
             return outcome
         text = f"no domain of {leaf.topology} takes {leaf.missing} of its pods"
         return Outcome(False, reason=Reason.DOMAIN_TOO_SMALL, detail=text)
 
-    def _branch(self, branch: Branch, mask: Mask | None) -> _Seated | None:
+    def _branch(self, branch: Branch, rows: Rows | None) -> _Seated | None:
         mark = self._engine.mark()
-        best: tuple[int, Mask | None, Sequence[Demand]] | None = None
+        best: tuple[int, Rows | None, Sequence[Demand]] | None = None
         wanted = sum(len(leaf.pods) for leaf in branch.leaves())
-        for domain in domains(self._engine, branch, mask):
+        for domain in domains(self._engine, branch, rows):
             for order in self._orders(branch):
-                seated = self._children(branch, order, domain.mask)
+                seated = self._children(branch, order, domain.rows)
                 if seated is not None and (len(seated.children) == len(branch.children) or not wanted):
                     return seated
                 if seated is not None and (best is None or seated.total() > best[0]):
-                    best = (seated.total(), domain.mask, order)
+                    best = (seated.total(), domain.rows, order)
                 self._engine.undo(mark)
                 if seated is not None or self._left <= 0:
                     break
@@ -111,12 +111,12 @@ class Search:
         self._misses[branch.name] = Outcome(False, reason=reason, detail=text)
         return None
 
-    def _children(self, branch: Branch, order: Sequence[Demand], mask: Mask | None) -> _Seated | None:
+    def _children(self, branch: Branch, order: Sequence[Demand], rows: Rows | None) -> _Seated | None:
         """All children that get their minimum, in this order; None if they are too few."""
         mark = self._engine.mark()
         done: list[_Seated] = []
         for position, child in enumerate(order):
-            seated = self._solve(child, mask)
+            seated = self._solve(child, rows)
             if seated is not None:
                 done.append(seated)
             elif len(done) + len(order) - position - 1 < branch.need:
@@ -125,7 +125,7 @@ class Search:
         if len(done) < branch.need:
             self._engine.undo(mark)
             return None
-        return _Seated(branch, mask, {}, done)
+        return _Seated(branch, rows, {}, done)
 
     def _orders(self, branch: Branch) -> Iterator[Sequence[Demand]]:
         """As created; the largest first; then others, up to a bound."""
@@ -146,7 +146,7 @@ class Search:
             if isinstance(one.group, Leaf):
                 rest = [pod for pod in one.group.pods if pod.key not in one.placed]
                 if rest:
-                    more = seat_leaf(self._engine, Leaf(one.group.name, rest), one.mask, len(rest), 0)
+                    more = seat_leaf(self._engine, Leaf(one.group.name, rest), one.rows, len(rest), 0)
                     one.placed.update(more or {})
 
     def _result(self, root: Demand, seated: _Seated) -> Result:

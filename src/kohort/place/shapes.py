@@ -90,6 +90,10 @@ class Shape:
     liked: tuple[tuple[int, Term], ...] = ()  # preferred affinity, negative weight for anti-affinity
     spreads: tuple[Spread, ...] = ()
 
+    def ask(self, column: int) -> int:
+        """How much of one resource a pod asks for."""
+        return int(self.amounts[self.columns == column].sum())
+
     @property
     def is_plain(self) -> bool:
         """Whether placing one pod of it changes nothing for the next but room (and ports)."""
