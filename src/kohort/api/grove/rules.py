@@ -127,7 +127,7 @@ def _scaling_groups(obj: Object) -> Iterator[FieldError]:
         for index, clique in enumerate(group.get("cliqueNames") or []):
             at = f"{path}.cliqueNames[{index}]"
             if clique not in known:
-                yield invalid(at, clique, "not a clique of this set")
+                yield invalid(at, clique, f"not a clique of this set; cliques are {', '.join(sorted(map(str, known)))}")
             elif clique in taken:
                 yield duplicate(at, clique)
             else:
