@@ -128,7 +128,10 @@ def domain_prefixed_path(text: str) -> str | None:
 def condition_reason(text: str) -> str | None:
     """The reason of a condition."""
     if not _REASON.fullmatch(text):
-        return "a condition reason must start with a letter, go on with letters, digits, '_', ',' or ':', and not end in ',' or ':'"
+        return (
+            "a condition reason must start with a letter, go on with letters, digits, '_', ',' or ':', "
+            "and not end in ',' or ':'"
+        )
     return None
 
 

@@ -64,7 +64,9 @@ def _blank(node: Node, value: Any) -> bool:
 
 def _item(node: Node, value: Any, minor: str, native: bool) -> Any:
     kept = _keep(node, value, minor, native)
-    return {} if kept is None and isinstance(node, (Obj, Ref)) else kept
+    if kept is not None:
+        return kept
+    return {} if isinstance(node, (Obj, Ref)) else "" if isinstance(node, Str) else None
 
 
 def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool) -> Any:
@@ -72,8 +74,8 @@ def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool) -> Any:
     name = definitions.target(schema)
     if name is not None:
         schema = definitions.definition(minor, name)
-    if value is None and "properties" in schema:  # null in a list of structs is an empty one
-        return {}
+    if value is None:  # in a list nothing can be left out: null is an empty item
+        return {"string": "", "integer": 0, "boolean": False, "array": []}.get(schema.get("type", ""), {})
     if isinstance(value, list) and "items" in schema:
         return [_against(schema["items"], item, minor, tidy) for item in value]
     if not isinstance(value, dict) or not ("properties" in schema or "additionalProperties" in schema):
