@@ -17,6 +17,7 @@ from kohort.api.schema import Anything, Arr, Bool, Duration, Int, IntOrStr, Map,
 
 _META: Final = Ref(definition="io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 _GO_DURATION: Final = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
+_BARE: Final = {False: {"off", "no", "n"}, True: {"on", "yes", "y"}}
 _NAMES: Final = {dict: "object", list: "list", str: "string", bool: "boolean", int: "number", float: "number"}
 
 
@@ -48,8 +49,13 @@ def _(node: Anything, value: Any, path: str, minor: str) -> Iterator[FieldError]
 
 @check.register
 def _(node: Str, value: Any, path: str, minor: str) -> Iterator[FieldError]:
-    if value is not None and not isinstance(value, str):
-        yield _wrong(path, value, "string")
+    if value is None or isinstance(value, str):
+        return
+    wanted = "string"
+    if isinstance(value, bool):  # YAML 1.1, which kubectl speaks, reads a bare Off as false
+        bare = _BARE[value].intersection(word.lower() for word in node.enum)
+        wanted += "".join(f' (in YAML write "{word}" with quotes)' for word in node.enum if word.lower() in bare)
+    yield _wrong(path, value, wanted)
 
 
 @check.register

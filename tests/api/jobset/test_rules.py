@@ -136,3 +136,9 @@ def test_status_writes_are_not_judged_by_the_spec() -> None:
     assert answer.code == 200
     assert answer.object is not None
     assert answer.object["status"]["restarts"] == 1
+
+
+def test_a_bare_off_in_yaml_is_false() -> None:
+    (found,) = errors(jobset({**rj("a", 1, 1), "gangConfig": {"gangMode": False}}))
+    assert 'in YAML write "Off" with quotes' in found.message
+    assert "quotes" not in errors(jobset({**rj("a", 1, 1), "gangConfig": {"gangMode": True}}))[0].message

@@ -48,7 +48,11 @@ def scheduling(draw: st.DrawFn, names: list[str]) -> Object:
         )
         entry: Object = {"job": block} if draw(st.booleans()) else block
         listed.append({"targetReplicatedJobs": [name], **entry})
-    return {**top, "replicatedJobs": listed} if draw(st.booleans()) else top
+    if not draw(st.booleans()):
+        return top
+    if "gang" in top.get("schedulingPolicy", {}):
+        top["schedulingPolicy"] = {"gang": {}}  # of groups, which are not counted by hand
+    return {**top, "replicatedJobs": listed}
 
 
 @st.composite
