@@ -23,7 +23,8 @@ def check_scheduling(spec: Spec, path: str) -> Iterator[FieldError]:
         place = at(path, "scheduling.schedulingPolicy.gang.minCount")
         yield invalid(place, least, f"must not be greater than parallelism ({pods})")
     # Basic where no policy is named, and wherever basic is, even beside gang (which is the union's error, too).
-    if (policy.get("gang") is None or policy.get("basic") is not None) and mode.get("all") is not None and mode.get("single") is None:
+    basic = policy.get("gang") is None or policy.get("basic") is not None
+    if basic and mode.get("all") is not None and mode.get("single") is None:
         text = "the disruptionMode `all` is not supported with the Basic scheduling policy"
         yield invalid(at(path, "scheduling.disruptionMode"), "", text)
 

@@ -49,7 +49,18 @@ def validate(pod: Object, ctx: Context) -> list[FieldError]:
 
 def validate_update(pod: Object, old: Object, ctx: Context) -> list[FieldError]:
     new, before = pod.get("spec") or {}, old.get("spec") or {}
-    return [*_gates(new, before), *_deadline(new, before), *_rest(new, before)]
+    found = list(check_pod_spec(new, "spec", ctx))
+    for member in ("containers", "initContainers"):
+        if len(new.get(member) or []) != len(before.get(member) or []):
+            # Nothing else is compared then.
+            return [*found, forbidden(f"spec.{member}", "pod updates may not add or remove containers")]
+    return [
+        *found,
+        *_deadline(new, before),
+        *_tolerations(new, before),
+        *_gates(new, before),
+        *_rest(new, before),
+    ]
 
 
 def _rest(new: dict[str, Any], old: dict[str, Any]) -> Iterator[FieldError]:
@@ -63,9 +74,7 @@ def _rest(new: dict[str, Any], old: dict[str, Any]) -> Iterator[FieldError]:
     if old.get("schedulingGates"):  # a pod that waits may still be sent elsewhere
         _put_back(left, old, "nodeSelector")
         _put_back(left, old, "affinity")
-    tolerations = left.get("tolerations") or []
-    if all(toleration in tolerations for toleration in old.get("tolerations") or []):
-        _put_back(left, old, "tolerations")
+    _put_back(left, old, "tolerations")  # they have a rule of their own
     if (old.get("terminationGracePeriodSeconds") or 0) < 0 and left.get("terminationGracePeriodSeconds") == 1:
         _put_back(left, old, "terminationGracePeriodSeconds")
     if not same(left, old):
@@ -76,6 +85,17 @@ def _put_back(block: dict[str, Any], old: dict[str, Any], name: str) -> None:
     block.pop(name, None)
     if name in old:
         block[name] = deepcopy(old[name])
+
+
+def _tolerations(new: dict[str, Any], old: dict[str, Any]) -> Iterator[FieldError]:
+    """The first of the old ones must still be there, whatever its seconds. (Upstream means all, but stops there.)"""
+    before, after = old.get("tolerations") or [], new.get("tolerations") or []
+    if before and not any(_lasting(one) == _lasting(before[0]) for one in after):
+        yield forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
+
+
+def _lasting(toleration: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in toleration.items() if name != "tolerationSeconds" and value}
 
 
 def _gates(new: dict[str, Any], old: dict[str, Any]) -> Iterator[FieldError]:
