@@ -515,3 +515,12 @@ def test_a_scaling_group_without_cliques_has_gangs_without_groups() -> None:
     obj = pcs("a", clique("x"), groups=[group("g", [], 2, 1)])
     assert list(gangs(obj)) == ["a-0", "a-0-g-0"]
     assert list(plans(obj)) == ["a-0"]
+
+
+@pytest.mark.parametrize("obj", [pcs("a", clique("x"), replicas=2**31 - 1), pcs("a", clique("x"))])
+def test_a_size_out_of_reach_is_said_not_written_out(obj: Object) -> None:
+    if obj["spec"]["replicas"] == 1:
+        obj["spec"]["template"]["podCliqueScalingGroups"] = [group("g", ["x"], 2**31 - 1, 2**31 - 1)]
+    done = compiled(obj)
+    assert [error.field for error in done.errors] == ["spec.replicas"]
+    assert compiled(pcs("a-0-g", clique("x")), others=[obj]).errors == ()

@@ -6,12 +6,12 @@ Phase 1 (1.35) and 2 (1.36, and 1.37 without CompositePodGroup) are flat; phase 
 
 from __future__ import annotations
 
-from kohort.api.errors import FieldError, invalid
+from kohort.api.errors import ErrorKind, FieldError, invalid
 from kohort.api.grove import backend, options, parts
 from kohort.api.kind import Object
 from kohort.gang.compile import Compilation, CompileContext
 from kohort.gang.compile.grove import clash, mapping
-from kohort.gang.compile.grove.expand import Expansion
+from kohort.gang.compile.grove.expand import MAX_CLIQUES, Expansion
 from kohort.gang.compile.grove.podgang import podgang
 from kohort.gang.compile.grove.topology import resolve
 from kohort.gang.tree import Plan
@@ -19,6 +19,8 @@ from kohort.gang.tree import Plan
 
 def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
     expansion = Expansion(obj, ctx.lookup)
+    if expansion.size > MAX_CLIQUES:
+        return Compilation(errors=(_too_large(expansion.size),))
     topology, errors, warnings = resolve(obj, ctx)
     reason = _reason(obj, ctx)
     if not reason:
@@ -36,6 +38,11 @@ def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
     external = ctx.on(options.GANG) and backend.concerned(obj) and backend.external(obj)
     podgangs = tuple(podgang(obj, gang, topology, external) for gang in expansion.gangs)
     return Compilation(plans, warnings=tuple(warnings), reason=reason, objects=podgangs)
+
+
+def _too_large(size: int) -> FieldError:
+    detail = f"the set has {size} PodCliques, at most {MAX_CLIQUES} are written out"
+    return FieldError(ErrorKind.TOO_MANY, "spec.replicas", detail, size)
 
 
 def _reason(obj: Object, ctx: CompileContext) -> str:

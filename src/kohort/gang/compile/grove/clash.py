@@ -15,7 +15,7 @@ from kohort.api.grove import backend, default, options
 from kohort.api.kind import Object
 from kohort.gang.compile import CompileContext, namespace_of
 from kohort.gang.compile.grove import mapping
-from kohort.gang.compile.grove.expand import Expansion
+from kohort.gang.compile.grove.expand import MAX_CLIQUES, Expansion
 from kohort.gang.compile.grove.topology import DROP, resolve
 from kohort.gang.tree import Plan
 
@@ -74,6 +74,8 @@ def _names(other: Object, ctx: CompileContext) -> list[Name]:
     try:
         default.podcliqueset(whole, ctx)
         expansion = Expansion(whole, ctx.lookup)
+        if expansion.size > MAX_CLIQUES:
+            return []
         found = podgangs(expansion)
         if ctx.on(options.GANG) and backend.concerned(whole) and not backend.external(whole):
             lenient = replace(ctx, settings={**ctx.settings, "lostTopology": DROP})

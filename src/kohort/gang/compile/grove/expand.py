@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.gang.compile import Lookup, namespace_of
@@ -46,6 +46,9 @@ class Gang:
     group: str = ""  # the scaling group of a scaled gang
 
 
+MAX_CLIQUES: Final = 200_000  # more are not written out: a typing error should not fill the memory
+
+
 class Sizes:
     """How many replicas the children have now; a child that does not exist yet has what the template says."""
 
@@ -55,6 +58,10 @@ class Sizes:
             for kind in ("PodClique", "PodCliqueScalingGroup")
             for obj in lookup.every(kind, namespace)
         }
+
+    @property
+    def largest(self) -> int:
+        return max((int(found or 0) for (kind, _), found in self._live.items() if kind != "PodClique"), default=0)
 
     def of(self, kind: str, name: str, template: int) -> int:
         found = self._live.get((kind, name))
@@ -79,6 +86,15 @@ class Expansion:
     def standalone(self) -> list[str]:
         members = {name for group in self.scaling_groups for name in group["cliqueNames"]}
         return [name for name in self._templates if name not in members]
+
+    @property
+    def size(self) -> int:
+        """An upper bound of the number of PodCliques, known without writing them out."""
+        members = (
+            len(group["cliqueNames"]) * max(group["replicas"], group["minAvailable"], self._sizes.largest)
+            for group in self.scaling_groups
+        )
+        return int(self.obj["spec"].get("replicas") or 0) * (len(self.standalone) + sum(members))
 
     @cached_property
     def gangs(self) -> tuple[Gang, ...]:
