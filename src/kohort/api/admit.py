@@ -7,7 +7,7 @@ without what only a store knows (uid, creationTimestamp, resourceVersion).
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kohort.api import answer, decode, defaults, definitions, meta, rules, shape
 from kohort.api import patch as patches
@@ -53,7 +53,7 @@ def create(
         meta.prepare_create(new, suffix)
         _admitted(kind, new, admission.mutate(kind, new, ctx, priority_classes))
         _prepare(kind, new, None, ctx)
-        _valid(kind, new, _judge(kind, new, ctx), warnings)
+        _judged(kind, new, _judge(kind, new, ctx), warnings)
         _storable(kind, new, ctx, list(existing), priority_classes)
         meta.count(kind, new)
     except _Refused as refused:
@@ -85,7 +85,7 @@ def update(
         meta.prepare_update(new, old)
         _admitted(kind, new, admission.mutate(kind, new, ctx, (), old))
         _prepare(kind, new, old, ctx)
-        _valid(kind, new, _judge_update(kind, new, old, ctx, subresource), warnings)
+        _judged(kind, new, _judge_update(kind, new, old, ctx, subresource), warnings)
         meta.count(kind, new, old)
     except _Refused as refused:
         return refused.answer
@@ -123,7 +123,7 @@ def check(obj: Object, ctx: Context, kind: Kind | None = None) -> list[FieldErro
     new = defaulted(obj, kind, ctx)
     meta.prepare_create(new)
     _prepare(kind, new, None, ctx)
-    return [*found, *_judge(kind, new, ctx)]
+    return [*found, *_judge(kind, new, ctx).every]
 
 
 def defaulted(obj: Object, kind: Kind, ctx: Context) -> Object:
@@ -259,6 +259,16 @@ def _valid(kind: Kind, new: Object, found: list[FieldError], warnings: list[str]
         raise _Refused(answer.refused(kind, meta.name_of(new), found, warnings))
 
 
+def _judged(kind: Kind, new: Object, found: _Findings, warnings: list[str]) -> None:
+    """The rules. In front of a CRD, those by hand are a webhook's, which is asked once the schema is content."""
+    if not kind.webhook:
+        _valid(kind, new, found.every, warnings)
+        return
+    _valid(kind, new, found.of_schema, warnings)
+    if found.every:
+        raise _Refused(answer.hooked(kind, found.every, warnings))
+
+
 def _storable(
     kind: Kind, new: Object, ctx: Context, existing: list[Object], priority_classes: Sequence[Object]
 ) -> None:
@@ -301,12 +311,30 @@ def _prepare(kind: Kind, new: Object, old: Object | None, ctx: Context) -> None:
     defaults.drop_gated(kind.schema, new, old, ctx)
 
 
-def _judge(kind: Kind, new: Object, ctx: Context) -> list[FieldError]:
+class _Findings(NamedTuple):
+    """What the rules say, by who says it."""
+
+    metadata: list[FieldError]
+    by_hand: list[FieldError]
+    declared: list[FieldError]
+
+    @property
+    def every(self) -> list[FieldError]:
+        return [*self.metadata, *self.by_hand, *self.declared]
+
+    @property
+    def of_schema(self) -> list[FieldError]:
+        """What a CRD's schema finds: also a wrong type deep in a pod template, which our schemas leave to the hand."""
+        typed = [error for error in self.by_hand if error.kind is ErrorKind.TYPE_INVALID]
+        return [*self.metadata, *typed, *self.declared]
+
+
+def _judge(kind: Kind, new: Object, ctx: Context) -> _Findings:
     declared = rules.check_schema(kind.schema, new, None, Look(ctx, update=False, native=kind.native))
-    return [*meta.check_create(kind, new), *kind.validate(new, ctx), *declared]
+    return _Findings(meta.check_create(kind, new), kind.validate(new, ctx), declared)
 
 
-def _judge_update(kind: Kind, new: Object, old: Object, ctx: Context, subresource: str) -> list[FieldError]:
+def _judge_update(kind: Kind, new: Object, old: Object, ctx: Context, subresource: str) -> _Findings:
     by_hand = kind.validate_status if subresource == "status" else kind.validate_update
     declared = rules.check_schema(kind.schema, new, old, Look(ctx, update=True, native=kind.native))
-    return [*meta.check_update(new, old), *by_hand(new, old, ctx), *declared]
+    return _Findings(meta.check_update(new, old), by_hand(new, old, ctx), declared)

@@ -67,16 +67,25 @@ def unversioned(kind: Kind, name: str, causes: Sequence[FieldError]) -> Answer:
 
 
 def _invalid(group: str, what: str, name: str, causes: Sequence[FieldError], warnings: Sequence[str] = ()) -> Answer:
-    texts = list(dict.fromkeys(map(str, causes)))
-    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    message = f'{_full(group, what)} "{name}" is invalid: {listed}'
+    message = f'{_full(group, what)} "{name}" is invalid: {_listed(causes)}'
     return Answer(422, "Invalid", tuple(causes), None, tuple(warnings), message, _about(group, what, name))
+
+
+def _listed(causes: Sequence[FieldError]) -> str:
+    texts = list(dict.fromkeys(map(str, causes)))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def denied(kind: Kind, name: str, why: str) -> Answer:
     """403: an admission plugin."""
     message = f'{_full(kind.group, kind.plural)} "{name}" is forbidden: {why}'
     return Answer(403, "Forbidden", message=message, about=_about(kind.group, kind.plural, name))
+
+
+def hooked(kind: Kind, causes: Sequence[FieldError], warnings: Sequence[str] = ()) -> Answer:
+    """403: a validating webhook, which writes all of its findings into one message and names no causes."""
+    message = f'admission webhook "{kind.webhook}" denied the request: {_listed(causes)}'
+    return Answer(403, "Forbidden", message=message, warnings=tuple(warnings))
 
 
 def conflict(kind: Kind, name: str, why: str) -> Answer:

@@ -106,6 +106,7 @@ class Kind:
     needs_version: bool = False  # an update must name the resourceVersion (every CRD's must)
     counts_changes: bool = False  # metadata.generation follows the spec (of every CRD it does)
     first_status: Callable[[Object], Object] = _no_status  # what the server writes there on create
+    webhook: str = ""  # upstream's validating webhook: it, not the schema, answers for `validate` and `validate_update`
     default: Callable[[Object, Context], None] = _no_default
     validate: Callable[[Object, Context], list[FieldError]] = _nothing
     validate_update: Callable[[Object, Object, Context], list[FieldError]] = _no_update

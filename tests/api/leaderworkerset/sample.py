@@ -5,11 +5,12 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from kohort.api import admit
+from kohort.api import admit, rules
 from kohort.api.errors import FieldError
 from kohort.api.generations import Gate, default_gates
 from kohort.api.kind import Context, Object
 from kohort.api.leaderworkerset import DEFAULT_OPTIONS, LEADER_WORKER_SET
+from kohort.api.rules import Look
 
 K = "leaderworkerset.sigs.k8s.io/"
 WORKER: Object = {"spec": {"containers": [{"name": "main", "image": "tool:1"}]}}
@@ -77,8 +78,9 @@ def _merged(target: Any, patch: Any) -> Any:
 
 
 def update_errors(old: Object, patch: Object, ctx: Context | None = None) -> list[FieldError]:
-    """What a server says to a patch of a stored object."""
+    """Everything wrong with a patch of a stored object, whoever would say it."""
     ctx = ctx or context()
     before = defaulted(old, ctx)
-    before["metadata"]["resourceVersion"] = "1"
-    return list(admit.update(changed(before, patch), before, ctx).causes)
+    after = defaulted(changed(before, patch), ctx)
+    declared = rules.check_schema(LEADER_WORKER_SET.schema, after, before, Look(ctx, update=True, native=False))
+    return [*declared, *LEADER_WORKER_SET.validate_update(after, before, ctx)]

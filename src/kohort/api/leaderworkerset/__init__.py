@@ -22,6 +22,7 @@ LEADER_WORKER_SET: Final = Kind(
     singular="leaderworkerset",
     short_names=("lws",),
     schema=SCHEMA,
+    webhook="vleaderworkerset.kb.io",
     scale=Scale(".spec.replicas", ".status.replicas", ".status.hpaPodSelector"),
     columns=(
         Column("Ready", "integer", ".status.readyReplicas", description="Groups that are ready."),

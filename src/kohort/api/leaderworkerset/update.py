@@ -57,7 +57,10 @@ def _subgroups(new: int | None, old: int | None) -> Iterator[FieldError]:
 
 def _topology(new: Object, old: Object) -> Iterator[FieldError]:
     """Ours: upstream would replace all leaders at once, outside any rollout (page 2.6)."""
-    for key in (words.EXCLUSIVE_TOPOLOGY, words.SUBGROUP_EXCLUSIVE_TOPOLOGY):
+    keys = [words.EXCLUSIVE_TOPOLOGY]
+    if _subgroup_policy(new) is not None:  # without subgroups it is refused anyway
+        keys.append(words.SUBGROUP_EXCLUSIVE_TOPOLOGY)
+    for key in keys:
         if annotation(new, key) != annotation(old, key):
             yield invalid(annotation_path(key), annotation(new, key), _IMMUTABLE)
 
