@@ -12,7 +12,7 @@ _UNLIMITED: Final = 2**31 - 1
 
 
 def default(job: Object, ctx: Context) -> None:
-    """Complete a Job in place. Selector and labels follow once it has a uid."""
+    """Complete a Job in place. What a server generates from the uid follows once there is one."""
     spec = job.setdefault("spec", {})
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
@@ -26,7 +26,8 @@ def default(job: Object, ctx: Context) -> None:
     uid = (job.get("metadata") or {}).get("uid")
     if uid and spec.get("selector") is None:
         selector.generate(job, str(uid))
-    _labels(job)
+    if uid or selector.is_manual(job):
+        _labels(job)
 
 
 def default_template(spec: dict[str, Any]) -> None:
@@ -43,7 +44,7 @@ def fill(block: dict[str, Any], name: str, value: Any) -> None:
 
 
 def _labels(job: Object) -> None:
-    """A Job without labels takes those of its pods."""
+    """A Job without labels takes those of its pods, the generated ones included."""
     template = (job["spec"].get("template") or {}).get("metadata") or {}
     meta = job.setdefault("metadata", {})
     if template.get("labels") and not meta.get("labels"):

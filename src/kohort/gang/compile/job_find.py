@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kohort.api.batch.job_status import SUSPENDED
+from kohort.api.core.selectors import matches
 from kohort.api.kind import Object
 from kohort.gang.compile import Lookup, namespace_of
 from kohort.gang.render import v1alpha2, v1beta1
@@ -35,7 +36,14 @@ def is_new(job: Object, lookup: Lookup, *, parity: bool = False) -> bool:
         return False
     if meta.get("deletionTimestamp") and not parity:
         return False
-    return not any(is_controlled(pod, uid_of(job)) for pod in lookup.every("Pod", namespace_of(job)))
+    return not any(_is_pod_of(job, pod) for pod in lookup.every("Pod", namespace_of(job)))
+
+
+def _is_pod_of(job: Object, pod: Object) -> bool:
+    """Its own, or one without a controller that the Job will adopt."""
+    if controller_of(pod) is not None:
+        return is_controlled(pod, uid_of(job))
+    return matches((job.get("spec") or {}).get("selector"), (pod.get("metadata") or {}).get("labels"))
 
 
 def workloads_of(api_version: str, kind: str, name: str, namespace: str, lookup: Lookup) -> list[Object]:
