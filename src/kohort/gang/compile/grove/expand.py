@@ -91,7 +91,7 @@ class Expansion:
     def size(self) -> int:
         """An upper bound of the number of PodCliques, known without writing them out."""
         members = (
-            len(group["cliqueNames"]) * max(group["replicas"], group["minAvailable"], self._sizes.largest)
+            len(group["cliqueNames"]) * max(int(group["replicas"]), int(group["minAvailable"]), self._sizes.largest)
             for group in self.scaling_groups
         )
         return int(self.obj["spec"].get("replicas") or 0) * (len(self.standalone) + sum(members))
