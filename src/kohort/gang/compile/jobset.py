@@ -125,8 +125,9 @@ def _members(obj: Object, tree: Tree) -> tuple[Member, ...]:
     found: list[Member] = []
     for job in replicated_jobs(obj):
         path = ("spec", "replicatedJobs", job.index, "template", "spec", "template")
+        pods = job.pods_per_job
         for index in range(job.replicas):
             source = f"Job {names.job_name(jobset, job.name, index)}"
             group = tree.group_of(job.index, index)
-            found.append(Member(source=source, count=job.pods_per_job, group=group, path=path))
+            found.append(Member(source=source, count=pods, group=group, path=path))
     return tuple(found)
