@@ -1,4 +1,5 @@
-"""What the default admission plugins do to these kinds: Priority, PodGroupProtection, 1.36's PodGroupWorkloadExists.
+"""What the default admission plugins do to these kinds: Priority, DefaultTolerationSeconds, PodGroupProtection,
+1.36's PodGroupWorkloadExists.
 
 Each plugin changes the object in place or says why it is denied. Pure: what exists is given.
 """
@@ -19,6 +20,7 @@ from kohort.api.scheduling.constants import (
 if TYPE_CHECKING:
     from kohort.api.kind import Context, Kind, Object
 
+_LOST_NODES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _WORDS = {"Pod": "pod", "PodGroup": "pod group", "CompositePodGroup": "composite pod group"}
 
 
@@ -34,6 +36,8 @@ class Resolved:
 def mutate(kind: Kind, obj: Object, ctx: Context, classes: Sequence[Object], old: Object | None = None) -> str | None:
     """The mutating plugins, in order. Returns why the object is denied, or None."""
     problem = _priority(kind, obj, ctx, classes, old)
+    if problem is None:
+        _tolerate(kind, obj)
     if problem is None and old is None:
         _protect(kind, obj, ctx)
     return problem
@@ -129,6 +133,18 @@ def _copy_back(spec: dict[str, Any], before: dict[str, Any]) -> None:
 
 
 # ---- the others
+
+
+def _tolerate(kind: Kind, obj: Object) -> None:
+    """A pod stays five minutes on a node that is not ready or out of reach, unless it says otherwise itself."""
+    if kind.group != "" or kind.kind != "Pod":
+        return
+    spec = obj.setdefault("spec", {})
+    given = spec.get("tolerations") or []
+    for key in _LOST_NODES:
+        if not any(one.get("key") in (key, "", None) and one.get("effect") in ("NoExecute", "", None) for one in given):
+            toleration = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            spec["tolerations"] = [*(spec.get("tolerations") or []), toleration]
 
 
 def _protect(kind: Kind, obj: Object, ctx: Context) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.api.errors import FieldError, duplicate, invalid
+from kohort.api.errors import OMITTED, FieldError, duplicate, invalid
 from kohort.api.generations import SCHEDULING_GROUP, Gate
 from kohort.api.kind import Kind
 from kohort.api.scheduling import columns, parts
@@ -109,7 +109,7 @@ def _one_priority(spec: Object) -> Iterator[FieldError]:
             sorted(f"({name or 'no class'}, {'unset' if value is None else value})" for name, value in found)
         )
         text = f"priorityClassName and priority must be equal in all templates, found {words}"
-        yield invalid("spec", words, text)
+        yield invalid("spec", OMITTED, text)
 
 
 def _no_empty_branch(spec: Object, path: str = "spec") -> Iterator[FieldError]:
