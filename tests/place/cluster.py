@@ -11,9 +11,11 @@ from typing import Any
 
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Pod, Reason
 from kohort.place.engine import Engine
+from kohort.place.preempt import Preemptor
 from kohort.place.score import Profile
 from kohort.place.search import Search
 from kohort.place.state import ClusterState, PodKey
+from kohort.place.units import Budget, GroupFacts, find_units
 
 SPACE = "default"
 
@@ -50,6 +52,8 @@ class Cluster:
     verdicts: dict[str, Outcome] = field(default_factory=dict)
     second: dict[str, int] = field(default_factory=dict)  # when a group was created: times have whole seconds
     now: int = 0
+    budgets: list[dict[str, Any]] = field(default_factory=list)
+    evicted: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.engine = Engine(self.state, Profile(resources=("cpu",)))
@@ -71,6 +75,8 @@ class Cluster:
             self.pods[item["pod"]] = dict(item)
             if "node" in item:
                 self._seat(item["pod"], item["node"])
+        elif "pdb" in item:
+            self.budgets.append(item)
         elif "group" in item or "composite" in item:
             name = item.get("group") or item["composite"]
             self.groups[name] = dict(item)
@@ -99,7 +105,10 @@ class Cluster:
     def _seat(self, name: str, node: str) -> None:
         item = self.pods[name]
         shape = self.state.shapes.of_spec(pod_spec(item), SPACE)
-        self.state.put_pod(PodKey(name, SPACE, name, item.get("labels", {}), shape), node)
+        started = f"{10_000 - item['started']:05}" if "started" in item else ""
+        group = item.get("in")
+        key = PodKey(name, SPACE, name, item.get("labels", {}), shape, _number(item), group, started)
+        self.state.put_pod(key, node)
         self.bound[name] = node
 
     # ---- deciding
@@ -138,7 +147,7 @@ class Cluster:
         return None
 
     def _priority(self, name: str) -> int:
-        return int((self.groups.get(name) or self.pods[name]).get("priority", "p0").removeprefix("p").split("-")[0])
+        return _number(self.groups.get(name) or self.pods[name])
 
     def _gated(self, root: str) -> bool:
         return any(
@@ -176,7 +185,38 @@ class Cluster:
         self.verdicts.update(result.outcomes)
         for pod, row in result.placed.items():
             self._seat(pod, self.state.node(row).name)
-        return bool(result.placed)
+        return bool(result.placed) or self._preempt(demand)
+
+    def _preempt(self, demand: Demand) -> bool:
+        """Evict for a root that does not fit; victims are gone at once."""
+        items = [self.pods[pod.key] for leaf in demand.leaves() for pod in leaf.pods]
+        if any("never" in item.get("priority", "") or item.get("preemptionPolicy") == "Never" for item in items):
+            return False
+        facts = {
+            name: GroupFacts(item.get("parent"), item.get("disruption") == "all", _number(item), "composite" in item)
+            for name, item in self.groups.items()
+        }
+        units = find_units(self.state, facts)
+        budgets = [
+            Budget(one["pdb"], frozenset(p for p, i in self.pods.items() if _covers(one, i)), one["allowed"])
+            for one in self.budgets
+        ]
+        plan = Preemptor(self.engine, units, budgets).plan(demand, self._priority(demand.name))
+        if plan is None:
+            return False
+        for unit in plan.victims:
+            for victim in unit.pods:
+                self.delete("pod", victim.pod.name)
+                self.evicted.add(victim.pod.name)
+        return True
 
     def reason(self, group: str) -> Reason | None:
         return self.verdicts[group].reason
+
+
+def _number(item: dict[str, Any]) -> int:
+    return int(item.get("priority", "p0").removeprefix("p").split("-")[0])
+
+
+def _covers(budget: dict[str, Any], item: dict[str, Any]) -> bool:
+    return budget["match"].items() <= item.get("labels", {}).items()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -14,6 +16,8 @@ from kohort.place.score import Profile, ShapeScore
 from kohort.place.shapes import Shape
 from kohort.place.state import ClusterState
 
+_STEP = 1 << 12  # above every score
+_FIRST = _STEP << 12
 _FEW = 8  # up to so many pods, looking at all rows again for each is cheaper than a heap
 
 
@@ -24,7 +28,8 @@ class Engine:
         self.state = state
         self.profile = profile or Profile()
         self._known: dict[int, tuple[ShapeFit, ShapeScore]] = {}
-        self._trail: list[tuple[PairClass, int]] = []
+        self._trail: list[tuple[PairClass, int, int]] = []
+        self._preferred: dict[PairClass, tuple[Amounts, Amounts]] = {}
 
     def look(self, shape: Shape) -> tuple[ShapeFit, ShapeScore]:
         """Fit and score of a shape, up to date."""
@@ -47,21 +52,39 @@ class Engine:
 
     def put(self, kind: PairClass, row: int) -> None:
         """Place a pod for now."""
-        self.state.take(kind.shape, row, 1)
-        self.state.pairs.place(kind, row, 1)
-        self._trail.append((kind, row))
+        self._move(kind, row, 1)
+
+    def lift(self, kind: PairClass, row: int) -> None:
+        """Take a pod away for now."""
+        self._move(kind, row, -1)
+
+    def _move(self, kind: PairClass, row: int, count: int) -> None:
+        self.state.take(kind.shape, row, count)
+        self.state.pairs.place(kind, row, count)
+        self._trail.append((kind, row, count))
 
     def undo(self, mark: int) -> None:
-        """Take back everything placed since the mark."""
+        """Take back everything done since the mark."""
         while len(self._trail) > mark:
-            kind, row = self._trail.pop()
-            self.state.pairs.place(kind, row, -1)
-            self.state.take(kind.shape, row, -1)
+            kind, row, count = self._trail.pop()
+            self.state.pairs.place(kind, row, -count)
+            self.state.take(kind.shape, row, -count)
+
+    @contextmanager
+    def preferring(self, wishes: dict[PairClass, tuple[Amounts, Amounts]]) -> Iterator[None]:
+        """Within, per class: nodes with free room (so many pods each) come first, then those with the lowest cost."""
+        self._preferred = wishes
+        try:
+            yield
+        finally:
+            self._preferred = {}
 
     # ---- many pods of one class
 
     def seat(self, kind: PairClass, rows: Rows | None, count: int) -> list[int]:
         """Place up to `count` pods of a class on some rows (None: all), best first; where each went, in order."""
+        if kind in self._preferred:
+            return self._free_first(kind, rows, count)
         if not kind.is_plain:
             return self._one_by_one(kind, rows, count)
         fit, score = self.look(kind.shape)
@@ -110,6 +133,22 @@ class Engine:
             if row is None:
                 break
             self.put(kind, row)
+            taken.append(row)
+        return taken
+
+    def _free_first(self, kind: PairClass, rows: Rows | None, count: int) -> list[int]:
+        """Where room is left without anybody going, then where the fewest must go."""
+        left, cost = self._preferred[kind]
+        taken: list[int] = []
+        while len(taken) < count:
+            fit, score = self.look(kind.shape)
+            free = fit.room > 0 if kind.is_plain else allowed(self.state, kind, fit)
+            wish = np.where(left > 0, _FIRST, _FIRST // 2 - cost * _STEP)
+            row = score.best(free if rows is None else free[rows], rows, wish)
+            if row is None:
+                break
+            self.put(kind, row)
+            left[row] -= 1
             taken.append(row)
         return taken
 

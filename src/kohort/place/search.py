@@ -45,12 +45,12 @@ class Search:
         self._left = steps
         self._misses: dict[str, Outcome] = {}
 
-    def place(self, root: Demand) -> Result:
-        """Place the tree. The placements stay in the engine's trial: the caller undoes or commits them."""
+    def place(self, root: Demand, rows: Rows | None = None) -> Result:
+        """Place the tree on some rows (None: all). Placements stay in the engine's trial, for the caller to undo."""
         mark = self._engine.mark()
         self._misses.clear()
         try:
-            seated = self._solve(root, None)
+            seated = self._solve(root, rows)
         except TwoDomains as wrong:
             self._engine.undo(mark)
             return _failed(root, {root.name: Outcome(False, reason=Reason.MISCONFIGURED, detail=str(wrong))})

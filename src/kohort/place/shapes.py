@@ -94,6 +94,10 @@ class Shape:
         """How much of one resource a pod asks for."""
         return int(self.amounts[self.columns == column].sum())
 
+    def vector(self, columns: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+        """What a pod asks for in these columns."""
+        return np.array([self.ask(int(column)) for column in columns], np.int64)
+
     @property
     def is_plain(self) -> bool:
         """Whether placing one pod of it changes nothing for the next but room (and ports)."""
