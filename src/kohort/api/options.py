@@ -32,6 +32,8 @@ OPTIONS: Final = {
     "GroveKai": Option(False, "PodCliqueSet", "schedulerName kai-scheduler is allowed"),
     "GroveVolcano": Option(False, "PodCliqueSet", "schedulerName volcano is allowed"),
     "GroveLpx": Option(False, "PodCliqueSet", "schedulerName lpx-scheduler is allowed"),
+    "TrainJobWorkloadAwareScheduling": Option(True, "TrainJob", "podGroupPolicy.workload of training runtimes"),
+    "TrainJobCompositePodGroup": Option(False, "TrainJob", "several levels of groups as CompositePodGroups"),
 }
 DEFAULT_OPTIONS: Final = frozenset(name for name, option in OPTIONS.items() if option.default)
 _ALIASES: Final = {option.alias: name for name, option in OPTIONS.items() if option.alias}
