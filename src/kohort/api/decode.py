@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import singledispatch
 from typing import Any, Final
 
-from kohort.api import definitions
+from kohort.api import definitions, formats
 from kohort.api.errors import ErrorKind, FieldError, at, show
 from kohort.api.schema import Anything, Arr, Bool, Duration, Int, IntOrStr, Map, Node, Obj, Ref, Str, Time, known
 
@@ -139,13 +139,13 @@ def _(node: Obj, value: Any, path: str, minor: str) -> Iterator[FieldError]:
 
 @check.register
 def _(node: Ref, value: Any, path: str, minor: str) -> Iterator[FieldError]:
-    yield from _against(definitions.definition(minor, node.definition), value, path, minor)
+    yield from _against(definitions.definition(minor, node.definition), value, path, minor, node.parsed)
 
 
 # ---- the OpenAPI documents of Kubernetes
 
 
-def _against(schema: dict[str, Any], value: Any, path: str, minor: str) -> Iterator[FieldError]:
+def _against(schema: dict[str, Any], value: Any, path: str, minor: str, parsed: bool) -> Iterator[FieldError]:
     name = definitions.target(schema)
     if name is not None:
         schema = definitions.definition(minor, name)
@@ -153,11 +153,20 @@ def _against(schema: dict[str, Any], value: Any, path: str, minor: str) -> Itera
         return
     kind = schema.get("type")
     if kind == "object" or "properties" in schema:
-        yield from _object(schema, value, path, minor)
+        yield from _object(schema, value, path, minor, parsed)
     elif kind == "array":
-        yield from _array(schema, value, path, minor)
+        yield from _array(schema, value, path, minor, parsed)
+    elif parsed and name is not None and name.endswith(".Quantity"):
+        if not _is_quantity(value):
+            yield _wrong(path, value, "quantity such as 500m, 2 or 4Gi")
     elif kind is not None:
         yield from check(_scalar(kind, schema.get("format", ""), name), value, path, minor)
+
+
+def _is_quantity(value: Any) -> bool:
+    if isinstance(value, str):
+        return formats.quantity(value.strip()) is None
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _scalar(kind: str, form: str, name: str | None) -> Node:
@@ -174,7 +183,7 @@ def _scalar(kind: str, form: str, name: str | None) -> Node:
     return Str() if kind == "string" else Anything()
 
 
-def _object(schema: dict[str, Any], value: Any, path: str, minor: str) -> Iterator[FieldError]:
+def _object(schema: dict[str, Any], value: Any, path: str, minor: str, parsed: bool) -> Iterator[FieldError]:
     if not isinstance(value, dict):
         yield _wrong(path, value, "object")
         return
@@ -182,16 +191,16 @@ def _object(schema: dict[str, Any], value: Any, path: str, minor: str) -> Iterat
     extra = schema.get("additionalProperties")
     for name, item in value.items():
         if properties is not None and name in properties:
-            yield from _against(properties[name], item, at(path, name), minor)
+            yield from _against(properties[name], item, at(path, name), minor, parsed)
         elif extra is not None:
-            yield from _against(extra, item, f"{path}[{name}]", minor)
+            yield from _against(extra, item, f"{path}[{name}]", minor, parsed)
         elif properties is not None:
             yield _unknown(at(path, name))
 
 
-def _array(schema: dict[str, Any], value: Any, path: str, minor: str) -> Iterator[FieldError]:
+def _array(schema: dict[str, Any], value: Any, path: str, minor: str, parsed: bool) -> Iterator[FieldError]:
     if not isinstance(value, list):
         yield _wrong(path, value, "list")
         return
     for index, item in enumerate(value):
-        yield from _against(schema["items"], item, f"{path}[{index}]", minor)
+        yield from _against(schema["items"], item, f"{path}[{index}]", minor, parsed)

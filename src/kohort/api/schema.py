@@ -138,10 +138,12 @@ class Ref(Node):
     """A type of Kubernetes itself, by its OpenAPI definition (`io.k8s.api.core.v1.PodTemplateSpec`).
 
     `gated`: members that are dropped without a feature gate, as {"spec.schedulingGroup": gate}.
+    `parsed`: in a kind of the server itself, which reads quantities while it decodes (a CRD's schema does it later).
     """
 
     definition: str
     gated: Mapping[str, str] = field(default_factory=dict)
+    parsed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,9 @@ def _keep(node: Node, value: Any, minor: str, native: bool) -> Any:
     if value is None:
         return None
     if isinstance(node, Ref):
-        return _against(definitions.definition(minor, node.definition), value, minor, node.definition == _META)
+        metadata = node.definition == _META
+        decoded = native or metadata  # into structs, also where the rest is a CRD's
+        return _against(definitions.definition(minor, node.definition), value, minor, metadata, decoded)
     kept = value
     if isinstance(node, Arr):
         kept = [_item(node.item, item, minor, native) for item in value]
@@ -69,24 +71,27 @@ def _item(node: Node, value: Any, minor: str, native: bool) -> Any:
     return {} if isinstance(node, (Obj, Ref)) else "" if isinstance(node, Str) else None
 
 
-def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool) -> Any:
+def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded: bool) -> Any:
     """As `_keep`, for a type of the OpenAPI document. `tidy`: empty values vanish as well (metadata)."""
     name = definitions.target(schema)
     if name is not None:
         schema = definitions.definition(minor, name)
+    if value is None and name is not None and name.endswith(".Quantity"):
+        return "0"
     if value is None:  # in a list nothing can be left out: null is an empty item
         return {"string": "", "integer": 0, "boolean": False, "array": []}.get(schema.get("type", ""), {})
     if isinstance(value, list) and "items" in schema:
-        return [_against(schema["items"], item, minor, tidy) for item in value]
+        return [_against(schema["items"], item, minor, tidy, decoded) for item in value]
     if not isinstance(value, dict) or not ("properties" in schema or "additionalProperties" in schema):
         return value
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
     kept: dict[str, Any] = {}
     for key, item in value.items():
         inner = properties.get(key, extra)
-        if item is None or inner is None:
+        # A struct's member stays unset, but a map's key is there, with an empty value.
+        if inner is None or (item is None and (key in properties or not decoded)):
             continue
-        inside = _against(inner, item, minor, tidy)
+        inside = _against(inner, item, minor, tidy, decoded)
         empty = inside in ("", [], {}) or (key == "generation" and inside == 0)
         if not (tidy and key in properties and empty):
             kept[key] = inside

@@ -68,6 +68,7 @@ SPEC: Final = Obj(
         "template": Ref(
             definition="io.k8s.api.core.v1.PodTemplateSpec",
             gated={f"spec.{member}": gate for member, gate in GATED.items()},
+            parsed=True,
         ),
         "ttlSecondsAfterFinished": Int(minimum=0),
         "podFailurePolicy": FAILURE_POLICY,

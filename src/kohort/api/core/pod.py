@@ -30,7 +30,7 @@ GATED: Final[Mapping[str, str]] = {
 }
 SCHEMA: Final = Obj(
     fields={
-        "spec": Ref(definition="io.k8s.api.core.v1.PodSpec", gated=GATED),
+        "spec": Ref(definition="io.k8s.api.core.v1.PodSpec", gated=GATED, parsed=True),
         "status": Ref(definition="io.k8s.api.core.v1.PodStatus"),
     }
 )
@@ -88,9 +88,9 @@ def _put_back(block: dict[str, Any], old: dict[str, Any], name: str) -> None:
 
 
 def _tolerations(new: dict[str, Any], old: dict[str, Any]) -> Iterator[FieldError]:
-    """The first of the old ones must still be there, whatever its seconds. (Upstream means all, but stops there.)"""
-    before, after = old.get("tolerations") or [], new.get("tolerations") or []
-    if before and not any(_lasting(one) == _lasting(before[0]) for one in after):
+    """All of the old ones must still be there, whatever their seconds."""
+    after = [_lasting(one) for one in new.get("tolerations") or []]
+    if not all(_lasting(one) in after for one in old.get("tolerations") or []):
         yield forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
 
 

@@ -24,9 +24,9 @@ _SUFFIXES: Final = {
 _STANDARD: Final = {"cpu", "memory", "ephemeral-storage"}
 
 
-def amount(quantity: str | int) -> Decimal:
+def amount(quantity: str | float) -> Decimal:
     """The number that a well-formed quantity stands for."""
-    found = _PARTS.fullmatch(str(quantity))
+    found = _PARTS.fullmatch(str(quantity).strip())
     if found is None:
         raise ValueError(f"{quantity!r} is not a quantity")
     number, suffix = found.groups()
@@ -36,7 +36,7 @@ def amount(quantity: str | int) -> Decimal:
 
 
 def well_formed(quantity: Any) -> bool:
-    return isinstance(quantity, (str, int)) and formats.quantity(str(quantity)) is None
+    return isinstance(quantity, (str, int, float)) and formats.quantity(str(quantity).strip()) is None
 
 
 def check_resources(
