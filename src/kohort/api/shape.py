@@ -65,10 +65,12 @@ def _blank(node: Node, value: Any) -> bool:
 
 
 def _item(node: Node, value: Any, minor: str, native: bool) -> Any:
+    if isinstance(node, Obj):  # in a list nothing can be left out: null is an empty item
+        return _object(node, value or {}, minor, native)
     kept = _keep(node, value, minor, native)
     if kept is not None:
         return kept
-    return {} if isinstance(node, (Obj, Ref)) else "" if isinstance(node, Str) else None
+    return {} if isinstance(node, Ref) else "" if isinstance(node, Str) else None
 
 
 def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded: bool) -> Any:
@@ -78,7 +80,7 @@ def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded
         schema = definitions.definition(minor, name)
     if value is None and name is not None and name.endswith(".Quantity"):
         return "0"
-    if value is None:  # in a list nothing can be left out: null is an empty item
+    if value is None:
         return {"string": "", "integer": 0, "boolean": False, "array": []}.get(schema.get("type", ""), {})
     if isinstance(value, list) and "items" in schema:
         return [_against(schema["items"], item, minor, tidy, decoded) for item in value]
