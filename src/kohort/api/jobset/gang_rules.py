@@ -128,7 +128,7 @@ def _policies(obj: Object) -> Iterator[FieldError]:
         path, wanted = f"spec.podGroupPolicies[{index}]", policy.get("targetReplicatedJobs") or ()
         if not wanted and len(policies) > 1:
             yield invalid(f"{path}.targetReplicatedJobs", [], "a policy for all ReplicatedJobs must be the only one")
-        yield from _targets(wanted, known, taken, f"{path}.targetReplicatedJobs", policy.get("name") or str(index))
+        yield from _targets(wanted, known, taken, f"{path}.targetReplicatedJobs", f"podGroupPolicies[{index}]")
         if policy.get("mode") != REPLICATED_GANG and policy.get("name") in alone:  # both would be template pg-<name>
             detail = "is the name of a ReplicatedJob with a gang for each of its Jobs; choose another"
             yield invalid(f"{path}.name", policy["name"], detail)
