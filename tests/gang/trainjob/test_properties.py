@@ -40,7 +40,11 @@ def _jobs(draw: st.DrawFn) -> list[dict[str, Any]]:
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
     made: list[dict[str, Any]] = []
     for place, name in enumerate(names):
-        after = draw(st.sets(st.sampled_from(names[:place]), max_size=1)) if place else set()
+        after = (
+            draw(st.sets(st.sampled_from(names[:place]), max_size=1))
+            if place and draw(st.integers(0, 2)) == 0
+            else set()
+        )
         status = draw(st.sampled_from(["Ready", "Complete"]))
         pod = {"priorityClassName": "high"} if draw(st.integers(0, 3)) == 0 else {}
         edges = [(other, status) for other in after]
@@ -55,6 +59,19 @@ def _jobs(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 @st.composite
+def _entries(draw: st.DrawFn, names: list[str]) -> list[dict[str, Any]]:
+    """Everybody once, alone or in pairs; now and then somebody is forgotten, or nobody is named."""
+    left, made = names[draw(st.sampled_from([0, 0, 0, 1])) :], []
+    while left:
+        size = draw(st.integers(1, 2))
+        entry: dict[str, Any] = {"targetReplicatedJobs": left[:size], **draw(st.one_of(st.just({}), BLOCKS))}
+        left = left[size:]
+        job = draw(st.one_of(st.none(), st.none(), BLOCKS))
+        made.append(entry if job is None else {**entry, "job": job})
+    return made if draw(st.integers(0, 5)) else []
+
+
+@st.composite
 def _runtimes(draw: st.DrawFn) -> Object:
     jobs = draw(_jobs())
     stages = st.fixed_dictionaries(
@@ -64,14 +81,10 @@ def _runtimes(draw: st.DrawFn) -> Object:
             "disruptionMode": st.sampled_from([{"all": {}}, {"single": {}}]),
         },
     )
-    entry = st.builds(
-        lambda names, block, job: {"targetReplicatedJobs": names, **block, **({"job": job} if job is not None else {})},
-        st.lists(st.sampled_from([job["name"] for job in jobs]), min_size=1, max_size=2, unique=True),
-        BLOCKS,
-        st.none() | BLOCKS,
-    )
     explicit = st.builds(
-        lambda block, entries: {"scheduling": {**block, "replicatedJobs": entries}}, BLOCKS, st.lists(entry, max_size=3)
+        lambda block, entries: {"scheduling": {**block, "replicatedJobs": entries}},
+        st.one_of(st.just({}), BLOCKS),
+        _entries([job["name"] for job in jobs]),
     )
     ml = {**draw(st.sampled_from(POLICIES)), **draw(st.sampled_from([{}, {"numNodes": 3}, {"numNodes": -1}]))}
     return runtime(*jobs, ml=ml, workload=draw(st.one_of(stages, explicit)))
