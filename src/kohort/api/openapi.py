@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, Final
@@ -65,7 +66,7 @@ class _Writer:
             found["nullable"] = True
         # A default that depends on a gate is the server's, not the schema's.
         if node.default is not UNSET and node.gate is None:
-            found["default"] = node.default
+            found["default"] = deepcopy(node.default)
         rules = cel.rules(node, spot) if self.with_rules else []
         if rules:
             found["x-kubernetes-validations"] = [*found.get("x-kubernetes-validations", []), *rules]
