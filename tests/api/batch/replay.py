@@ -14,6 +14,7 @@ from typing import Any
 from kohort.api import admit, registry
 from kohort.api.answer import Answer
 from kohort.api.batch.freeze import check_parallelism
+from kohort.api.batch.selector import generate
 from kohort.api.generations import Gate
 from kohort.api.kind import Context, Kind
 
@@ -98,7 +99,7 @@ class Cluster:
             if kind.kind == "Job":
                 self.born += 1
                 stored["metadata"]["uid"] = self.uid(self.born)
-                kind.default(stored, self.ctx)
+                generate(stored, stored["metadata"]["uid"])
             self.objects[kind.plural, stored["metadata"]["name"]] = stored
         return answer
 

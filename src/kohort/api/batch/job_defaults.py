@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kohort.api.batch import selector
 from kohort.api.core.pod_defaults import default_pod_template
 from kohort.api.kind import Context, Object
 
@@ -12,7 +11,7 @@ _UNLIMITED: Final = 2**31 - 1
 
 
 def default(job: Object, ctx: Context) -> None:
-    """Complete a Job in place. What a server generates from the uid follows once there is one."""
+    """Complete a Job in place. What follows from its uid, `selector.generate` adds once a server has given one."""
     spec = job.setdefault("spec", {})
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
@@ -23,11 +22,7 @@ def default(job: Object, ctx: Context) -> None:
     fill(spec, "backoffLimit", 6 if spec.get("backoffLimitPerIndex") is None else _UNLIMITED)
     fill(spec, "podReplacementPolicy", "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed")
     default_template(spec)
-    uid = (job.get("metadata") or {}).get("uid")
-    if uid and spec.get("selector") is None:
-        selector.generate(job, str(uid))
-    if uid or selector.is_manual(job):
-        _labels(job)
+    _labels(job)
 
 
 def default_template(spec: dict[str, Any]) -> None:
@@ -44,7 +39,7 @@ def fill(block: dict[str, Any], name: str, value: Any) -> None:
 
 
 def _labels(job: Object) -> None:
-    """A Job without labels takes those of its pods, the generated ones included."""
+    """A Job without labels takes those of its pods."""
     template = (job["spec"].get("template") or {}).get("metadata") or {}
     meta = job.setdefault("metadata", {})
     if template.get("labels") and not meta.get("labels"):

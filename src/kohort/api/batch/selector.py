@@ -23,17 +23,17 @@ def is_manual(job: Object) -> bool:
 
 
 def generate(job: Object, uid: str) -> None:
-    """Give a Job the selector and the template labels that follow from its uid, in place."""
+    """Give a Job the selector and the labels that follow from its uid, in place."""
     if is_manual(job):
         return
-    spec = job.setdefault("spec", {})
-    template = spec.setdefault("template", {})
+    spec, own = job.setdefault("spec", {}), job.setdefault("metadata", {})
+    template = spec["template"] = spec.get("template") or {}
     meta = template["metadata"] = template.get("metadata") or {}
+    given = meta.get("labels") or {}
     # What the user wrote under these keys is kept, and refused by the rules.
-    meta["labels"] = {
-        **generated_labels(str((job.get("metadata") or {}).get("name") or ""), uid),
-        **(meta.get("labels") or {}),
-    }
+    meta["labels"] = {**generated_labels(str(own.get("name") or ""), uid), **given}
+    if (own.get("labels") or {}) == given:  # a Job without labels of its own has those of its pods
+        own["labels"] = dict(meta["labels"])
     selector = spec["selector"] = spec.get("selector") or {}
     selector["matchLabels"] = {**(selector.get("matchLabels") or {}), CONTROLLER_UID: uid}
 
@@ -44,10 +44,11 @@ def generated_labels(name: str, uid: str) -> dict[str, str]:
 
 def as_created(job: Object) -> Object:
     """The Job with its generated parts, also where no server has given it a uid."""
-    if is_manual(job) or (job.get("metadata") or {}).get("uid"):
+    uid = (job.get("metadata") or {}).get("uid")
+    if is_manual(job) or (uid and (job.get("spec") or {}).get("selector") is not None):
         return job
     copy = deepcopy(job)
-    generate(copy, UNKNOWN_UID)
+    generate(copy, str(uid or UNKNOWN_UID))
     return copy
 
 
