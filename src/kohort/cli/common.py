@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -16,9 +17,19 @@ from kohort.library import Problem
 from kohort.yamlread import ManifestError
 
 P = ParamSpec("P")
+_DEBUG = "KOHORT_TRACEBACK"
+_FAULT = 70  # EX_SOFTWARE of sysexits: tells a bug from bad input
 
-out = Console(soft_wrap=True, highlight=False)
-err = Console(soft_wrap=True, highlight=False, stderr=True)
+_WIDE = 1_000  # a pipe has no edge to wrap at
+
+
+def _console(*, stderr: bool = False) -> Console:
+    console = Console(highlight=False, soft_wrap=True, stderr=stderr)
+    return console if console.is_terminal else Console(highlight=False, soft_wrap=True, stderr=stderr, width=_WIDE)
+
+
+out = _console()
+err = _console(stderr=True)
 _STYLE = {"error": "bold red", "warning": "yellow"}
 
 
@@ -37,6 +48,12 @@ def friendly(run: Callable[P, int]) -> Callable[P, int]:
             for line in str(error).splitlines():
                 say("error", line)
             return 1
+        except Exception as error:
+            if os.environ.get(_DEBUG):
+                raise
+            say("error", f"a fault of Kohort, not of your input: {type(error).__name__}: {error}")
+            say("note", f"please report it with the output of the same command under {_DEBUG}=1")
+            return _FAULT
 
     return wrapped
 

@@ -44,7 +44,7 @@ def show(results: list[Compiled], console: Console) -> None:
     for number, result in enumerate(result for result in results if result.ok):
         if number:
             console.print()
-        console.print(tree(result))
+        console.print(tree(result), soft_wrap=False)
 
 
 def _objects(result: Compiled, children: bool) -> list[Object]:

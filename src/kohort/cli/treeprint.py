@@ -26,7 +26,9 @@ def tree(done: Compiled) -> RenderableType:
     parts: list[RenderableType] = [title]
     if done.reason and not done.plans:
         parts.append(Text(f"no groups: {done.reason}"))
-    parts += [_plan(plan, done, made) for plan in done.plans]
+    parts += [_plan(plan, made) for plan in done.plans]
+    if done.links:
+        parts.append(Text(_legend(done, made), _DIM))
     if done.stand_in_uid and any(plan.owners for plan in done.plans) and _hashed(done):
         parts.append(Text("names with a hash are computed from a stand-in for metadata.uid", _DIM))
     return Lines(*parts)
@@ -37,29 +39,38 @@ def _hashed(done: Compiled) -> bool:
     return done.document.obj.get("kind") in {"Job", "CronJob", "TrainJob"}
 
 
-def _plan(plan: Plan, done: Compiled, made: Generation) -> Tree:
+def _legend(done: Compiled, made: Generation) -> str:
+    """How pods join: the same for all of them, so it is said once, with the first as the example."""
+    link = next(iter(done.links.values()))
+    ((member, inner),) = link.items()
+    example = ", ".join(f"{name}: {value}" for name, value in inner.items())
+    what = "their PodGroup" if made.has_pod_groups else "their group in the Workload"
+    return f"pods name {what} in spec.{member}, for example {{{example}}}"
+
+
+def _plan(plan: Plan, made: Generation) -> Tree:
     whose = "" if plan.own_workload else "  somebody else's"
     top = Tree(Text.assemble("Workload ", (plan.workload, "bold cyan"), (whose, _DIM)), guide_style=_DIM)
     for root, more in _few(plan.roots, plan):
-        _group(top, root, plan, done, made)
+        _group(top, root, plan, made)
         _more(top, more)
     loose = [member for member in plan.members if member.group is None]
     if loose:
         branch = top.add(Text.assemble("ungrouped  ", (count(sum(m.count for m in loose), "pod"), "")))
-        _members(branch, loose, "")
+        _members(branch, loose)
     return top
 
 
-def _group(above: Tree, group: Group, plan: Plan, done: Compiled, made: Generation) -> None:
+def _group(above: Tree, group: Group, plan: Plan, made: Generation) -> None:
     template = plan.template(group.template)
     children = plan.children(group.name)
     members = [member for member in plan.members if member.group == group.name]
     have = len(children) if children else sum(member.count for member in members)
     branch = above.add(_label(group, template, plan.minimum(group), have, made))
     for child, more in _few(children, plan):
-        _group(branch, child, plan, done, made)
+        _group(branch, child, plan, made)
         _more(branch, more)
-    _members(branch, members, _link(done.links.get(group.name)))
+    _members(branch, members)
 
 
 def _label(group: Group, template: Template, minimum: int | None, have: int, made: Generation) -> Text:
@@ -68,7 +79,8 @@ def _label(group: Group, template: Template, minimum: int | None, have: int, mad
         policy = Text.assemble(("basic", "blue"), f"  {count(have, unit)}")
     else:
         policy = Text.assemble(("gang", "green"), f"  {minimum} of {count(have, unit)}")
-    return Text.assemble(*_identity(group, template, made), "  ", policy, _extras(template))
+    origin = "" if template.name == group.name or not made.has_pod_groups else f"  from {template.name}"
+    return Text.assemble(*_identity(group, template, made), "  ", policy, _extras(template), (origin, _DIM))
 
 
 def _identity(group: Group, template: Template, made: Generation) -> tuple[Any, ...]:
@@ -76,7 +88,7 @@ def _identity(group: Group, template: Template, made: Generation) -> tuple[Any, 
         key = f" key {group.replica_key}" if group.replica_key is not None else ""
         return ("group ", (template.name, "bold"), key)
     kind = "PodGroup " if template.is_leaf else "CompositePodGroup "
-    return (kind, (group.name, "bold"), ("" if template.name == group.name else f"  from {template.name}", _DIM))
+    return (kind, (group.name, "bold"))
 
 
 def _extras(template: Template) -> str:
@@ -89,26 +101,19 @@ def _extras(template: Template) -> str:
     return "".join(f"  {text}" for text in said if text)
 
 
-def _members(branch: Tree, members: Sequence[Member], link: str) -> None:
+def _members(branch: Tree, members: Sequence[Member]) -> None:
     if len(members) > _SHOWN:
         hidden = members[2:-1]
         for member in members[:2]:
-            branch.add(_member(member, link))
+            branch.add(_member(member))
         branch.add(Text(f"… {len(hidden)} more, {count(sum(m.count for m in hidden), 'pod')}", _DIM))
         members = members[-1:]
     for member in members:
-        branch.add(_member(member, link))
+        branch.add(_member(member))
 
 
-def _member(member: Member, link: str) -> Text:
-    return Text.assemble(member.source, f"  {count(member.count, 'pod')}", (f"  {link}" if link else "", _DIM))
-
-
-def _link(link: Any) -> str:
-    """{schedulingGroup: {podGroupName: x}} as `schedulingGroup.podGroupName: x`."""
-    if not isinstance(link, dict):
-        return ""
-    return ", ".join(f"{outer}.{name}: {value}" for outer, inner in link.items() for name, value in inner.items())
+def _member(member: Member) -> Text:
+    return Text.assemble(member.source, f"  {count(member.count, 'pod')}")
 
 
 def _few(groups: Sequence[Group], plan: Plan) -> Iterable[tuple[Group, int]]:
