@@ -1,0 +1,43 @@
+"""One HTTP exchange as plain data, shared by every client transport and by the embedded API server.
+
+Nothing here knows sockets: a request that comes over HTTPS and one that comes from the same process look alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks, as the authenticator found out."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`path` is decoded and has no query; keys of `headers` are lower case; `user` is None until authenticated."""
+
+    method: str
+    path: str
+    query: Mapping[str, list[str]] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    user: User | None = None
+
+
+@dataclass(slots=True)
+class Response:
+    """Keys of `headers` are lower case. An iterator as `body` is a stream (watch) of chunks of any size."""
+
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes | AsyncIterator[bytes] = b""
