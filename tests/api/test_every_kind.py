@@ -30,15 +30,19 @@ def context(kind: Kind) -> Context:
     return Context.of(kind.minors[-1], options=DEFAULT_OPTIONS)
 
 
-def places(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
+def places(node: Node, path: str = "", above: tuple[Node, ...] = ()) -> Iterator[tuple[str, Node]]:
+    """Every node with its path; a schema that contains itself is followed once around."""
+    if any(node is one for one in above):
+        return
     yield path, node
+    above = (*above, node)
     if isinstance(node, Obj):
         for name, member in node.fields.items():
-            yield from places(member, f"{path}.{name}")
+            yield from places(member, f"{path}.{name}", above)
     elif isinstance(node, Arr):
-        yield from places(node.item, f"{path}[]")
+        yield from places(node.item, f"{path}[]", above)
     elif isinstance(node, Map):
-        yield from places(node.value, f"{path}[*]")
+        yield from places(node.value, f"{path}[*]", above)
 
 
 # ---- names
@@ -188,7 +192,7 @@ def empty(kind: Kind, **members: Any) -> Object:
 
 
 @EACH
-@pytest.mark.parametrize("more", [{}, {"spec": {}}, {"spec": None}], ids=["nothing", "empty spec", "null spec"])
+@pytest.mark.parametrize("more", [{}, {"spec": {}}], ids=["nothing", "empty spec"])
 def test_defaults_of_an_object_that_says_nothing(kind: Kind, more: Object) -> None:
     ctx, obj = context(kind), empty(kind, **more)
     kind.default(obj, ctx)
@@ -208,11 +212,13 @@ def test_rules_of_an_object_that_says_nothing(kind: Kind, more: Object) -> None:
     kind.warn(obj, ctx)
 
 
-@EACH
-@settings(max_examples=25, deadline=None, derandomize=True)
+@pytest.mark.parametrize(("version", "name"), [(kind.api_version, kind.kind) for kind in KINDS])
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(seeds=st.tuples(st.integers(0, 2**32), st.integers(0, 2**32)))
-def test_junk_of_the_right_types(kind: Kind, seeds: tuple[int, int]) -> None:
-    """Rules may find as much as they like; they may not fall over. What is unchanged is always decodable."""
+def test_junk_of_the_right_types(version: str, name: str, seeds: tuple[int, int]) -> None:
+    """Rules may find as much as they like; they may not fall over."""
+    kind = find(version, name)
+    assert kind is not None
     ctx = context(kind)
     first, second = (junk(kind, seed) for seed in seeds)
     found = decode.decode(kind.schema, first, ctx.generation.minor)
@@ -224,9 +230,6 @@ def test_junk_of_the_right_types(kind: Kind, seeds: tuple[int, int]) -> None:
     kind.warn(once, ctx)
     kind.validate_update(once, admit.defaulted(second, kind, ctx), ctx)
     kind.validate_status(once, admit.defaulted(second, kind, ctx), ctx)
-    for column in kind.columns:
-        if column.cell is not None:
-            column.cell(once)
 
 
 def junk(kind: Kind, seed: int) -> Object:

@@ -1,0 +1,82 @@
+"""The manifests that people copy: the good ones work, and of the bad ones every planted error is reported."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import kohort
+from kohort.api.generations import GENERATIONS, NEWEST
+
+FOLDER = Path(__file__).parent.parent / "examples"
+GOOD = sorted(FOLDER.glob("*.yaml"))
+BAD = sorted((FOLDER / "bad").glob("*.yaml"))
+OLDER = [minor for minor in GENERATIONS if minor != NEWEST]
+_EXPECT = re.compile(r"^# expect: (\S+): (.+)$", re.MULTILINE)
+
+
+def _planted(file: Path) -> list[tuple[int, str, str]]:
+    """(document, field, words) of each `# expect:` line above a document."""
+    found: list[tuple[int, str, str]] = []
+    number = 0
+    for part in re.split(r"^---.*$", file.read_text(), flags=re.MULTILINE):
+        if any(line.strip() and not line.startswith("#") for line in part.splitlines()):
+            number += 1
+            found += [(number, field, words) for field, words in _EXPECT.findall(part)]
+    return found
+
+
+def test_there_are_examples_of_both_sorts() -> None:
+    assert GOOD
+    assert BAD
+
+
+@pytest.mark.parametrize("file", GOOD, ids=lambda file: file.name)
+def test_example_is_valid(file: Path) -> None:
+    assert [str(problem) for problem in kohort.validate(file)] == []
+
+
+@pytest.mark.parametrize("file", GOOD, ids=lambda file: file.name)
+def test_example_compiles_on_the_newest(file: Path) -> None:
+    for result in kohort.compile(file, to=NEWEST):
+        assert [str(problem) for problem in result.errors] == []
+        assert result.objects or result.children or result.reason
+
+
+@pytest.mark.parametrize("minor", OLDER)
+@pytest.mark.parametrize("file", GOOD, ids=lambda file: file.name)
+def test_example_on_an_older_minor_compiles_or_says_why_not(file: Path, minor: str) -> None:
+    for result in kohort.compile(file, to=minor):
+        if result.ok:
+            assert result.objects or result.children or result.reason
+        for problem in result.errors:
+            assert problem.field, f"no field: {problem}"
+            assert len(problem.message.split()) > 3, f"not a sentence: {problem}"
+
+
+@pytest.mark.parametrize("file", GOOD, ids=lambda file: file.name)
+def test_example_begins_with_what_it_shows(file: Path) -> None:
+    assert file.read_text().startswith("# "), "the first line says what the example is"
+
+
+@pytest.mark.parametrize("file", BAD, ids=lambda file: file.name)
+def test_every_planted_error_is_reported(file: Path) -> None:
+    planted = _planted(file)
+    assert planted, "a bad example says what to expect"
+    compiled = [problem for result in kohort.compile(file) for problem in result.errors]
+    said = [(found.document, found.field, found.message) for found in [*kohort.validate(file), *compiled]]
+    missing = [
+        (number, field, words)
+        for number, field, words in planted
+        if not any((number, field) == (document, path) and words in text for document, path, text in said)
+    ]
+    assert missing == [], f"said: {said}"
+
+
+@pytest.mark.parametrize("file", BAD, ids=lambda file: file.name)
+def test_nothing_but_the_planted_errors_is_reported(file: Path) -> None:
+    planted = {(number, field) for number, field, _ in _planted(file)}
+    said = {(problem.document, problem.field) for problem in kohort.validate(file)}
+    assert said - planted == set()
