@@ -21,6 +21,7 @@ from kohort.api.trainer.words import (
     replicated_jobs,
     role_of,
     spec_of,
+    tidy,
 )
 
 _JOBS: Final = "spec.template.spec.replicatedJobs"
@@ -28,6 +29,7 @@ _DROPPED: Final = ("scheduling", "gangConfig", "podGroupPolicies")
 
 
 def validate(runtime: Object, ctx: Context) -> list[FieldError]:
+    runtime = tidy(runtime)
     errors = [*_empty(runtime), *_injection(runtime)]
     return errors if _unchecked(runtime) else [*errors, *_roles(runtime), *_groups(runtime, ctx)]
 
@@ -37,6 +39,7 @@ def validate_update(new: Object, old: Object, ctx: Context) -> list[FieldError]:
 
     Upstream looks at the roles of a namespaced runtime on creation only; groups are always looked at (scenario 11).
     """
+    new, old = tidy(new), tidy(old)
     errors = [*_empty(new), *_injection(new)]
     if _unchecked(new) and _unchecked(old):
         return errors
@@ -46,6 +49,7 @@ def validate_update(new: Object, old: Object, ctx: Context) -> list[FieldError]:
 
 
 def warn(runtime: Object, _: Context) -> list[str]:
+    runtime = tidy(runtime)
     warnings = [] if wants_groups(runtime) else [f"{path}: ignored: {why}" for path, why in _ignored(runtime)]
     if runtime.get("kind") == CLUSTER_RUNTIME and is_deprecated(runtime):
         warnings.append(f'{CLUSTER_RUNTIME} "{runtime["metadata"].get("name")}" is deprecated')

@@ -11,7 +11,7 @@ from kohort.api.core.resources import well_formed
 from kohort.api.errors import FieldError, forbidden, invalid
 from kohort.api.kind import Context, Object
 from kohort.api.rules import same
-from kohort.api.trainer.words import CONTAINERS, GROUP, RUNTIME_KINDS, spec_of
+from kohort.api.trainer.words import CONTAINERS, GROUP, RUNTIME_KINDS, spec_of, tidy
 
 _PATCHES: Final = "spec.runtimePatches"
 # What a patch may say once and not change: JobSet freezes it (1.4).
@@ -27,11 +27,13 @@ _FROZEN: Final = (
 
 
 def validate(job: Object, _: Context) -> list[FieldError]:
+    job = tidy(job)
     return [*_name(job), *_runtime_ref(job), *_resources(job), *_patches(job)]
 
 
 def validate_update(new: Object, old: Object, _: Context) -> list[FieldError]:
     """The frozen members are in the schema; an added or dropped one counts as changed there, too (D14)."""
+    new, old = tidy(new), tidy(old)
     errors = [*_patches(new), *_frozen_patches(new, old)]
     if patches_differ(new, old) and not (is_suspended(new) or is_suspended(old)):
         errors.append(

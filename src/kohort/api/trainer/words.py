@@ -46,6 +46,15 @@ FLUX_INSTALLER: Final = "flux-installer"
 VOLCANO_QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
+def tidy(value: Any) -> Any:
+    """A copy without nulls, which mean absence everywhere. Rules and compilers then need not think of them."""
+    if isinstance(value, dict):
+        return {name: tidy(item) for name, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [tidy(item) for item in value if item is not None]
+    return value
+
+
 def spec_of(obj: Object) -> dict[str, Any]:
     """The spec, where there is one."""
     return obj.get("spec") or {}

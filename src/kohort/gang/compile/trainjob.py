@@ -11,7 +11,7 @@ from kohort.api.trainer import GATE, check_fit, fit_warnings
 from kohort.api.trainer.fitting import ml_policy
 from kohort.api.trainer.groups import resolve, wants_groups
 from kohort.api.trainer.trainjob_rules import is_suspended
-from kohort.api.trainer.words import MANAGED_HERE, spec_of
+from kohort.api.trainer.words import MANAGED_HERE, spec_of, tidy
 from kohort.gang import render
 from kohort.gang.compile import Compilation, CompileContext
 from kohort.gang.compile.trainer import frameworks, jobset, others
@@ -32,6 +32,7 @@ _POLICIES: Final[dict[str, Callable[[Draft], None]]] = {
 
 def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
     """Settings: `onSuspend` ("Delete" or "Preserve"), `fluxViewImage`."""
+    obj = tidy(obj)
     manager = spec_of(obj).get("managedBy", MANAGED_HERE)
     if manager != MANAGED_HERE:
         return Compilation(reason=f"managed by {manager}, not here")

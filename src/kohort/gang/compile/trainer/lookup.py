@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from kohort.api.rules import Look, check_schema
 from kohort.api.trainer import builtin_runtime, runtime_rules
 from kohort.api.trainer.fitting import missing_runtime
 from kohort.api.trainer.runtime_schema import SCHEMA
-from kohort.api.trainer.words import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME_KINDS
+from kohort.api.trainer.words import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME_KINDS, tidy
 from kohort.gang.compile import CompileContext, namespace_of
 from kohort.gang.stand_in import has_uid, uid_of
 
@@ -56,7 +55,7 @@ def find_runtime(job: Object, ctx: CompileContext) -> Found:
 
 def _usable(job: Object, runtime: Object, ctx: CompileContext, warnings: tuple[str, ...] = ()) -> Found:
     """Admission may have been switched off for the runtime, so it is judged again."""
-    ready = deepcopy(runtime)
+    ready = tidy(runtime)
     defaults.apply(SCHEMA, ready, ctx)
     wrong = [*check_schema(SCHEMA, ready, None, Look(ctx, native=False)), *runtime_rules.recheck(ready, ctx)]
     return Found(ready, tuple(of_runtime(job, error) for error in wrong), warnings)
