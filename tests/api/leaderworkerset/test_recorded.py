@@ -16,7 +16,7 @@ from kohort.api.kind import Object
 from kohort.api.leaderworkerset import LEADER_WORKER_SET
 
 CASES = json.loads((Path(__file__).parents[2] / "recorded/lws.json").read_text())["cases"]
-# v-pods is left out: its ten tries ask the pod webhook, and here the controller makes the pods itself (page 3.7).
+# v-pods is left out: its ten tries ask the pod webhook, and here the controller makes the pods itself (spec lws 3.7).
 TRIES = [(case, row) for case in CASES if case != "v-pods" for row in CASES[case].get("tries", [])]
 IDS = [f"{case}: {row['try']}" for case, row in TRIES]
 

@@ -1,4 +1,4 @@
-"""Revision keys (spec leaderworkerset 2.8) against every recorded one."""
+"""Revision keys (spec lws 2.8) against every recorded one."""
 
 from __future__ import annotations
 

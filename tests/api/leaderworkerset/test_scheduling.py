@@ -1,4 +1,4 @@
-"""`spec.scheduling` (spec leaderworkerset 4.4): levels, defaults, all that is refused (L-54, W6, W7, W10)."""
+"""`spec.scheduling` (spec lws 4.4): levels, defaults, all that is refused (L-54, W6, W7, W10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may change on a living set (spec leaderworkerset 1.4, 3.7, 4.4, 4.9)."""
+"""What may change on a living set (spec lws 1.4, 3.7, 4.4, 4.9)."""
 
 from __future__ import annotations
 

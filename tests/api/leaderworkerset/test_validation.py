@@ -1,4 +1,4 @@
-"""Creation (spec leaderworkerset 1.1 to 1.3), scenarios L-01 to L-14."""
+"""Creation (spec lws 1.1 to 1.3), scenarios L-01 to L-14."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LeaderWorkerSet -> groups (spec leaderworkerset 4.4 to 4.10): scenarios L-50 to L-60, as far as objects go."""
+"""LeaderWorkerSet -> groups (spec lws 4.4 to 4.10): scenarios L-50 to L-60, as far as objects go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which levels of `spec.scheduling` are active, and what each one means once defaults are filled in (page 4.4).
+"""Which levels of `spec.scheduling` are active, and what each one means once defaults are filled in (spec lws 4.4).
 
 The stored object keeps what the user wrote; admission, the compiler and the controller all read it through here.
 """
@@ -134,5 +134,5 @@ def controller_owner(obj: Object) -> Object | None:
 
 
 def is_delegated(obj: Object) -> bool:
-    """Whether a parent made the Workload: a controller owner, and the name of the template to use (page 4.7)."""
+    """Whether a parent made the Workload: a controller owner, and the name of the template to use (spec lws 4.7)."""
     return controller_owner(obj) is not None and bool(annotation(obj, words.TEMPLATE_NAME))

@@ -1,4 +1,4 @@
-"""Revisions: which content makes a new one, and its key (page 2.8).
+"""Revisions: which content makes a new one, and its key (spec lws 2.8).
 
 The key is a hash of the JSON text that upstream stores in a ControllerRevision, so the text is reproduced to the byte.
 """

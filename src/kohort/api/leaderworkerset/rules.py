@@ -1,6 +1,6 @@
 """What a new LeaderWorkerSet must satisfy beside its schema: upstream's validating webhook, and our stricter rules.
 
-Ours are marked; upstream lets such objects in and then fails on them later, often without a word (page 1.3, 3.7).
+Ours are marked; upstream lets such objects in and then fails on them later, often without a word (spec lws 1.3, 3.7).
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _with_claims(template: Object, claims: list[Any]) -> Object:
 
 
 def _own_keys(template: Object, path: str) -> Iterator[FieldError]:
-    """Keys that tell pods of a set apart: a template that sets them could make leaders of its workers (page 2.3)."""
+    """Keys that tell pods of a set apart: a template that sets them could make leaders of its workers (spec lws 2.3)."""
     for member in ("labels", "annotations"):
         for key in _part(template, "metadata", member):
             if key.startswith(words.PREFIX):

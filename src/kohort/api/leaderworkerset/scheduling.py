@@ -1,4 +1,4 @@
-"""The rules of `spec.scheduling` (page 4.4): what cannot be scheduled as written is refused, never half obeyed."""
+"""The rules of `spec.scheduling` (spec lws 4.4): what cannot be scheduled as written is refused, never half obeyed."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def scheduling_warnings(obj: Object) -> list[str]:
 
 
 def _by_hand(obj: Object) -> Iterator[str]:
-    """A group that the user made and named in a template (page 4.1)."""
+    """A group that the user made and named in a template (spec lws 4.1)."""
     paths = [at(path, "schedulingGroup") for role, path in _roles_with_template(obj) if _named(obj, role)]
     if not paths:
         return

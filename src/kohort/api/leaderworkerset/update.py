@@ -1,4 +1,4 @@
-"""What may change in a living LeaderWorkerSet (page 1.4, 3.7, 4.4, 4.9), beside the frozen fields of the schema."""
+"""What may change in a living LeaderWorkerSet (spec lws 1.4, 3.7, 4.4, 4.9), beside the frozen fields of the schema."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _subgroups(new: int | None, old: int | None) -> Iterator[FieldError]:
 
 
 def _topology(new: Object, old: Object) -> Iterator[FieldError]:
-    """Ours: upstream would replace all leaders at once, outside any rollout (page 2.6)."""
+    """Ours: upstream would replace all leaders at once, outside any rollout (spec lws 2.6)."""
     keys = [words.EXCLUSIVE_TOPOLOGY]
     if _subgroup_policy(new) is not None:  # without subgroups it is refused anyway
         keys.append(words.SUBGROUP_EXCLUSIVE_TOPOLOGY)

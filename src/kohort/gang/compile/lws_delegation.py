@@ -1,4 +1,4 @@
-"""A LeaderWorkerSet under a parent that made the Workload (page 4.7): it only makes groups from a template of that.
+"""A LeaderWorkerSet under a parent that made the Workload (spec lws 4.7): it only makes groups from a template of that.
 
 Until the parent's objects are there, nothing is compiled and the reason says ParentWorkloadNotReady: pods wait.
 """

@@ -1,4 +1,4 @@
-"""Names and labels of what a LeaderWorkerSet compiles to (page 4.5), and the groups of pods they are made for."""
+"""Names and labels of what a LeaderWorkerSet compiles to (spec lws 4.5), and the groups of pods they are made for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Instance:
     """One living group of pods: a leader and its workers.
 
     `incarnation` counts its restarts (W2), so that pods of before and after never share a PodGroup.
-    `workload` is the number of its Workload where a new size needs a new one (1.35 and 1.36, page 4.9).
+    `workload` is the number of its Workload where a new size needs a new one (1.35 and 1.36, spec lws 4.9).
     """
 
     index: int
@@ -56,7 +56,7 @@ def given(obj: Object, settings: Mapping[str, Any]) -> tuple[Instance, ...]:
 
 
 def base_name(obj: Object) -> str:
-    """`W` of the page: the set's name and a hash of its uid, as Job names its Workloads (W3)."""
+    """`W` of spec lws 4.5: the set's name and a hash of its uid, as Job names its Workloads (W3)."""
     mark = _uid_hash(uid_of(obj))
     return f"{obj['metadata']['name'][: _LONGEST_NAME - 1 - len(mark)]}-{mark}"
 
