@@ -186,7 +186,7 @@ def _with_claims(template: Object, claims: list[Any]) -> Object:
 
 
 def _own_keys(template: Object, path: str) -> Iterator[FieldError]:
-    """Keys that tell pods of a set apart: a template that sets them could make leaders of its workers (spec lws 2.3)."""
+    """Keys that tell pods of a set apart: a template with them could make leaders of its workers (spec lws 2.3)."""
     for member in ("labels", "annotations"):
         for key in _part(template, "metadata", member):
             if key.startswith(words.PREFIX):

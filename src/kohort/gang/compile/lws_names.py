@@ -51,7 +51,7 @@ def given(obj: Object, settings: Mapping[str, Any]) -> tuple[Instance, ...]:
     rows: Iterable[Mapping[str, Any]] | None = settings.get("instances")
     if rows is None:
         rows = ({"index": index} for index in range(replicas(obj)))
-    defaults = {"revision": key, "size": size(obj), "workload": number}
+    defaults: dict[str, Any] = {"revision": key, "size": size(obj), "workload": number}
     return tuple(Instance(**(defaults | dict(row))) for row in rows)
 
 
