@@ -1,4 +1,4 @@
-"""The runtime groups of a LeaderWorkerSet and the pods in them, for each shape of its scheduling (spec lws 4.5, 4.8)."""
+"""The runtime groups of a LeaderWorkerSet and the pods in them, for each shape of scheduling (spec lws 4.5, 4.8)."""
 
 from __future__ import annotations
 
