@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import definitions
-from kohort.api.schema import Arr, Int, Map, Node, Obj, Ref, Str, known
+from kohort.api.schema import Arr, Bool, Int, Map, Node, Obj, Ref, Str, known
 
 if TYPE_CHECKING:
     from kohort.api.kind import Kind, Object
 
+_EMPTY_ITEMS: Final[tuple[tuple[type[Node], Any], ...]] = ((Str, ""), (Int, 0), (Bool, False))
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
@@ -70,7 +71,9 @@ def _item(node: Node, value: Any, minor: str, native: bool) -> Any:
     kept = _keep(node, value, minor, native)
     if kept is not None:
         return kept
-    return {} if isinstance(node, Ref) else "" if isinstance(node, Str) else None
+    if isinstance(node, Ref):
+        return {}
+    return next((empty for sort, empty in _EMPTY_ITEMS if isinstance(node, sort)), None)
 
 
 def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded: bool) -> Any:
@@ -78,8 +81,8 @@ def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded
     name = definitions.target(schema)
     if name is not None:
         schema = definitions.definition(minor, name)
-    if value is None and name is not None and name.endswith(".Quantity"):
-        return "0"
+    if name is not None and name.endswith(".Quantity"):
+        return value if decoded is False or any(map(str.isdigit, str(value))) else "0"
     if value is None:
         return {"string": "", "integer": 0, "boolean": False, "array": []}.get(schema.get("type", ""), {})
     if isinstance(value, list) and "items" in schema:
