@@ -10,7 +10,6 @@ from kohort.api.kind import Context
 from kohort.api.scheduling import membership
 
 NEW, OLD = Context.of("1.37"), Context.of("1.35")
-OFF = Context.of("1.37", gates=())
 
 
 def test_pod_12_the_rule_of_a_pod_template_has_its_path() -> None:
@@ -33,18 +32,8 @@ def test_s7_85_eviction_responders_only_with_their_gate() -> None:
     assert [(error.kind.name, error.field) for error in found] == [("FORBIDDEN", "spec.schedulingGroup")]
 
 
-def test_gate_off_drops_unless_stored() -> None:
-    fresh, kept = {"schedulingGroup": {"podGroupName": "a"}}, {"schedulingGroup": {"podGroupName": "a"}}
-    membership.drop(fresh, None, OFF)
-    membership.drop(kept, {"schedulingGroup": {"podGroupName": "a"}}, OFF)
-    assert fresh == {}
-    assert kept == {"schedulingGroup": {"podGroupName": "a"}}
-
-
 def test_1_35_an_empty_replica_key_is_none() -> None:
     spec = {"workloadRef": {"name": "w", "podGroup": "g", "podGroupReplicaKey": ""}}
     membership.tidy(spec, OLD)
     assert spec == {"workloadRef": {"name": "w", "podGroup": "g"}}
     assert membership.check(spec, "spec", OLD) == []
-    assert not membership.changed(spec, {"workloadRef": {"name": "w", "podGroup": "g"}}, OLD)
-    assert membership.changed(spec, {"workloadRef": {"name": "w", "podGroup": "h"}}, OLD)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from kohort.api import formats
 from kohort.api.errors import FieldError, at, forbidden, invalid
 from kohort.api.generations import Gate
-from kohort.api.rules import same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,13 +19,6 @@ if TYPE_CHECKING:
 PodSpec = dict[str, Any]
 
 
-def drop(spec: PodSpec, old: PodSpec | None, ctx: Context) -> None:
-    """With the gate off the field vanishes, unless the stored spec already has it. In place."""
-    member = ctx.generation.pod_field
-    if not ctx.on(Gate.GENERIC_WORKLOAD) and (old or {}).get(member) is None:
-        spec.pop(member, None)
-
-
 def tidy(spec: PodSpec, ctx: Context) -> None:
     """Empty members of a reference are absent ones once stored. Not of a `schedulingGroup`: there they are wrong."""
     reference = spec.get("workloadRef")
@@ -34,14 +26,8 @@ def tidy(spec: PodSpec, ctx: Context) -> None:
         spec["workloadRef"] = {name: text for name, text in reference.items() if text}
 
 
-def changed(spec: PodSpec, old: PodSpec, ctx: Context) -> bool:
-    """A Pod never moves: the general rule for Pod updates (Forbidden at `spec`) covers the field."""
-    member = ctx.generation.pod_field
-    return not same(spec.get(member), old.get(member))
-
-
 def check(spec: PodSpec, path: str, ctx: Context) -> list[FieldError]:
-    """What is wrong with the membership of a new pod spec, after `drop`."""
+    """What is wrong with the membership of a new pod spec, once fields behind gates that are off are gone."""
     member = ctx.generation.pod_field
     if spec.get(member) is None:
         return []
