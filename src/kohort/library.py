@@ -13,7 +13,7 @@ from os import PathLike, fspath
 from typing import Any, Literal
 
 from kohort import manifest
-from kohort.api import admit, registry
+from kohort.api import admit, decode, registry
 from kohort.api.convert import Finding
 from kohort.api.errors import ErrorKind, FieldError
 from kohort.api.generations import NEWEST, generation, parse_gates
@@ -114,6 +114,9 @@ def convert(source: Source, *, to: str = NEWEST, flatten: bool = False) -> Conve
     from kohort.api.convert import convert as convert_objects
 
     every = documents(source)
+    malformed = [problem for document in every for problem in _malformed(document)]
+    if malformed:
+        return Converted((), tuple(malformed))
     done = convert_objects([deepcopy(document.obj) for document in every], generation(to).minor, flatten=flatten)
     problems = [*_converted("error", done.errors), *_converted("warning", done.warnings)]
     return Converted(tuple(done.objects), tuple(problems))
@@ -174,7 +177,21 @@ def _kind_of(document: Document, ctx: Context) -> tuple[Kind | None, Problem | N
         hint = f"it serves {kind.group}/{' and '.join(served)}" if served else f"it has no {name}"
         text = f"Kubernetes {minor} does not serve {version} {name}; {hint}"
         return None, _problem(document, "error", FieldError(ErrorKind.INVALID, "apiVersion", text, version))
+    if kind.gate is not None and not ctx.on(kind.gate):
+        text = f"Kubernetes {minor} serves {name} only with the feature gate {kind.gate}, which is off"
+        return None, _problem(document, "error", FieldError(ErrorKind.INVALID, "kind", text, name))
     return kind, None
+
+
+def _malformed(document: Document) -> list[Problem]:
+    """What keeps a document from being converted: no apiVersion or kind, an unknown version, wrong JSON types."""
+    version, name = document.obj.get("apiVersion"), document.obj.get("kind")
+    kind = registry.find(version, name) if isinstance(version, str) and isinstance(name, str) else None
+    if kind is None:
+        _, problem = _kind_of(document, Context())
+        return [problem] if problem and problem.severity == "error" else []
+    found = decode.decode(kind.schema, document.obj, kind.minors[-1])
+    return [_problem(document, "error", error) for error in found if error.kind is ErrorKind.DECODE]
 
 
 def _unknown_kind(document: Document, version: str, name: str) -> Problem | None:
