@@ -1,0 +1,79 @@
+"""One call to the API: a request out, bytes or an ApiError back, warnings told. What client and discovery share."""
+
+from __future__ import annotations
+
+import re
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from kohort.kube.errors import ApiError
+from kohort.kube.http import retry_after
+from kohort.kube.wire import Request
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+
+    from kohort.kube.transport import Transport
+    from kohort.kube.wire import Response
+
+JSON: Final = "application/json"
+_WARNING: Final = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
+
+
+class Calls:
+    """A transport, and who is told of the server's warnings."""
+
+    def __init__(
+        self, transport: Transport, *, timeout: float = 60.0, warn: Callable[[str], object] | None = None
+    ) -> None:
+        self.transport = transport
+        self.timeout = timeout
+        self._warn = warn
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        content_type: str = JSON,
+        accept: str = JSON,
+        timeout: float | None = None,
+        again: bool = True,
+    ) -> bytes:
+        request = _request(method, path, query, body, content_type, accept)
+        response = await self.transport.request(request, timeout=timeout or self.timeout, again=again)
+        assert isinstance(response.body, bytes)
+        self._tell(response)
+        if not 200 <= response.status < 300:
+            raise ApiError.read(response.status, response.body, retry_after=retry_after(response))
+        return response.body
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, *, query: Mapping[str, str], silence: float
+    ) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """The chunks of an answer that goes on. `silence`: seconds without one after which it counts as dead."""
+        request = _request("GET", path, query, b"", JSON, JSON)
+        async with self.transport.stream(request, timeout=silence) as response:
+            assert not isinstance(response.body, bytes)
+            self._tell(response)
+            if not 200 <= response.status < 300:
+                body = b"".join([chunk async for chunk in response.body])
+                raise ApiError.read(response.status, body, retry_after=retry_after(response))
+            yield response.body
+
+    def _tell(self, response: Response) -> None:
+        if self._warn is not None and "warning" in response.headers:
+            for text in _WARNING.findall(response.headers["warning"]):
+                self._warn(text.replace('\\"', '"').replace("\\\\", "\\"))
+
+
+def _request(
+    method: str, path: str, query: Mapping[str, str] | None, body: bytes, content_type: str, accept: str
+) -> Request:
+    headers = {"accept": accept}
+    if body:
+        headers["content-type"] = content_type
+    return Request(method, path, {name: [value] for name, value in (query or {}).items()}, headers, body)

@@ -1,0 +1,219 @@
+"""From bytes to objects of the reader's choice: dictionaries, raw bytes, or msgspec structs with the fields one reads.
+
+A struct needs `metadata: Meta` (or a subclass of Meta); what it does not name is skipped while parsing, which is where
+the speed of hot paths comes from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
+
+import msgspec
+
+from kohort.kube.errors import ApiError, KubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+T = TypeVar("T")
+Object = dict[str, Any]
+
+INITIAL_END: Final = "k8s.io/initial-events-end"
+_CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
+
+
+class UnreadableError(KubeError):
+    """The server sent something that is not what the reader's type says, or not JSON at all."""
+
+
+class Meta(msgspec.Struct, rename="camel"):
+    """The part of metadata that every object has and every cache needs."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Key(NamedTuple):
+    """An object's place. Cluster-scoped objects have no namespace."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class Identity(NamedTuple):
+    """Which object, which incarnation of it, which state of that."""
+
+    key: Key
+    uid: str
+    version: str
+
+
+class Event(NamedTuple, Generic[T]):
+    """One line of a watch. A bookmark has a version and no object; one that the type cannot hold has a key."""
+
+    type: str
+    object: T | None
+    version: str = ""
+    initial_end: bool = False
+    key: Key | None = None
+
+
+class Page(NamedTuple, Generic[T]):
+    """A list, or a part of one."""
+
+    items: list[T]
+    version: str
+    rest: str = ""
+    remaining: int | None = None
+
+
+class _ListMeta(
+    msgspec.Struct, rename={"rest": "continue", "version": "resourceVersion", "remaining": "remainingItemCount"}
+):
+    version: str = ""
+    rest: str = ""
+    remaining: int | None = None
+
+
+class _List(msgspec.Struct, Generic[T]):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[T] | None = None
+
+
+class _Line(msgspec.Struct, Generic[T]):
+    type: str
+    object: T
+
+
+class _Marks(Meta):
+    annotations: dict[str, str] | None = None
+
+
+class _HasMarks(msgspec.Struct):
+    metadata: _Marks = msgspec.field(default_factory=_Marks)
+
+
+_raw_line = msgspec.json.Decoder(_Line[msgspec.Raw])
+_bookmark = msgspec.json.Decoder(_HasMarks)
+
+
+class Codec(Generic[T]):
+    """Reads objects, lists and watch lines of one type."""
+
+    def __init__(self, decode: type[T], *, kind: str = "", api_version: str = "") -> None:
+        self._name = getattr(decode, "__name__", str(decode))
+        self._object = msgspec.json.Decoder(decode)
+        self._list = msgspec.json.Decoder(_List[decode])  # type: ignore[valid-type]
+        self._raw_list = msgspec.json.Decoder(_List[msgspec.Raw])
+        self._line = msgspec.json.Decoder(_Line[decode])  # type: ignore[valid-type]
+        self._plain = decode is dict or getattr(decode, "__origin__", None) is dict
+        self._names = {"apiVersion": api_version, "kind": kind}
+        self.identify: Callable[[T], Identity] = _identifier(decode, plain=self._plain)
+
+    def one(self, body: bytes) -> T:
+        try:
+            return self._object.decode(body)
+        except msgspec.DecodeError as error:
+            raise UnreadableError(f"the answer is not {self._name}: {error}") from error
+
+    def page(self, body: bytes, unreadable: Callable[[str], object] | None = None) -> Page[T]:
+        """With `unreadable`, items that the type cannot hold are told and left out; without, they are an error."""
+        try:
+            found = self._list.decode(body)
+            items = found.items or []
+        except msgspec.DecodeError as error:
+            if unreadable is None or not isinstance(error, msgspec.ValidationError):
+                raise UnreadableError(f"the answer is not a list of {self._name}: {error}") from error
+            found, items = self._item_by_item(body, unreadable)
+        if self._plain and self._names["kind"]:
+            # Lists leave out what is the same in every item; a reader should not see whence an object came.
+            items = [cast("T", {**self._names, **cast("Object", item)}) for item in items]
+        return Page(items, found.metadata.version, found.metadata.rest, found.metadata.remaining)
+
+    def events(self, lines: Iterable[bytes], unreadable: Callable[[str], object] | None = None) -> list[Event[T]]:
+        return [self.event(line, unreadable) for line in lines]
+
+    def event(self, line: bytes, unreadable: Callable[[str], object] | None = None) -> Event[T]:
+        """An ERROR line is raised as the ApiError it holds."""
+        try:
+            found = self._line.decode(line)
+        except msgspec.ValidationError as error:
+            return self._special(line, error, unreadable)
+        except msgspec.DecodeError as error:
+            raise UnreadableError(f"a line of the watch is not JSON: {error}") from error
+        if found.type in _CHANGES:
+            return Event(found.type, found.object)
+        return self._special(line, None, unreadable)
+
+    def _special(self, line: bytes, problem: Exception | None, unreadable: Callable[[str], object] | None) -> Event[T]:
+        """Bookmarks and errors hold another kind of object than the rest; objects that do not fit land here, too."""
+        try:
+            found = _raw_line.decode(line)
+            body = bytes(found.object)
+            if found.type == "ERROR":
+                code = msgspec.json.decode(body).get("code")
+                raise ApiError.read(code if isinstance(code, int) else 500, body)
+            if found.type != "BOOKMARK" and unreadable is None:
+                raise UnreadableError(f"the object of a watch event {found.type} is not {self._name}: {problem}")
+            meta = _bookmark.decode(body).metadata
+        except (msgspec.DecodeError, AttributeError) as error:
+            raise UnreadableError(f"a line of the watch is not an event: {error}") from error
+        if found.type == "BOOKMARK":
+            return Event("BOOKMARK", None, meta.resource_version, (meta.annotations or {}).get(INITIAL_END) == "true")
+        key = Key(meta.namespace, meta.name)
+        if unreadable is not None:
+            unreadable(f"{key} is not {self._name}: {problem}")
+        return Event("UNREADABLE", None, meta.resource_version, key=key)
+
+    def _item_by_item(self, body: bytes, unreadable: Callable[[str], object]) -> tuple[Any, list[T]]:
+        try:
+            found = self._raw_list.decode(body)
+        except msgspec.DecodeError as error:
+            raise UnreadableError(f"the answer is not a list: {error}") from error
+        items: list[T] = []
+        for raw in found.items or []:
+            try:
+                items.append(self._object.decode(raw))
+            except msgspec.DecodeError as error:
+                meta = _bookmark.decode(raw).metadata
+                unreadable(f"{Key(meta.namespace, meta.name)} is not {self._name}: {error}")
+        return found, items
+
+
+def encode(value: object) -> bytes:
+    """What goes into a request: bytes as they are, anything else as JSON."""
+    if isinstance(value, bytes | msgspec.Raw):
+        return bytes(value)
+    return msgspec.json.encode(value)
+
+
+def identify(value: object) -> Identity:
+    """Of any object, whatever its type."""
+    return _identifier(type(value), plain=isinstance(value, dict))(value)
+
+
+def _identifier(decode: type, *, plain: bool) -> Callable[[Any], Identity]:
+    if plain:
+        return _of_dictionary
+    return _of_raw if decode in {msgspec.Raw, bytes} else _of_struct
+
+
+def _of_dictionary(value: Object) -> Identity:
+    meta = value.get("metadata") or {}
+    key = Key(meta.get("namespace") or "", meta.get("name") or "")
+    return Identity(key, meta.get("uid") or "", meta.get("resourceVersion") or "")
+
+
+def _of_struct(value: Any) -> Identity:
+    meta = value.metadata
+    return Identity(Key(meta.namespace, meta.name), meta.uid, meta.resource_version)
+
+
+def _of_raw(value: bytes) -> Identity:
+    meta = _bookmark.decode(value).metadata
+    return Identity(Key(meta.namespace, meta.name), meta.uid, meta.resource_version)

@@ -1,0 +1,255 @@
+"""The HTTPS way to an API server, on aiohttp: kept connections, trust, credentials that change, polite retries."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import socket
+import ssl
+import tempfile
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+import aiohttp
+from yarl import URL
+
+from kohort.kube.clock import REAL
+from kohort.kube.errors import ConfigError, TransportError
+from kohort.kube.wire import Response
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from kohort.kube.clock import Clock
+    from kohort.kube.config import Config
+    from kohort.kube.credentials import Credential
+    from kohort.kube.wire import Request
+
+CONNECTIONS: Final = 64
+_CONNECT_SECONDS: Final = 10.0
+_HEAD_SECONDS: Final = 30.0
+_RETRIES: Final = 5
+_LONGEST_WAIT: Final = 30.0
+# A refusal to work now. The server has done nothing after 429; after 503 it may have, so only calls that can be
+# repeated without harm are.
+_REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+_READ_SIZE: Final = 1 << 20  # per watch: how much may wait in memory for us before the server has to wait
+_KEEPALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+
+
+class Http:
+    """A `Transport` to one server as one user. Requests share a bounded pool; each stream has its own connection."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        connections: int = CONNECTIONS,
+        agent: str = "kohort",
+        clock: Clock = REAL,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._config = config
+        self._connections = connections
+        self._agent = agent
+        self._clock = clock
+        self._chance = chance or random.Random()
+        self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
+        self._certificate: tuple[bytes, bytes] = (b"", b"")
+        self._old: list[aiohttp.ClientSession] = []
+
+    async def request(self, request: Request, *, timeout: float, again: bool = True) -> Response:
+        end = self._clock.monotonic() + timeout
+        for attempt in range(1, _RETRIES + 1):
+            response = await self._authorised(request, max(0.001, end - self._clock.monotonic()))
+            wait = self._pause(request, response) if again and attempt < _RETRIES else None
+            if wait is None or self._clock.monotonic() + wait >= end:
+                break
+            await self._clock.sleep(wait)
+        return response
+
+    @asynccontextmanager
+    async def stream(self, request: Request, *, timeout: float) -> AsyncGenerator[Response]:
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=timeout)
+        answer = await self._begin(request, limits)
+        try:
+            _keep_alive(answer)
+            yield Response(answer.status, _headers(answer), _chunks(answer, self._what(request)))
+        finally:
+            answer.close()
+
+    async def close(self) -> None:
+        for session in (*(self._sessions or ()), *self._old):
+            await session.close()
+        self._sessions, self._old = None, []
+
+    # ---- inside
+
+    async def _begin(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        """The head of a stream's answer."""
+        credential = await self._config.credentials.get()
+        answer = await self._send(request, credential, limits, streaming=True)
+        if answer.status == 401 and await self._config.credentials.refused(credential):
+            answer.close()
+            answer = await self._send(request, await self._config.credentials.get(), limits, streaming=True)
+        return answer
+
+    async def _authorised(self, request: Request, seconds: float) -> Response:
+        """One answer; a second try if the server no longer takes the credential and there is a newer one."""
+        credential = await self._config.credentials.get()
+        response = await self._whole(request, credential, seconds)
+        if response.status == 401 and await self._config.credentials.refused(credential):
+            response = await self._whole(request, await self._config.credentials.get(), seconds)
+        return response
+
+    async def _whole(self, request: Request, credential: Credential, seconds: float) -> Response:
+        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, _CONNECT_SECONDS))
+        answer = await self._send(request, credential, limits, streaming=False)
+        try:
+            return Response(answer.status, _headers(answer), await answer.read())
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise TransportError(f"{self._what(request)}: {_said(error)}") from error
+        finally:
+            answer.release()
+
+    async def _send(
+        self, request: Request, credential: Credential, limits: aiohttp.ClientTimeout, *, streaming: bool
+    ) -> aiohttp.ClientResponse:
+        session = await self._session(credential, streaming=streaming)
+        url = self._config.server + quote(request.path, safe="/:@!$&'()*+,;=~")
+        if request.query:
+            url += "?" + urlencode(request.query, doseq=True)
+        try:
+            async with asyncio.timeout(_HEAD_SECONDS if streaming else None):
+                return await session.request(
+                    request.method,
+                    URL(url, encoded=True),
+                    data=request.body or None,
+                    headers={**request.headers, **credential.headers},
+                    timeout=limits,
+                    server_hostname=self._config.tls_server_name or None,
+                    allow_redirects=False,
+                )
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise TransportError(f"{self._what(request)}: {_said(error)}") from error
+
+    def _pause(self, request: Request, response: Response) -> float | None:
+        """Seconds until this request may be sent again; None if it should not be."""
+        said = retry_after(response)
+        refused = response.status == 429 or (response.status == 503 and request.method in _REPEATABLE)
+        if not refused or said is None:
+            return None
+        # A little later than told, so that those who were refused together do not come back together.
+        return min(said, _LONGEST_WAIT) * (1 + self._chance.random() / 4)
+
+    async def _session(self, credential: Credential, *, streaming: bool) -> aiohttp.ClientSession:
+        certificate = (credential.certificate, credential.key)
+        if self._sessions is None or certificate != self._certificate:
+            # Connections made with the old certificate end their work while new ones are made with the new certificate.
+            context = tls(self._config, credential)
+            ended, self._old, self._certificate = self._old, list(self._sessions or ()), certificate
+            self._sessions = (self._new_session(context, self._connections), self._new_session(context, 0))
+            for session in ended:
+                await session.close()
+        return self._sessions[1 if streaming else 0]
+
+    def _new_session(self, context: ssl.SSLContext | bool, limit: int) -> aiohttp.ClientSession:
+        encoding = "gzip, deflate" if self._config.compress and not _local(self._config.server) else "identity"
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=limit, ssl=context, keepalive_timeout=60),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"user-agent": self._agent, "accept-encoding": encoding},
+            skip_auto_headers=("content-type",),
+            read_bufsize=_READ_SIZE,
+        )
+
+    def _what(self, request: Request) -> str:
+        return f"{request.method} {self._config.server}{request.path}"
+
+
+def retry_after(response: Response) -> float | None:
+    """The server's Retry-After in seconds, if it gave one that can be read."""
+    try:
+        return max(0.0, float(response.headers["retry-after"]))
+    except (KeyError, ValueError):
+        return None
+
+
+def tls(config: Config, credential: Credential) -> ssl.SSLContext | bool:
+    """Whom we trust and how we show who we are."""
+    if urlsplit(config.server).scheme == "http":
+        return False
+    try:
+        context = ssl.create_default_context(cadata=config.ca.decode() if config.ca else None)
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(f"{config.context or config.server}: certificate-authority: {error}") from None
+    # The certificates that Kubernetes makes for itself are too plain for the strict mode of newer Pythons.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if config.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if credential.certificate:
+        _load_pair(context, config, credential)
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, config: Config, credential: Credential) -> None:
+    """OpenSSL reads a key from a file only: one that nobody else can read, for the moment of reading."""
+    handle, name = tempfile.mkstemp(suffix=".pem")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(credential.certificate.rstrip() + b"\n" + credential.key)
+        context.load_cert_chain(name, password=lambda: b"")
+    except (ssl.SSLError, OSError) as error:
+        place = f"{config.context or config.server}: client-certificate, client-key"
+        raise ConfigError(f"{place}: {error}; accepted are a certificate and its key without a password, PEM") from None
+    finally:
+        os.unlink(name)  # noqa: PTH108 - the name as mkstemp gave it
+
+
+async def _chunks(answer: aiohttp.ClientResponse, what: str) -> AsyncGenerator[bytes]:
+    try:
+        async for chunk in answer.content.iter_any():
+            yield chunk
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise TransportError(f"{what}: {_said(error)}") from error
+
+
+def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in answer.headers.items():
+        key = name.lower()
+        headers[key] = f"{headers[key]}, {value}" if key in headers else value
+    return headers
+
+
+def _keep_alive(answer: aiohttp.ClientResponse) -> None:
+    """A peer that vanished without a word is noticed within a minute, also where nothing is ever sent."""
+    transport = answer.connection.transport if answer.connection is not None else None
+    raw: Any = transport.get_extra_info("socket") if transport is not None else None
+    if raw is None:
+        return
+    with contextlib.suppress(OSError):
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE:
+            if hasattr(socket, name):
+                raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, asyncio.TimeoutError):
+        return "no answer in time"
+    return str(error) or type(error).__name__
+
+
+def _local(server: str) -> bool:
+    """Compressing what never leaves the machine costs both sides and saves nobody anything."""
+    host = urlsplit(server).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
