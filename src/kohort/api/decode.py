@@ -18,6 +18,7 @@ from kohort.api.schema import Anything, Arr, Bool, Duration, Int, IntOrStr, Map,
 _META: Final = Ref(definition="io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 _GO_DURATION: Final = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
 _BARE: Final = {False: {"off", "no", "n"}, True: {"on", "yes", "y"}}
+_NO_DIGITS: Final = re.compile(r"(?=.)[+-]?\.?([KMGTPE]i|[numkMGTPE])?")
 _NAMES: Final = {dict: "object", list: "list", str: "string", bool: "boolean", int: "number", float: "number"}
 
 
@@ -38,8 +39,9 @@ def _wrong(path: str, value: Any, wanted: str) -> FieldError:
     return FieldError(ErrorKind.DECODE, path, f"expected {wanted}, found {found}{shown}")
 
 
-def _unknown(path: str) -> FieldError:
-    return FieldError(ErrorKind.UNKNOWN, path, "not a field of this kind")
+def _unknown(path: str, since: str | None = None) -> FieldError:
+    known = f"known from Kubernetes {since} on" if since else "not a field of this kind"
+    return FieldError(ErrorKind.UNKNOWN, path, known)
 
 
 @check.register
@@ -134,7 +136,7 @@ def _(node: Obj, value: Any, path: str, minor: str) -> Iterator[FieldError]:
         elif name in node.replaced:
             yield FieldError(ErrorKind.FORBIDDEN, at(path, name), f"is not served; write {node.replaced[name]}")
         elif not node.preserve_unknown:
-            yield _unknown(at(path, name))
+            yield _unknown(at(path, name), member.since if member is not None else None)
 
 
 @check.register
@@ -164,8 +166,10 @@ def _against(schema: dict[str, Any], value: Any, path: str, minor: str, parsed: 
 
 
 def _is_quantity(value: Any) -> bool:
+    """As the server parses it, to whom a sign, a point or a suffix without digits is zero."""
     if isinstance(value, str):
-        return formats.quantity(value.strip()) is None
+        text = value.strip()
+        return formats.quantity(text) is None or bool(_NO_DIGITS.fullmatch(text))
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

@@ -34,7 +34,9 @@ def _urgency(spec: Spec, path: str) -> Iterator[FieldError]:
     if problem:
         yield invalid(at(path, "priorityClassName"), name, problem)
     policy = spec.get("preemptionPolicy")
-    if policy is not None and policy not in _PREEMPTION:
+    if policy == "":
+        yield required(at(path, "preemptionPolicy"))
+    elif policy is not None and policy not in _PREEMPTION:
         yield not_supported(at(path, "preemptionPolicy"), policy, _PREEMPTION)
 
 

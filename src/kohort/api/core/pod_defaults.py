@@ -25,6 +25,8 @@ def default_pod_spec(spec: Spec, *, template: bool = True) -> None:
     _fill(spec, "securityContext", {})
     if not template:
         _fill(spec, "enableServiceLinks", True)
+        if spec["terminationGracePeriodSeconds"] < 0:  # accepted, and as short as can be
+            spec["terminationGracePeriodSeconds"] = 1
     for member in ("initContainers", "containers"):
         for container in spec.get(member) or []:
             _container(container)
@@ -41,7 +43,7 @@ def default_pod_template(template: Any) -> None:
 
 
 def _fill(block: Spec, name: str, value: Any) -> None:
-    if block.get(name) is None:
+    if block.get(name) in (None, ""):  # an empty string counts as absent
         block[name] = dict(value) if isinstance(value, dict) else value
 
 

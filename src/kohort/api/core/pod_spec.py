@@ -66,9 +66,6 @@ def _words(spec: Spec, path: str) -> Iterator[FieldError]:
 
 
 def _numbers(spec: Spec, path: str) -> Iterator[FieldError]:
-    grace = spec.get("terminationGracePeriodSeconds")
-    if grace is not None and grace < 0:
-        yield invalid(at(path, "terminationGracePeriodSeconds"), grace, "must be greater than or equal to 0")
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline < 2**31:
         yield invalid(at(path, "activeDeadlineSeconds"), deadline, "must be between 1 and 2147483647, inclusive")
