@@ -1,0 +1,166 @@
+"""Storage: one counter of revisions over all objects, the committed state in memory, a journal that makes it durable.
+
+`resourceVersion` is that counter. A change is visible to readers and watchers only when the journal has it, so that
+nobody ever saw a revision that a crash takes back. Writers check against the newest value, committed or not; the
+journal keeps their order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kohort.server.store.journal import MemoryJournal
+from kohort.server.store.records import (
+    Change,
+    CompactedError,
+    ConflictError,
+    Entry,
+    Event,
+    Item,
+    StoreError,
+)
+from kohort.server.store.table import Table
+
+if TYPE_CHECKING:
+    from kohort.server.store.journal import Journal
+
+__all__ = ["Change", "CompactedError", "ConflictError", "Event", "Item", "Store", "StoreError", "Table"]
+
+Encode = Callable[[int], bytes]  # a value that knows its own revision
+
+
+class Store:
+    """All methods belong to the event loop that called `open`."""
+
+    def __init__(self, journal: Journal | None = None) -> None:
+        self._journal: Journal = journal or MemoryJournal()
+        self._tables: dict[str, Table] = {}
+        self._last = 0  # the newest revision given out
+        self._waiting: deque[tuple[Entry, asyncio.Future[Item]]] = deque()
+        self._failed: BaseException | None = None
+        self.revision = 0  # the newest committed one
+        self.compacted = 0
+        self.kept = 0  # bytes of values in the log
+
+    async def open(self) -> None:
+        saved = self._journal.load()
+        for revision, change, table, namespace, name, value in saved.entries:
+            self._replay(revision, Change(change), table, namespace, name, value, saved.compacted)
+        self._last = self.revision = saved.revision
+        self.compacted = saved.compacted
+        self._journal.start(self._committed)
+
+    def _replay(
+        self, revision: int, change: Change, table: str, namespace: str, name: str, value: bytes, compacted: int
+    ) -> None:
+        found = self.table(table)
+        event = Event(change, Item(namespace, name, revision, value), found.get(namespace, name))
+        if revision > compacted:
+            found.commit(event)
+            self.kept += len(value)
+        else:
+            found.restore(event)
+
+    async def close(self) -> None:
+        """What is under way is written first."""
+        while self._waiting and self._failed is None:
+            await asyncio.wait([self._waiting[-1][1]])
+        self._failed = self._failed or StoreError("the store is closed")
+        self._journal.close()
+
+    def table(self, name: str) -> Table:
+        found = self._tables.get(name)
+        if found is None:
+            found = self._tables[name] = Table()
+        return found
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        return self._tables
+
+    # ---- writing
+
+    def write(
+        self, table: str, namespace: str, name: str, encode: Encode, *, expect: Item | None, delete: bool = False
+    ) -> asyncio.Future[Item]:
+        """Replace `expect` (None: there is nothing), or raise ConflictError. Await the result: then it is durable."""
+        if self._failed is not None:
+            raise StoreError(str(self._failed))
+        target = self.table(table)
+        head = target.head(namespace, name)
+        if head is not expect:
+            raise ConflictError(head)
+        revision = self._last + 1
+        item = Item(namespace, name, revision, encode(revision))
+        change = Change.DELETE if delete else Change.CREATE if head is None else Change.UPDATE
+        self._last = revision
+        event = Event(change, item, head)
+        target.begin(event)
+        entry = Entry(table, event)
+        waiter: asyncio.Future[Item] = asyncio.get_running_loop().create_future()
+        self._waiting.append((entry, waiter))
+        self._journal.append(entry)
+        return waiter
+
+    def _committed(self, entries: Sequence[Entry], error: BaseException | None) -> None:
+        touched: set[str] = set()
+        for entry in entries:
+            _, waiter = self._waiting.popleft()
+            if error is not None:
+                self._failed = error
+                self.table(entry.table).give_up([entry.event])
+                if not waiter.done():
+                    waiter.set_exception(StoreError(str(error)))
+                continue
+            event = entry.event
+            self._tables[entry.table].commit(event)
+            self.revision = event.item.revision
+            self.kept += len(event.item.value)
+            touched.add(entry.table)
+            if not waiter.done():  # whoever asked may have gone
+                waiter.set_result(event.item)
+        for name in touched:
+            self._tables[name].wake()
+
+    # ---- the past
+
+    def since(self, table: str, revision: int) -> Sequence[Event]:
+        """The changes of a resource after a revision; CompactedError if they are no longer all there."""
+        self.check(revision)
+        return self.table(table).since(revision)
+
+    def items_at(self, table: str, revision: int, namespace: str | None = None) -> list[Item]:
+        self.check(revision)
+        return self.table(table).items_at(revision, namespace)
+
+    def check(self, revision: int) -> None:
+        if revision < self.compacted:
+            raise CompactedError(revision, self.compacted)
+
+    def compact(self, revision: int) -> None:
+        """Forget how things came to be up to a revision. What is there stays."""
+        revision = min(revision, self.revision)
+        if revision <= self.compacted:
+            return
+        self.compacted = revision
+        dropped = [event for table in self._tables.values() for event in table.forget(revision)]
+        self.kept -= sum(len(event.item.value) for event in dropped)
+        self._journal.compact(revision, self.revision, list(_superseded(dropped)))
+        self.wake()
+
+    def wake(self) -> None:
+        """Let every watcher look up."""
+        for table in self._tables.values():
+            table.wake()
+
+
+def _superseded(events: Iterable[Event]) -> Iterable[int]:
+    """The revisions that no reader needs once these events cannot be replayed."""
+    for event in events:
+        if event.before is not None:
+            yield event.before.revision
+        if event.change is Change.DELETE:
+            yield event.revision
