@@ -10,7 +10,7 @@ from typing import Any, Final
 from kohort.api.trainer.words import FLUX_INSTALLER, pod_spec
 from kohort.gang.compile.trainer.draft import Draft, put
 
-DEFAULT_VIEW: Final = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy"
+DEFAULT_VIEW: Final = "flux-view"  # which registry has it is for the cluster's operator to say
 _SCRIPTS: Final = "/etc/flux-config"
 
 
