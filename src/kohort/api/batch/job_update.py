@@ -22,7 +22,9 @@ _IMMUTABLE: Final = "field is immutable"
 
 
 def validate_update(job: Object, old: Object, ctx: Context) -> list[FieldError]:
-    new, stored = selector.as_created(job), selector.as_created(old)
+    stored = selector.as_created(old)
+    # An update of what a server has stored is taken at its word: what it leaves out is gone.
+    new = job if stored is old else selector.as_created(job)
     spec, before = new.get("spec") or {}, stored.get("spec") or {}
     return [
         *check_job_spec(spec, "spec", ctx),
