@@ -109,7 +109,7 @@ class Client:
         async def resolve() -> ResourceType:
             return name if isinstance(name, ResourceType) else await self.discovery.find(name)
 
-        return self._resource(resolve, decode)
+        return self._resource(name if isinstance(name, str) else name.plural, resolve, decode)
 
     @overload
     def kind(self, api_version: str, kind: str) -> Resource[Object]: ...
@@ -123,7 +123,7 @@ class Client:
         async def resolve() -> ResourceType:
             return await self.discovery.kind(api_version, kind)
 
-        return self._resource(resolve, decode)
+        return self._resource(f"{kind} of {api_version}", resolve, decode)
 
     def of(self, body: Object) -> Resource[Object]:
         """The resource that an object belongs to."""
@@ -133,5 +133,5 @@ class Client:
         """Of the server: `gitVersion`, `major`, `minor`."""
         return msgspec.json.decode(await self.calls.call("GET", "/version"), type=dict[str, Any])
 
-    def _resource(self, resolve: Any, decode: Any) -> Resource[Any]:
-        return Resource(self.calls, resolve, decode, namespace=self.namespace, manager=self.manager)
+    def _resource(self, name: str, resolve: Any, decode: Any) -> Resource[Any]:
+        return Resource(self.calls, name, resolve, decode, namespace=self.namespace, manager=self.manager)

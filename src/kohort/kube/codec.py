@@ -111,9 +111,9 @@ class Codec(Generic[T]):
         self._list = msgspec.json.Decoder(_List[decode])  # type: ignore[valid-type]
         self._raw_list = msgspec.json.Decoder(_List[msgspec.Raw])
         self._line = msgspec.json.Decoder(_Line[decode])  # type: ignore[valid-type]
-        self._plain = decode is dict or getattr(decode, "__origin__", None) is dict
+        self._plain = _is_plain(decode)
         self._names = {"apiVersion": api_version, "kind": kind}
-        self.identify: Callable[[T], Identity] = _identifier(decode, plain=self._plain)
+        self.identify: Callable[[T], Identity] = identifier(decode)
 
     def one(self, body: bytes) -> T:
         try:
@@ -194,13 +194,18 @@ def encode(value: object) -> bytes:
 
 def identify(value: object) -> Identity:
     """Of any object, whatever its type."""
-    return _identifier(type(value), plain=isinstance(value, dict))(value)
+    return identifier(type(value))(value)
 
 
-def _identifier(decode: type, *, plain: bool) -> Callable[[Any], Identity]:
-    if plain:
+def identifier(decode: type) -> Callable[[Any], Identity]:
+    """How objects of a type are told apart."""
+    if _is_plain(decode):
         return _of_dictionary
     return _of_raw if decode in {msgspec.Raw, bytes} else _of_struct
+
+
+def _is_plain(decode: type) -> bool:
+    return decode is dict or getattr(decode, "__origin__", None) is dict
 
 
 def _of_dictionary(value: Object) -> Identity:

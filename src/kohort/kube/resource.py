@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from kohort.kube.codec import Codec, Page, encode, identify
+from kohort.kube.codec import Codec, Page, encode, identifier, identify
 from kohort.kube.errors import KubeError
 from kohort.kube.transport import lines
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
     from kohort.kube.calls import Calls
-    from kohort.kube.codec import Event, Object
+    from kohort.kube.codec import Event, Identity, Object
     from kohort.kube.discovery import ResourceType
 
 T = TypeVar("T")
@@ -59,12 +59,15 @@ class Resource(Generic[T]):
     def __init__(
         self,
         calls: Calls,
+        name: str,
         resolve: Callable[[], Awaitable[ResourceType]],
         decode: type[T],
         *,
         namespace: str,
         manager: str,
     ) -> None:
+        self.name = name
+        self.identify: Callable[[T], Identity] = identifier(decode)
         self._calls = calls
         self._resolve = resolve
         self._decode = decode

@@ -1,0 +1,153 @@
+"""The state of a collection as the server last told it, and what each news changes. Pure: no I/O, no waiting.
+
+News come from lists and watches, and may come twice, late, or about an object whose name was given to another since.
+What comes out is, for every object, each of its states at most once and in the server's order: added, updated any
+number of times, deleted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+
+    from kohort.kube.codec import Identity, Key
+
+T = TypeVar("T")
+
+
+class Change(NamedTuple, Generic[T]):
+    """Added: only `new`. Deleted: only `old`, and in `last` what the server said of it at the end. Updated: both."""
+
+    key: Key
+    old: T | None
+    new: T | None
+    last: T | None = None
+
+
+class Cache(Generic[T]):
+    """Objects by key and by the indexes one asks for. Who reads it must not change what it holds."""
+
+    def __init__(
+        self,
+        identify: Callable[[T], Identity],
+        indexers: Mapping[str, Callable[[T], Iterable[Hashable]]] | None = None,
+    ) -> None:
+        self._identify = identify
+        self._objects: dict[Key, T] = {}
+        self._indexers = dict(indexers or {})
+        self._indexes: dict[str, dict[Hashable, dict[Key, T]]] = {name: {} for name in self._indexers}
+        # Under which values an object stands in an index is remembered: computing it again would need the same object.
+        self._values: dict[str, dict[Key, tuple[Hashable, ...]]] = {name: {} for name in self._indexers}
+        self.version = ""
+
+    # ---- reading
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._objects.values())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._objects
+
+    def get(self, key: tuple[str, str]) -> T | None:
+        """Of `(namespace, name)`."""
+        return self._objects.get(key)  # type: ignore[call-overload, no-any-return]
+
+    def keys(self) -> Iterable[Key]:
+        return self._objects.keys()
+
+    def indexed(self, index: str, value: Hashable) -> list[T]:
+        return list(self._indexes[index].get(value, {}).values())
+
+    # ---- what news would change
+
+    def differences(self, items: Iterable[T]) -> list[Change[T]]:
+        """From this state to that of a list. Who is gone goes first: what they held is free for those who come."""
+        found = {self._identify(item): item for item in items}
+        here = {identity.key: (identity, item) for identity, item in found.items()}
+        gone = [Change(key, old, None, old) for key, old in self._objects.items() if key not in here]
+        rest: list[Change[T]] = []
+        for key, (identity, item) in here.items():
+            old = self._objects.get(key)
+            before = self._identify(old) if old is not None else None
+            if old is None or before is None:
+                rest.append(Change(key, None, item))
+            elif before.uid != identity.uid:
+                gone.append(Change(key, old, None, old))
+                rest.append(Change(key, None, item))
+            elif before.version != identity.version:
+                rest.append(Change(key, old, item))
+        return gone + rest
+
+    def written(self, item: T) -> tuple[Change[T], ...]:
+        """After an ADDED or MODIFIED event; nothing if it is old news."""
+        key, uid, version = self._identify(item)
+        old = self._objects.get(key)
+        if old is None:
+            return () if _not_after(version, self.version) else (Change(key, None, item),)
+        before = self._identify(old)
+        if _not_after(version, before.version):
+            return ()
+        if before.uid == uid:
+            return (Change(key, old, item),)
+        return (Change(key, old, None, old), Change(key, None, item))
+
+    def deleted(self, item: T) -> tuple[Change[T], ...]:
+        """After a DELETED event; nothing if it is about an earlier object of that name."""
+        key, uid, version = self._identify(item)
+        old = self._objects.get(key)
+        if old is None:
+            return ()
+        before = self._identify(old)
+        if before.uid == uid:
+            return (Change(key, old, None, item),)
+        return () if _not_after(version, before.version) else (Change(key, old, None, old),)
+
+    def lost(self, key: Key) -> tuple[Change[T], ...]:
+        """After news about an object that cannot be read any more."""
+        old = self._objects.get(key)
+        return () if old is None else (Change(key, old, None, old),)
+
+    # ---- changing
+
+    def commit(self, change: Change[T]) -> None:
+        if change.new is None:
+            del self._objects[change.key]
+        else:
+            self._objects[change.key] = change.new
+        for name, values_of in self._indexers.items():
+            index, known = self._indexes[name], self._values[name]
+            for value in known.pop(change.key, ()):
+                _remove(index, value, change.key)
+            if change.new is not None:
+                known[change.key] = values = tuple(values_of(change.new))
+                for value in values:
+                    index.setdefault(value, {})[change.key] = change.new
+
+    def reached(self, version: str) -> None:
+        """The server's collection was at `version`; it never goes back but by `replaced`."""
+        if version and not (self.version and _not_after(version, self.version)):
+            self.version = version
+
+    def replaced(self, version: str) -> None:
+        """A list was taken over. Its version counts even if it is lower: the server may have been restored."""
+        self.version = version
+
+
+def _not_after(version: str, other: str) -> bool:
+    """Resource versions are numbers that only grow; where a server uses something else, only equality is known."""
+    if version == other:
+        return bool(version)
+    return version.isdecimal() and other.isdecimal() and (len(version), version) < (len(other), other)
+
+
+def _remove(index: dict[Hashable, dict[Key, Any]], value: Hashable, key: Key) -> None:
+    group = index.get(value)
+    if group is not None:
+        group.pop(key, None)
+        if not group:
+            del index[value]

@@ -1,0 +1,300 @@
+"""A collection kept up to date: list, then watch, for as long as it runs, through cuts, restarts and expiries.
+
+    informer = Informer(client.resource("pods", Pod), labels="app=web")
+    informer.handle(added=queue_it, updated=lambda old, new: queue_it(new), deleted=forget_it)
+    async with informer:
+        await informer.ready()
+        informer.cache.get(("default", "web-0"))
+
+Handlers are plain functions; they are called in order, each right after the cache has moved to that state, and must
+not wait: put a key into a work queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from kohort.kube.cache import Cache
+from kohort.kube.clock import REAL
+from kohort.kube.errors import ApiError, KubeError, TransportError
+from kohort.kube.limits import Backoff
+from kohort.kube.resource import PAGE, Selection
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
+    from types import TracebackType
+
+    from kohort.kube.cache import Change
+    from kohort.kube.clock import Clock
+    from kohort.kube.codec import Codec, Event
+    from kohort.kube.resource import Resource
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+_WATCH_SECONDS: Final = 300
+# A server that does not know streaming lists may take one for a plain watch and then be silent for ever.
+_INITIAL_SILENCE: Final = 15.0
+_AT_ONCE: Final = 500  # changes told between two turns of the event loop
+
+
+@dataclass(slots=True)
+class Handler(Generic[T]):
+    """Whom to tell."""
+
+    added: Callable[[T], object] | None = None
+    updated: Callable[[T, T], object] | None = None
+    deleted: Callable[[T], object] | None = None
+
+    def tell(self, change: Change[T]) -> None:
+        try:
+            if change.new is None:
+                if self.deleted is not None and change.last is not None:
+                    self.deleted(change.last)
+            elif change.old is None:
+                if self.added is not None:
+                    self.added(change.new)
+            elif self.updated is not None:
+                self.updated(change.old, change.new)
+        except Exception:
+            # The others still have to hear of it, and the next change must not be lost.
+            log.exception("a handler failed on %s", change.key)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What an informer has done; for metrics and tests."""
+
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    unreadable: int = 0
+    failures: int = 0
+
+
+class _NoStreamingError(KubeError):
+    """The server does not do streaming lists."""
+
+
+class Informer(Generic[T]):
+    """Objects of one resource, of one namespace or all, that match the selectors."""
+
+    def __init__(
+        self,
+        resource: Resource[T],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        indexers: Mapping[str, Callable[[T], Iterable[Hashable]]] | None = None,
+        streaming: bool = True,
+        page: int = PAGE,
+        clock: Clock = REAL,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._resource = resource
+        self._selection = Selection(namespace, labels, fields)
+        self._streaming = streaming
+        self._page = page
+        self._clock = clock
+        self._chance = chance or random.Random()
+        self._backoff = Backoff(chance=self._chance)
+        self._handlers: list[Handler[T]] = []
+        self._listed = False
+        self._progress = False
+        self._task: asyncio.Task[None] | None = None
+        self.cache: Cache[T] = Cache(resource.identify, indexers)
+        self.synced = asyncio.Event()
+        self.counts = Counts()
+        self.last_error: KubeError | None = None
+
+    def handle(
+        self,
+        *,
+        added: Callable[[T], object] | None = None,
+        updated: Callable[[T, T], object] | None = None,
+        deleted: Callable[[T], object] | None = None,
+    ) -> Callable[[], None]:
+        """Tell of every change from now on, what is there already as added. Call the result to stop."""
+        handler = Handler(added, updated, deleted)
+        self._handlers.append(handler)
+        if added is not None:
+            for item in list(self.cache):
+                added(item)
+        return lambda: self._handlers.remove(handler)
+
+    async def __aenter__(self) -> Informer[T]:
+        self._task = asyncio.create_task(self.run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def ready(self) -> None:
+        """Wait for the first whole state. Errors of the server are waited out; `last_error` says what they are."""
+        waiting = asyncio.create_task(self.synced.wait())
+        try:
+            await asyncio.wait({waiting, *((self._task,) if self._task else ())}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done() and self._task is not None:
+                self._task.result()
+        finally:
+            waiting.cancel()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            self._progress = False
+            began = self._clock.monotonic()
+            told = 0.0
+            try:
+                at_once = await self._follow() or self._progress or self._clock.monotonic() - began > 1
+            except _NoStreamingError:
+                self._streaming = False
+                continue
+            except KubeError as error:
+                at_once = self._failed(error)
+                told = (isinstance(error, ApiError) and error.retry_after) or 0.0
+            if self._progress:
+                self._backoff.reset()
+            if not at_once:
+                await self._clock.sleep(max(told, self._backoff.next()))
+
+    # ---- inside
+
+    async def _follow(self) -> bool:
+        """One connection's worth: to the server's state if we are not there, and along with it. True: go on at once."""
+        codec = await self._resource.codec()
+        if self._listed:
+            self.counts.watches += 1
+            query = {"resourceVersion": self.cache.version, "allowWatchBookmarks": "true"}
+            async with self._resource.watching(self._selection, query, seconds=self._seconds()) as batches:
+                await self._watch(codec, batches)
+        elif self._streaming:
+            await self._stream(codec)
+        else:
+            await self._list()
+            return True
+        return False
+
+    def _failed(self, error: KubeError) -> bool:
+        """True if it is worth going on without a pause."""
+        expired = isinstance(error, ApiError) and (error.expired or error.version_too_large)
+        if expired:
+            self._listed = False
+        else:
+            self.counts.failures += 1
+        if not expired and str(error) != str(self.last_error):
+            log.warning("%s: %s; trying again", self._resource.name, error)
+        self.last_error = error
+        return expired and self._progress
+
+    async def _list(self) -> None:
+        self.counts.lists += 1
+        items: list[T] = []
+        version = ""
+        chosen = self._selection
+        async for page in self._resource.pages(
+            chosen.namespace,
+            labels=chosen.labels,
+            fields=chosen.fields,
+            page=self._page,
+            unreadable=self._unreadable,
+        ):
+            items += page.items
+            version = page.version
+        await self._replace(items, version)
+
+    async def _stream(self, codec: Codec[T]) -> None:
+        """A watch that begins with the whole state, ended by a bookmark that says so, and then simply goes on."""
+        self.counts.lists += 1
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+        try:
+            async with self._resource.watching(self._selection, query, seconds=self._seconds()) as batches:
+                late = await self._initial(codec, batches)
+                for event in codec.events(late, self._unreadable):
+                    self._take(codec, event)
+                await self._watch(codec, batches)
+        except ApiError as error:
+            if error.code in {400, 405, 422} and not self._listed:
+                raise _NoStreamingError from error
+            raise
+
+    async def _initial(self, codec: Codec[T], batches: AsyncIterator[list[bytes]]) -> list[bytes]:
+        """Everything up to the bookmark; the lines that came with it and belong after it are given back."""
+        items: dict[tuple[str, str], T] = {}
+        while True:
+            try:
+                async with self._clock.timeout(_INITIAL_SILENCE):
+                    batch = await anext(batches)
+            except TimeoutError as error:
+                raise _NoStreamingError from error
+            except StopAsyncIteration:
+                raise TransportError("the list ended before it was complete") from None
+            for number, line in enumerate(batch):
+                event = codec.event(line, self._unreadable)
+                if event.type == "BOOKMARK" and event.initial_end:
+                    await self._replace(items.values(), event.version)
+                    return batch[number + 1 :]
+                if event.object is not None:
+                    key = codec.identify(event.object).key
+                    if event.type == "DELETED":
+                        items.pop(key, None)
+                    else:
+                        items[key] = event.object
+            await asyncio.sleep(0)
+
+    async def _replace(self, items: Iterable[T], version: str) -> None:
+        """The cache moves to the state of a list, change by change, so that handlers see it move."""
+        for number, change in enumerate(self.cache.differences(items)):
+            self._move(change)
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+        self.cache.replaced(version)
+        self._listed = True
+        self.last_error = None
+        self.synced.set()
+
+    async def _watch(self, codec: Codec[T], batches: AsyncIterator[list[bytes]]) -> None:
+        async for batch in batches:
+            for line in batch:
+                self._take(codec, codec.event(line, self._unreadable))
+            self._progress = True
+            self.last_error = None
+            # With data waiting, reading does not yield; others want to run, too.
+            await asyncio.sleep(0)
+
+    def _take(self, codec: Codec[T], event: Event[T]) -> None:
+        """One event into the cache and on to the handlers."""
+        self.counts.events += 1
+        item = event.object
+        if item is None:
+            changes = self.cache.lost(event.key) if event.key is not None else ()
+        elif event.type == "DELETED":
+            changes = self.cache.deleted(item)
+        else:
+            changes = self.cache.written(item)
+        for change in changes:
+            self._move(change)
+        self.cache.reached(event.version if item is None else codec.identify(item).version)
+
+    def _move(self, change: Change[T]) -> None:
+        self.cache.commit(change)
+        for handler in tuple(self._handlers):
+            handler.tell(change)
+
+    def _unreadable(self, problem: str) -> None:
+        self.counts.unreadable += 1
+        log.error("%s: left out: %s", self._resource.name, problem)
+
+    def _seconds(self) -> int:
+        """Of a watch: different for each, so that after a restart of the server they do not all end together."""
+        return int(_WATCH_SECONDS * (1 + self._chance.random()))
