@@ -1,0 +1,197 @@
+"""One of many is the leader: a Lease that its holder renews and that others may take when it has not for long enough.
+
+The holder counts from the moment it *sent* its last renewal, and only `deadline` seconds; others count from the moment
+they *saw* it, and `duration` seconds, which is more. So `is_leader` is false before anybody else can become leader,
+also when the process was asleep, whatever the clocks of the machines show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import socket
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.kube.clock import REAL
+from kohort.kube.discovery import ResourceType
+from kohort.kube.errors import ApiError, KubeError
+from kohort.kube.times import micros
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from kohort.kube.client import Client
+    from kohort.kube.clock import Clock
+    from kohort.kube.codec import Object
+
+log = logging.getLogger(__name__)
+
+LEASES: Final = ResourceType("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
+_SPREAD: Final = 1.2  # candidates that wait for the same lease come at different moments
+
+
+class Leadership:
+    """A candidate for one lease."""
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        *,
+        namespace: str = "",
+        identity: str = "",
+        duration: int = 15,
+        deadline: float = 10.0,
+        retry: float = 2.0,
+        clock: Clock = REAL,
+        chance: random.Random | None = None,
+    ) -> None:
+        if not retry * _SPREAD < deadline < duration:
+            raise ValueError(
+                f"retry {retry}, deadline {deadline}, duration {duration}: "
+                f"accepted is {_SPREAD} x retry < deadline < duration"
+            )
+        self.identity = identity or f"{socket.gethostname()}_{uuid.uuid4()}"
+        self._leases = client.resource(LEASES)
+        self._name = name
+        self._namespace = namespace or client.namespace
+        self._duration = duration
+        self._deadline = deadline
+        self._retry = retry
+        self._clock = clock
+        self._chance = chance or random.Random()
+        self._until = float("-inf")
+        self._mine: Object | None = None
+        self._seen: tuple[str, float] = ("", 0.0)
+        self.holder = ""
+
+    @property
+    def is_leader(self) -> bool:
+        """Ask right before an act that only a leader may do."""
+        return self._clock.monotonic() < self._until
+
+    @property
+    def epoch(self) -> int:
+        """How often the lease has changed hands: a number that a later leader has higher."""
+        return int((self._mine or {}).get("spec", {}).get("leaseTransitions") or 0)
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Wait to be leader, then run `lead`; cancel it if the lease is lost, and wait again. Ends when `lead` does."""
+        try:
+            while True:
+                await self._acquire()
+                log.info("%s/%s: %s leads", self._namespace, self._name, self.identity)
+                if await self._hold(lead):
+                    return
+                log.warning("%s/%s: %s leads no more", self._namespace, self._name, self.identity)
+        finally:
+            await self._release()
+
+    # ---- inside
+
+    async def _acquire(self) -> None:
+        while not await self._attempt(self._deadline):
+            await self._clock.sleep(self._retry * (1 + _SPREAD * self._chance.random()))
+
+    async def _hold(self, lead: Callable[[], Awaitable[None]]) -> bool:
+        """True if `lead` ended by itself, False if the lease was lost. `lead` has ended when this does."""
+        task = asyncio.ensure_future(lead())
+        try:
+            while self.is_leader:
+                left = self._until - self._clock.monotonic()
+                with contextlib.suppress(TimeoutError):
+                    async with self._clock.timeout(min(self._retry, left)):
+                        await asyncio.wait({task})
+                if task.done():
+                    task.result()
+                    return True
+                left = self._until - self._clock.monotonic()
+                if left > 0:
+                    await self._attempt(left)
+            return False
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _attempt(self, seconds: float) -> bool:
+        """Take or renew the lease if that is possible; within `seconds`."""
+        try:
+            async with self._clock.timeout(seconds):
+                return await self._take()
+        except TimeoutError:
+            log.warning("%s/%s: no answer within %.1f s", self._namespace, self._name, seconds)
+        except KubeError as error:
+            log.warning("%s/%s: %s", self._namespace, self._name, error)
+        return False
+
+    async def _take(self) -> bool:
+        if self._mine is not None:
+            try:
+                return await self._write(self._mine)
+            except ApiError as error:
+                if not error.conflict and not error.not_found:
+                    raise
+                self._mine = None  # somebody wrote: look before saying anything
+        try:
+            found = await self._leases.get(self._name, self._namespace)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            found = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": self._name}}
+        if not self._free(found):
+            self._until = float("-inf")
+            return False
+        try:
+            return await self._write(found)
+        except ApiError as error:
+            if error.conflict or error.already_exists:
+                return False  # another candidate was faster
+            raise
+
+    def _free(self, lease: Object) -> bool:
+        """Ours already, nobody's, or not renewed for as long as its holder said."""
+        spec = lease.get("spec") or {}
+        version = lease["metadata"].get("resourceVersion", "")
+        now = self._clock.monotonic()
+        if version != self._seen[0]:
+            self._seen = (version, now)
+        self.holder = spec.get("holderIdentity") or ""
+        if self.holder in {"", self.identity}:
+            return True
+        return now > self._seen[1] + (spec.get("leaseDurationSeconds") or self._duration)
+
+    async def _write(self, lease: Object) -> bool:
+        spec = dict(lease.get("spec") or {})
+        moment = micros(self._clock.now())
+        if spec.get("holderIdentity") != self.identity:
+            first = not lease["metadata"].get("resourceVersion")
+            spec["leaseTransitions"] = 0 if first else int(spec.get("leaseTransitions") or 0) + 1
+            spec["acquireTime"] = moment
+        spec |= {"holderIdentity": self.identity, "leaseDurationSeconds": self._duration, "renewTime": moment}
+        began = self._clock.monotonic()
+        self._mine = await self._send({**lease, "spec": spec})
+        self._until = began + self._deadline
+        self.holder = self.identity
+        return True
+
+    async def _send(self, lease: Object) -> dict[str, Any]:
+        if lease["metadata"].get("resourceVersion"):
+            return await self._leases.update(lease, self._namespace)
+        return await self._leases.create(lease, self._namespace)
+
+    async def _release(self) -> None:
+        """Give it up if it is ours, so that the next one need not wait. Nobody leads here any more at this point."""
+        self._until = float("-inf")
+        mine, self._mine = self._mine, None
+        if mine is None or mine["spec"].get("holderIdentity") != self.identity:
+            return
+        spec = {**mine["spec"], "leaseDurationSeconds": 1, "renewTime": micros(self._clock.now())}
+        del spec["holderIdentity"]
+        try:
+            async with self._clock.timeout(self._retry):
+                await self._leases.update({**mine, "spec": spec}, self._namespace)
+        except (KubeError, TimeoutError) as error:
+            log.info("%s/%s: not released, it will expire: %s", self._namespace, self._name, error or "no answer")

@@ -1,0 +1,172 @@
+"""Keys that need work: each at most once in line, never worked on by two at a time, sooner or later tried again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from kohort.kube.clock import REAL
+from kohort.kube.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Hashable
+
+    from kohort.kube.clock import Clock, Timer
+    from kohort.kube.limits import Bucket
+
+K = TypeVar("K", bound="Hashable")
+
+log = logging.getLogger(__name__)
+
+FIRST: Final = 0.005
+MOST: Final = 1000.0
+
+
+class ClosedError(Exception):
+    """The queue is closed and has nothing left."""
+
+
+class WorkQueue(Generic[K]):
+    """A key that is added while it is worked on comes back after that work. One event loop, no locks.
+
+    `limit` bounds retries of all keys together; each key's own waits grow from `first` to `most` seconds.
+    """
+
+    def __init__(
+        self, *, clock: Clock = REAL, first: float = FIRST, most: float = MOST, limit: Bucket | None = None
+    ) -> None:
+        self._clock = clock
+        self._first = first
+        self._most = most
+        self._limit = limit
+        self._ready: deque[K] = deque()
+        self._wanted: set[K] = set()  # in line, or to come back when its work is done
+        self._working: set[K] = set()
+        self._later: dict[K, tuple[float, Timer]] = {}
+        self._failures: dict[K, int] = {}
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+
+    def __len__(self) -> int:
+        """Keys that could be worked on now."""
+        return len(self._ready)
+
+    def add(self, key: K) -> None:
+        if self._closed or key in self._wanted:
+            return
+        self._wanted.add(key)
+        if key not in self._working:
+            self._ready.append(key)
+            self._wake()
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Of several times for one key the earliest counts."""
+        if seconds <= 0:
+            self.add(key)
+            return
+        due = self._clock.monotonic() + seconds
+        known = self._later.get(key)
+        if self._closed or (known is not None and known[0] <= due):
+            return
+        if known is not None:
+            known[1].cancel()
+        self._later[key] = (due, self._clock.call_later(seconds, lambda: self._due(key)))
+
+    def retry(self, key: K, least: float = 0.0) -> float:
+        """After a failure: again, later each time. The seconds until then."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        wait = max(least, min(self._most, self._first * 2.0 ** min(failures, 64)))
+        if self._limit is not None:
+            wait = max(wait, self._limit.reserve(self._clock.monotonic()))
+        self.add_after(key, wait)
+        return wait
+
+    def forget(self, key: K) -> None:
+        """After a success: the next failure is a first one."""
+        self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        return self._failures.get(key, 0)
+
+    async def get(self) -> K:
+        """The next key, now the caller's until `done`. ClosedError after the last one of a closed queue."""
+        while not self._ready:
+            if self._closed:
+                raise ClosedError
+            woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(woken)
+            try:
+                await woken
+            except asyncio.CancelledError:
+                if woken.done() and not woken.cancelled():
+                    self._wake()  # the key that woke us is for somebody else then
+                else:
+                    self._waiting.remove(woken)
+                raise
+        key = self._ready.popleft()
+        self._wanted.discard(key)
+        self._working.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        self._working.discard(key)
+        if key in self._wanted:
+            self._ready.append(key)
+            self._wake()
+
+    def close(self) -> None:
+        """Nothing is added any more; what is in line is still given out."""
+        self._closed = True
+        for _, timer in self._later.values():
+            timer.cancel()
+        self._later.clear()
+        while self._waiting:
+            self._wake()
+
+    async def work(self, reconcile: Callable[[K], Awaitable[float | None]], *, workers: int = 1) -> None:
+        """Call `reconcile` for each key until the queue is closed; it may return after how many seconds to come back.
+
+        An exception is a retry. A conflict is one, too: somebody else wrote first, the cache will know soon.
+        """
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._worker(reconcile))
+
+    async def _worker(self, reconcile: Callable[[K], Awaitable[float | None]]) -> None:
+        while True:
+            try:
+                key = await self.get()
+            except ClosedError:
+                return
+            try:
+                again = await reconcile(key)
+            except Exception as error:
+                self._failed(key, error)
+            else:
+                self.forget(key)
+                if again is not None:
+                    self.add_after(key, again)
+            finally:
+                self.done(key)
+
+    def _failed(self, key: K, error: Exception) -> None:
+        told = error.retry_after if isinstance(error, ApiError) else None
+        wait = self.retry(key, told or 0.0)
+        if isinstance(error, ApiError) and error.conflict:
+            log.debug("%s: %s; again in %.3f s", key, error, wait)
+        else:
+            log.warning("%s: %s; again in %.3f s", key, error, wait, exc_info=not isinstance(error, ApiError))
+
+    def _due(self, key: K) -> None:
+        self._later.pop(key, None)
+        self.add(key)
+
+    def _wake(self) -> None:
+        while self._waiting:
+            woken = self._waiting.popleft()
+            if not woken.done():
+                woken.set_result(None)
+                return
