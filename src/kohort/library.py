@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from typing import Any, Literal
 
@@ -212,7 +212,7 @@ def _defaulted(document: Document, kind: Kind, ctx: Context) -> Object:
 
 def _compile(document: Document, ctx: Context, every: list[Document], settings: Mapping[str, Any]) -> Compiled:
     minor = ctx.generation.minor
-    problems = _examine(document, ctx, warnings=True)
+    problems = [_forgiven(problem) for problem in _examine(document, ctx, warnings=True)]
     kind, _ = _kind_of(document, ctx)
     run = compiler(_group(document.obj), str(document.obj.get("kind")))
     if kind is None or run is None or any(problem.severity == "error" for problem in problems):
@@ -225,12 +225,22 @@ def _compile(document: Document, ctx: Context, every: list[Document], settings: 
     return _rendered(document, done, problems, ctx)
 
 
+def _forgiven(problem: Problem) -> Problem:
+    """A field that only a later Kubernetes knows is dropped by this one: the workload is still worth compiling."""
+    _, later, rest = problem.message.partition(decode.LATER)
+    if problem.kind == ErrorKind.UNKNOWN and later:
+        return replace(problem, severity="warning", message=f"is dropped, being {later}{rest}")
+    return problem
+
+
 def _rendered(document: Document, done: Compilation, problems: list[Problem], ctx: Context) -> Compiled:
     objects: list[Object] = []
     links: dict[str, Any] = {}
     errors: list[FieldError] = list(done.errors)
     warnings: list[FieldError | str] = list(done.warnings)
+    plans: list[Plan] = []
     for plan in done.plans:
+        plans.append(render.fit(plan, ctx.generation).plan)
         result = render.render(plan, ctx.generation)
         errors += result.errors
         warnings += result.warnings
@@ -244,7 +254,7 @@ def _rendered(document: Document, done: Compilation, problems: list[Problem], ct
         document,
         ctx.generation.minor,
         objects=() if errors else tuple(objects),
-        plans=done.plans,
+        plans=tuple(plans),
         problems=tuple(problems),
         reason=done.reason,
         children=() if errors else done.objects,

@@ -14,6 +14,7 @@ from kohort.yamlread import ManifestError, load
 MAX_FILE_BYTES: Final = 64 << 20
 
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)[^\n]*\n?", re.MULTILINE)
+_MEMBERS: Final = ("apiVersion", "kind", "metadata", "spec", "status")  # of every object
 _SUFFIXES: Final = {".yaml", ".yml", ".json"}
 
 
@@ -38,7 +39,9 @@ class Document:
         return f"document {self.number}, {self.name}"
 
     def line(self, path: str) -> int | None:
-        """The line of a field, or of the nearest thing around it that is there."""
+        """The line of a field, or of the nearest thing around it that is there; None for what is no field of it."""
+        if not path.startswith(_MEMBERS):
+            return None
         while path and path not in self.lines:
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         return self.lines.get(path)

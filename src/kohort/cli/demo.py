@@ -15,7 +15,7 @@ def main() -> int:
     files = sorted(folder.glob("*.yaml"))
     broken = shown = 0
     for file in files:
-        out.rule(f"[bold]{file}[/bold]", align="left")
+        out.print(f"[bold underline]{file}[/]")
         results = library.compile(manifest.read([str(file)]))
         for result in results:
             report(result.problems, out)

@@ -29,14 +29,15 @@ def tree(done: Compiled) -> RenderableType:
     parts += [_plan(plan, made) for plan in done.plans]
     if done.links:
         parts.append(Text(_legend(done, made), _DIM))
-    if done.stand_in_uid and any(plan.owners for plan in done.plans) and _hashed(done):
+    if done.stand_in_uid and done.plans and _hashed(done, made):
         parts.append(Text("names with a hash are computed from a stand-in for metadata.uid", _DIM))
     return Lines(*parts)
 
 
-def _hashed(done: Compiled) -> bool:
-    """Whether any name depends on the uid (Job and TrainJob put a hash of it into names)."""
-    return done.document.obj.get("kind") in {"Job", "CronJob", "TrainJob"}
+def _hashed(done: Compiled, made: Generation) -> bool:
+    """Whether a name depends on the uid: a Job's Workload, and the PodGroups of Jobs and TrainJobs."""
+    kind = done.document.obj.get("kind")
+    return kind in {"Job", "CronJob"} or (kind == "TrainJob" and made.has_pod_groups)
 
 
 def _legend(done: Compiled, made: Generation) -> str:

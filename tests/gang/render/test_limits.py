@@ -48,7 +48,7 @@ def test_1_36_has_no_preemption_policy() -> None:
     assert fitted.templates == (replace(RICH, preemption_policy=None),)
     assert errors == ()
     lacks = "Kubernetes 1.36 has no preemption policy of a group (pods keep theirs)"
-    assert warnings == (f'templates[t].preemption_policy: "Never" is lost: {lacks}',)
+    assert warnings == (f'templates[t].preemptionPolicy: "Never" is lost: {lacks}',)
 
 
 def test_1_35_keeps_the_gang_and_names_each_thing_lost() -> None:
@@ -57,11 +57,11 @@ def test_1_35_keeps_the_gang_and_names_each_thing_lost() -> None:
     assert errors == ()
     assert [warning.partition(" is lost")[0] for warning in warnings] == [
         'templates[t].topology: "rack"',
-        "templates[t].claims: gpu, net",
-        'templates[t].disruption: "all"',
-        'templates[t].priority_class: "gold"',
+        "templates[t].resourceClaims: gpu, net",
+        'templates[t].disruptionMode: "all"',
+        'templates[t].priorityClassName: "gold"',
         "templates[t].priority: 7",
-        'templates[t].preemption_policy: "Never"',
+        'templates[t].preemptionPolicy: "Never"',
     ]
     assert all("Kubernetes 1.35 has no " in warning for warning in warnings)
 

@@ -23,6 +23,7 @@ class _Wish(NamedTuple):
     """A member of Template that older generations do not have."""
 
     member: str
+    field: str  # its name in the API
     words: str  # "Kubernetes 1.35 has no …"
     known: Callable[[Generation], bool]
     unset: Any = None
@@ -33,13 +34,14 @@ def _has_groups(generation: Generation) -> bool:
 
 
 _WISHES: Final = (
-    _Wish("topology", "topology constraint", _has_groups),
-    _Wish("claims", "resource claim of a group", _has_groups, ()),
-    _Wish("disruption", "disruption mode", _has_groups),
-    _Wish("priority_class", "priority class of a group (pods keep theirs)", _has_groups),
-    _Wish("priority", "priority of a group (pods keep theirs)", _has_groups),
+    _Wish("topology", "topology", "topology constraint", _has_groups),
+    _Wish("claims", "resourceClaims", "resource claim of a group", _has_groups, ()),
+    _Wish("disruption", "disruptionMode", "disruption mode", _has_groups),
+    _Wish("priority_class", "priorityClassName", "priority class of a group (pods keep theirs)", _has_groups),
+    _Wish("priority", "priority", "priority of a group (pods keep theirs)", _has_groups),
     _Wish(
         "preemption_policy",
+        "preemptionPolicy",
         "preemption policy of a group (pods keep theirs)",
         lambda generation: generation.has_composites,
     ),
@@ -108,7 +110,7 @@ def _asked(template: Template, lost: list[_Wish]) -> list[_Wish]:
 def _plain(template: Template, lost: list[_Wish], generation: Generation, warnings: list[str]) -> Template:
     for wish in _asked(template, lost):
         value = _words(getattr(template, wish.member))
-        where = f"templates[{template.name}].{wish.member}"
+        where = f"templates[{template.name}].{wish.field}"
         warnings.append(f"{where}: {value} is lost: Kubernetes {generation.minor} has no {wish.words}")
     children = tuple(_plain(child, lost, generation, warnings) for child in template.children)
     return replace(template, children=children, **{wish.member: wish.unset for wish in lost})
