@@ -1,0 +1,91 @@
+"""Impersonate-User and its companions: asking as somebody else, for those who may."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from kohort.server import status
+from kohort.server.auth import users
+from kohort.server.auth.attributes import Attributes, forbidden
+from kohort.server.wire import User
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    Allows = Callable[[User, Attributes], tuple[bool, str]]
+
+_USER, _GROUP, _UID = "impersonate-user", "impersonate-group", "impersonate-uid"
+_EXTRA: Final = "impersonate-extra-"
+_AUTHENTICATION: Final = "authentication.k8s.io"
+
+
+@dataclass(slots=True)
+class _Wish:
+    user: str = ""
+    uid: str = ""
+    groups: list[str] = field(default_factory=list)
+    extra: dict[str, list[str]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.user or self.uid or self.groups or self.extra)
+
+
+def apply(user: User, headers: Mapping[str, str], allows: Allows) -> User:
+    """Who the request is from in the end; ApiError if `user` may not be that one.
+
+    Several headers of one name come as one value with a line for each.
+    """
+    wish = _wish(headers)
+    if not wish:
+        return user
+    if not wish.user:
+        text = "found Impersonate-Group, -Uid or -Extra headers without impersonating a user name (Impersonate-User)"
+        raise status.bad_request(text)
+    for question in _questions(wish):
+        allowed, reason = allows(user, question)
+        if not allowed:
+            raise forbidden(user, question, reason)
+    return _become(wish)
+
+
+def _wish(headers: Mapping[str, str]) -> _Wish:
+    wish = _Wish(headers.get(_USER, ""), headers.get(_UID, ""), _lines(headers.get(_GROUP)))
+    for name, value in headers.items():
+        if name.startswith(_EXTRA):
+            key = unquote(name[len(_EXTRA) :]).lower()
+            wish.extra.setdefault(key, []).extend(_lines(value))
+    return wish
+
+
+def _lines(value: str | None) -> list[str]:
+    return [line for line in (value or "").split("\n") if line]
+
+
+def _questions(wish: _Wish) -> Iterator[Attributes]:
+    account = users.as_service_account(wish.user)
+    if account is not None:
+        yield Attributes("impersonate", "", "serviceaccounts", namespace=account[0], name=account[1], version="v1")
+    else:
+        yield Attributes("impersonate", "", "users", name=wish.user, version="v1")
+    for group in wish.groups:
+        yield Attributes("impersonate", "", "groups", name=group, version="v1")
+    for key, values in wish.extra.items():
+        for value in values:
+            yield Attributes("impersonate", _AUTHENTICATION, "userextras", key, name=value, version="v1")
+    if wish.uid:
+        yield Attributes("impersonate", _AUTHENTICATION, "uids", name=wish.uid, version="v1")
+
+
+def _become(wish: _Wish) -> User:
+    groups = list(wish.groups)
+    account = users.as_service_account(wish.user)
+    if account is not None and not groups:
+        groups = [*users.service_account_groups(account[0])]
+    extra = {key: tuple(values) for key, values in wish.extra.items()}
+    if wish.user == users.ANONYMOUS.name:
+        if users.UNAUTHENTICATED not in groups:
+            groups.append(users.UNAUTHENTICATED)
+        return User(wish.user, wish.uid, tuple(groups), extra)
+    return users.authenticated(User(wish.user, wish.uid, tuple(groups), extra))

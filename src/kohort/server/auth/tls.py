@@ -1,0 +1,228 @@
+"""The server's certificates: a certificate authority of its own for every data folder, and what it signs.
+
+The authority stays for ten years, so that a kubeconfig keeps working; the server's certificate is renewed on a start
+within thirty days of its end, or when it lacks a name. Clients may show a certificate of the same authority (common
+name: user, organisations: groups), they need not.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from kohort.server.auth import private
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+# What clients on this machine call the server, and what a pod would.
+NAMES: Final = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "127.0.0.1",
+    "::1",
+)
+_AUTHORITY_LIFE: Final = timedelta(days=3650)
+_LIFE: Final = timedelta(days=365)
+_RENEW: Final = timedelta(days=30)
+_BACKDATED: Final = timedelta(minutes=5)  # for a client whose clock is behind
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate and its key."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+    @property
+    def certificate_pem(self) -> bytes:
+        return self.certificate.public_bytes(serialization.Encoding.PEM)
+
+    @property
+    def key_pem(self) -> bytes:
+        return self.key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pki:
+    """What `ensure` found or made, and the files it is in."""
+
+    folder: Path
+    authority: Pair
+    server: Pair
+
+    @property
+    def ca_file(self) -> Path:
+        return self.folder / "ca.crt"
+
+    @property
+    def ca_pem(self) -> bytes:
+        return self.authority.certificate_pem
+
+    def client(self, user: str, groups: Sequence[str] = (), *, now: datetime, life: timedelta = _LIFE) -> Pair:
+        """A certificate for a user. Not kept: whoever asks for it keeps it."""
+        name = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+        name.append(x509.NameAttribute(NameOID.COMMON_NAME, user))
+        return _signed(self.authority, x509.Name(name), now, life, ExtendedKeyUsageOID.CLIENT_AUTH, ())
+
+    def server_context(self) -> ssl.SSLContext:
+        """For listening: TLS 1.2 or newer; a client's certificate is checked if it shows one."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self.folder / "server.crt", self.folder / "server.key")
+        context.load_verify_locations(cadata=self.ca_pem.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+
+def ensure(folder: Path, *, now: datetime | None = None, names: Iterable[str] = ()) -> Pki:
+    """The certificates of a data folder: as they are if they still serve, else made or renewed.
+
+    `names`: more host names and addresses that clients use, beside those of loopback.
+    """
+    moment = now or datetime.now(UTC)
+    wanted = (*NAMES, *(name for name in names if name not in NAMES))
+    authority = _load(folder, "ca")
+    if authority is None or not _lasts(authority.certificate, moment):
+        authority = _authority(moment)
+        _save(folder, "ca", authority)
+    server = _load(folder, "server")
+    if server is None or not _serves(server.certificate, authority.certificate, moment, wanted):
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kohort")])
+        server = _signed(authority, subject, moment, _LIFE, ExtendedKeyUsageOID.SERVER_AUTH, wanted)
+        _save(folder, "server", server)
+    return Pki(folder, authority, server)
+
+
+# ---- files
+
+
+def _load(folder: Path, name: str) -> Pair | None:
+    """None where a file is missing; a pair of which one half was lost is made anew."""
+    certificate, key = private.read(folder / f"{name}.crt"), private.read(folder / f"{name}.key")
+    if certificate is None or key is None:
+        return None
+    try:
+        loaded = serialization.load_pem_private_key(key, None)
+        pair = x509.load_pem_x509_certificate(certificate)
+    except ValueError as error:
+        raise ValueError(f"{folder / name}.crt, .key: not a certificate and its key ({error}); remove both") from None
+    if not isinstance(loaded, ec.EllipticCurvePrivateKey) or pair.public_key() != loaded.public_key():
+        return None
+    return Pair(pair, loaded)
+
+
+def _save(folder: Path, name: str, pair: Pair) -> None:
+    private.write(folder / f"{name}.key", pair.key_pem)
+    private.write(folder / f"{name}.crt", pair.certificate_pem)
+
+
+# ---- whether one still serves
+
+
+def _lasts(certificate: x509.Certificate, now: datetime) -> bool:
+    return certificate.not_valid_before_utc <= now and now + _RENEW < certificate.not_valid_after_utc
+
+
+def _serves(certificate: x509.Certificate, authority: x509.Certificate, now: datetime, names: Iterable[str]) -> bool:
+    if not _lasts(certificate, now):
+        return False
+    try:
+        certificate.verify_directly_issued_by(authority)
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
+        return False
+    return all(_alternative(name) in extension for name in names)
+
+
+# ---- making
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _authority(now: datetime) -> Pair:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kohort-ca")])
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    certificate = (
+        _builder(name, name, key.public_key(), now, _AUTHORITY_LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(authority=True), critical=True)
+        .add_extension(identifier, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return Pair(certificate, key)
+
+
+def _signed(
+    authority: Pair,
+    subject: x509.Name,
+    now: datetime,
+    life: timedelta,
+    purpose: x509.ObjectIdentifier,
+    names: Sequence[str],
+) -> Pair:
+    key = ec.generate_private_key(ec.SECP256R1())
+    issuer = authority.certificate
+    above = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    builder = (
+        _builder(subject, issuer.subject, key.public_key(), now, life)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(authority=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(above), critical=False)
+    )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(map(_alternative, names)), critical=False)
+    return Pair(builder.sign(authority.key, hashes.SHA256()), key)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BACKDATED)
+        .not_valid_after(now + life)
+    )
+
+
+def _usage(*, authority: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=authority,
+        crl_sign=authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
