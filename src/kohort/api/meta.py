@@ -27,6 +27,7 @@ def prepare_create(obj: Object, suffix: Callable[[], str] | None = None) -> None
     meta = obj.setdefault("metadata", {})
     for name in _OF_THE_SERVER:
         meta.pop(name, None)
+    _drop_repeated_owners(meta)
     if suffix is not None and meta.get("generateName") and not meta.get("name"):
         meta["name"] = meta["generateName"][:_GENERATED] + suffix()
 
@@ -34,6 +35,7 @@ def prepare_create(obj: Object, suffix: Callable[[], str] | None = None) -> None
 def prepare_update(new: Object, old: Object) -> None:
     """Fill in what the stored object knows and an update may leave out."""
     meta, before = new.setdefault("metadata", {}), old.get("metadata") or {}
+    _drop_repeated_owners(meta)
     for name in ("uid", "creationTimestamp", "namespace", "generateName", "deletionGracePeriodSeconds"):
         if name in before and not meta.get(name):
             meta[name] = before[name]
@@ -44,6 +46,13 @@ def prepare_update(new: Object, old: Object) -> None:
         meta["generation"] = before["generation"]
     else:
         meta.pop("generation", None)
+
+
+def _drop_repeated_owners(meta: dict[str, Any]) -> None:
+    owners = meta.get("ownerReferences") or []
+    kept = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
+    if len(kept) < len(owners):
+        meta["ownerReferences"] = kept
 
 
 def count(kind: Kind, new: Object, old: Object | None = None) -> None:

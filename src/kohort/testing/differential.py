@@ -1,18 +1,22 @@
 """The same question to real Kubernetes and to us, and whether the answers are the same.
 
-Compared: code, reason, and the set of (cause, field path). Texts are not: they name Go types and internal values.
+Compared: code, reason, the set of (cause, field path), and of accepted scheduling objects what is stored. Texts are
+not: they name Go types and internal values. Of Jobs and Pods the stored object is not compared here, as it holds things
+that only a server can know (uid, labels made of it).
 """
 
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from kohort.api import admit
+from kohort.api import admit, shape
 from kohort.api.generations import Gate
 from kohort.api.kind import Context
+from kohort.api.registry import find
 from kohort.testing.generate import Made, make
 from kohort.testing.mutate import mutate
 
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
+_VOLATILE = ("uid", "creationTimestamp", "resourceVersion", "managedFields")
 # What every API server has by itself (spec workload-api 3.5).
 _SYSTEM_CLASSES = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
 
@@ -35,10 +40,11 @@ class Verdict:
     code: int
     reason: str = ""
     causes: frozenset[tuple[str, str]] = frozenset()
+    stored: str = ""
 
     def __str__(self) -> str:
         causes = ", ".join(f"{reason.removeprefix('FieldValue')} {where}" for reason, where in sorted(self.causes))
-        return f"{self.code} {self.reason}" + (f" [{causes}]" if causes else "")
+        return f"{self.code} {self.reason}" + (f" [{causes}]" if causes else "") + self.stored
 
 
 @dataclass
@@ -102,7 +108,7 @@ def ask_real(client: Client, question: Question, namespace: str) -> tuple[Verdic
 
 def verdict_of(response: Response) -> Verdict:
     if response.ok:
-        return Verdict(response.code)
+        return Verdict(response.code, stored=_stored_text(response.json()))
     status = response.json()
     causes = (status.get("details") or {}).get("causes", [])
     pairs = frozenset((cause.get("reason", ""), cause.get("field", "")) for cause in causes)
@@ -122,7 +128,18 @@ def ask_us(question: Question, context: Context, classes: list[Object], namespac
 
 
 def verdict_of_ours(answer: Answer) -> Verdict:
+    if answer.object is not None:
+        kind = find(answer.object["apiVersion"], answer.object["kind"])
+        assert kind is not None
+        return Verdict(answer.code, stored=_stored_text(shape.written(kind, answer.object)))
     return Verdict(answer.code, answer.reason, frozenset((str(cause.kind), cause.field) for cause in answer.causes))
+
+
+def _stored_text(body: Object) -> str:
+    if not body["apiVersion"].startswith("scheduling.k8s.io/"):
+        return ""
+    metadata = {key: value for key, value in body["metadata"].items() if key not in _VOLATILE}
+    return json.dumps({**body, "metadata": metadata}, sort_keys=True)
 
 
 def context_of(minor: str, gates: dict[str, bool]) -> Context:

@@ -137,7 +137,12 @@ def _workload(random: Random) -> Made:
 
 def _template_priority(random: Random) -> Object:
     """The same in every template of a Workload; whether the class exists does not matter there."""
-    choices: tuple[Object, ...] = ({}, {"priorityClassName": "gold"}, {"priorityClassName": "gold", "priority": 7})
+    choices: tuple[Object, ...] = (
+        {},
+        {"priorityClassName": "gold"},
+        {"priorityClassName": "gold", "priority": 7},
+        {"priority": -1, "preemptionPolicy": "Never"},
+    )
     return random.choice(choices)
 
 
@@ -164,7 +169,9 @@ def _group_priority(random: Random) -> Object:
     if _maybe(random, 0.6):
         return {}
     name = random.choice(tuple(PRIORITY_CLASSES))
-    return {"priorityClassName": name} | ({"priority": PRIORITY_CLASSES[name][0]} if _maybe(random, 0.5) else {})
+    value, policy = PRIORITY_CLASSES[name]
+    body: Object = {"priorityClassName": name, "preemptionPolicy": policy}  # with its gate on, it must agree
+    return body | ({"priority": value} if _maybe(random, 0.5) else {})
 
 
 def _pod_group(random: Random) -> Made:
