@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
     from kohort.kube.codec import Identity, Key
 
@@ -47,9 +47,6 @@ class Cache(Generic[T]):
     def __len__(self) -> int:
         return len(self._objects)
 
-    def __iter__(self) -> Iterator[T]:
-        return iter(self._objects.values())
-
     def __contains__(self, key: object) -> bool:
         return key in self._objects
 
@@ -57,8 +54,14 @@ class Cache(Generic[T]):
         """Of `(namespace, name)`."""
         return self._objects.get(key)  # type: ignore[call-overload, no-any-return]
 
-    def keys(self) -> Iterable[Key]:
+    def keys(self) -> Collection[Key]:
         return self._objects.keys()
+
+    def values(self) -> Collection[T]:
+        return self._objects.values()
+
+    def items(self) -> Collection[tuple[Key, T]]:
+        return self._objects.items()
 
     def indexed(self, index: str, value: Hashable) -> list[T]:
         return list(self._indexes[index].get(value, {}).values())

@@ -124,7 +124,7 @@ class Informer(Generic[T]):
         handler = Handler(added, updated, deleted)
         self._handlers.append(handler)
         if added is not None:
-            for item in list(self.cache):
+            for item in list(self.cache.values()):
                 added(item)
         return lambda: self._handlers.remove(handler)
 
