@@ -45,15 +45,55 @@ def create(
     kind: Kind | None = None,
 ) -> Answer:
     """A POST. `existing`: what else is in the namespace; `suffix`: the random end of a generated name."""
+    read = received(obj, ctx, namespace=namespace, suffix=suffix, field_validation=field_validation, kind=kind)
+    if read.object is None:
+        return read
+    return created(
+        read.object,
+        ctx,
+        kind=kind or _kind(obj),
+        priority_classes=priority_classes,
+        existing=existing,
+        warnings=read.warnings,
+    )
+
+
+def received(
+    obj: Object,
+    ctx: Context,
+    *,
+    namespace: str | None = None,
+    suffix: Callable[[], str] | None = None,
+    field_validation: FieldValidation = "Warn",
+    kind: Kind | None = None,
+) -> Answer:
+    """The first half of `create`: decoded, with defaults and a name, as mutating admission sees it."""
     try:
         kind = _served(kind or _kind(obj), ctx)
         warnings = _decoded(kind, obj, ctx, field_validation)
         new = defaulted(obj, kind, ctx)
         _place(kind, new, namespace)
         meta.prepare_create(new, suffix)
+    except _Refused as refused:
+        return refused.answer
+    return Answer(200, object=new, warnings=tuple(warnings))
+
+
+def created(
+    new: Object,
+    ctx: Context,
+    *,
+    kind: Kind | None,
+    priority_classes: Sequence[Object] = (),
+    existing: Iterable[Object] = (),
+    warnings: Sequence[str] = (),
+) -> Answer:
+    """The second half: judged, in place, as it will be kept."""
+    try:
+        kind = _served(kind, ctx)
         _admitted(kind, new, admission.mutate(kind, new, ctx, priority_classes))
         _prepare(kind, new, None, ctx)
-        _judged(kind, new, _judge(kind, new, ctx), warnings)
+        _judged(kind, new, _judge(kind, new, ctx), list(warnings))
         _storable(kind, new, ctx, list(existing), priority_classes)
         meta.count(kind, new)
     except _Refused as refused:
@@ -75,6 +115,23 @@ def update(
 
     `named`: a uid in the body says which object is meant; if not, it is a change to be judged as any other.
     """
+    read = replacing(new, old, ctx, subresource=subresource, field_validation=field_validation, kind=kind, named=named)
+    if read.object is None:
+        return read
+    return updated(read.object, old, ctx, kind=kind or _kind(new), subresource=subresource, warnings=read.warnings)
+
+
+def replacing(
+    new: Object,
+    old: Object,
+    ctx: Context,
+    *,
+    subresource: str = "",
+    field_validation: FieldValidation = "Warn",
+    kind: Kind | None = None,
+    named: bool = True,
+) -> Answer:
+    """The first half of `update`: decoded, with defaults, for this object and its version."""
     try:
         kind = _served(kind or _kind(new), ctx, subresource)
         warnings = _decoded(kind, new, ctx, field_validation)
@@ -83,9 +140,27 @@ def update(
         _versioned(kind, new, old)
         _keep(kind, new, old, subresource)
         meta.prepare_update(new, old)
+    except _Refused as refused:
+        return refused.answer
+    return Answer(200, object=new, warnings=tuple(warnings))
+
+
+def updated(
+    new: Object,
+    old: Object,
+    ctx: Context,
+    *,
+    kind: Kind | None,
+    subresource: str = "",
+    warnings: Sequence[str] = (),
+) -> Answer:
+    """The second half: judged, in place, as it will be kept."""
+    try:
+        kind = _served(kind, ctx, subresource)
+        old = defaulted(old, kind, ctx)
         _admitted(kind, new, admission.mutate(kind, new, ctx, (), old))
         _prepare(kind, new, old, ctx)
-        _judged(kind, new, _judge_update(kind, new, old, ctx, subresource), warnings)
+        _judged(kind, new, _judge_update(kind, new, old, ctx, subresource), list(warnings))
         meta.count(kind, new, old)
     except _Refused as refused:
         return refused.answer
@@ -103,13 +178,32 @@ def patch(
     kind: Kind | None = None,
 ) -> Answer:
     """A PATCH of the stored `old` by a merge, JSON or strategic merge patch (not server-side apply)."""
+    read = patched(change, old, ctx, content_type=content_type, field_validation=field_validation, kind=kind)
+    if read.object is None:
+        return read
+    kind = kind or _kind(old)
+    return update(
+        read.object, old, ctx, subresource=subresource, field_validation=field_validation, kind=kind, named=False
+    )
+
+
+def patched(
+    change: Any,
+    old: Object,
+    ctx: Context,
+    *,
+    content_type: str,
+    field_validation: FieldValidation = "Warn",
+    kind: Kind | None = None,
+) -> Answer:
+    """The first third of `patch`: what the patch makes of the object, if that can be decoded."""
     try:
-        kind = _served(kind or _kind(old), ctx, subresource)
+        kind = _served(kind or _kind(old), ctx)
         new = _patched(kind, change, old, ctx, content_type)
         _fitting(kind, new, ctx, field_validation)
     except _Refused as refused:
         return refused.answer
-    return update(new, old, ctx, subresource=subresource, field_validation=field_validation, kind=kind, named=False)
+    return Answer(200, object=new)
 
 
 def check(obj: Object, ctx: Context, kind: Kind | None = None) -> list[FieldError]:

@@ -1,0 +1,144 @@
+"""Bodies: reading JSON and YAML with their repeated keys and their depth, writing JSON and YAML."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from kohort.server.status import bad_request
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+WRITTEN: Final = (JSON, YAML, PROTOBUF)  # as upstream lists them; protobuf is not among ours
+MAX_DEPTH: Final = 200
+
+_MEMBER: Final = re.compile(rb'"[\s]*:')
+_decode = msgspec.json.Decoder().decode
+encode = msgspec.json.Encoder().encode
+
+
+def media_type(text: str) -> str:
+    return text.partition(";")[0].strip().lower()
+
+
+def parse(body: bytes, kind: str, content_type: str) -> tuple[Any, list[str]]:
+    """The value of a body, and what is odd about it though it can be read (repeated keys)."""
+    if media_type(content_type) in (YAML, "application/x-yaml", "text/yaml"):
+        return _parse_yaml(body, kind)
+    return parse_json(body, kind)
+
+
+def parse_json(body: bytes, kind: str) -> tuple[Any, list[str]]:
+    try:
+        value = _decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise bad_request(_unrecognized(body, kind, str(error))) from None
+    members = _count(value, 0)
+    if len(_MEMBER.findall(body)) > members:
+        return value, _repeated(body)
+    return value, []
+
+
+def _unrecognized(body: bytes, kind: str, why: str) -> str:
+    shown = body[:30].decode(errors="replace") + " ..." if len(body) > 30 else body.decode(errors="replace")
+    text = f"couldn't get version/kind; json parse error: {why} ({shown or '<empty>'})"
+    return f"the object provided is unrecognized (must be of type {kind}): {text}" if kind else text
+
+
+def _count(value: Any, depth: int) -> int:
+    """Members of all objects inside; refuses what is nested too deep to be an object of anybody's."""
+    if depth > MAX_DEPTH:
+        raise bad_request(f"the body is nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, dict):
+        count = len(value)
+        for item in value.values():
+            if isinstance(item, (dict, list)):
+                count += _count(item, depth + 1)
+        return count
+    count = 0
+    if isinstance(value, list):
+        for item in value:
+            if isinstance(item, (dict, list)):
+                count += _count(item, depth + 1)
+    return count
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object before its repeated keys are lost."""
+
+
+def _repeated(body: bytes) -> list[str]:
+    try:
+        root = json.loads(body, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        return []
+    found: list[str] = []
+    _walk(root, "", found)
+    return [f'duplicate field "{path}"' for path in dict.fromkeys(found)]
+
+
+def _walk(value: Any, path: str, found: list[str]) -> None:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for name, item in value:
+            inner = f"{path}.{name}" if path else name
+            if name in seen:
+                found.append(inner)
+            seen.add(name)
+            _walk(item, inner, found)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _walk(item, f"{path}[{index}]", found)
+
+
+class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
+    """YAML as a server reads it: the last of several equal keys counts, each of them is remarked upon."""
+
+    remarks: list[str]
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
+    loader.flatten_mapping(node)
+    found: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        text = key if isinstance(key, str) else json.dumps(key)
+        if text in found:
+            loader.remarks.append(f'line {key_node.start_mark.line + 1}: key "{text}" already set in map')
+        found[text] = loader.construct_object(value_node, deep=True)
+    return found
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+_Loader.add_constructor(
+    "tag:yaml.org,2002:timestamp", lambda loader, node: loader.construct_scalar(node)
+)
+
+
+def _parse_yaml(body: bytes, kind: str) -> tuple[Any, list[str]]:
+    if b"*" in body and re.search(rb"(?m)(^|[\s\[{,:-])\*[\w-]", body):
+        raise bad_request("YAML aliases are not accepted in a request")  # a few bytes of them can mean gigabytes
+    try:
+        loader = _Loader(body)
+        loader.remarks = []
+        try:
+            value = loader.get_single_data()
+        finally:
+            loader.dispose()
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        first = str(error).splitlines()[0] if str(error) else "nested too deep"
+        text = f"error converting YAML to JSON: yaml: {first}"
+        lead = f"the object provided is unrecognized (must be of type {kind}): " if kind else ""
+        raise bad_request(lead + text) from None
+    _count(value, 0)
+    return value, loader.remarks
+
+
+def to_yaml(value: Any) -> bytes:
+    text: str = yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=True)
+    return text.encode()

@@ -1,0 +1,182 @@
+"""Rules of the other kinds: nodes, quotas, budgets, roles, leases, events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api import formats
+from kohort.api.errors import FieldError, forbidden, invalid, not_supported, required
+from kohort.api.rules import same
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kohort.api.kind import Context, Object
+
+_LIMIT_TYPES: Final = {"Container", "Pod", "PersistentVolumeClaim"}
+
+
+def node_update(new: Object, old: Object, _: Context) -> list[FieldError]:
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    found = []
+    if before.get("providerID") and spec.get("providerID") != before["providerID"]:
+        found.append(forbidden("spec.providerID", "node updates may not change providerID except from \"\" to valid"))
+    if before.get("podCIDR") and not same(spec.get("podCIDRs"), before.get("podCIDRs")):
+        found.append(forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid"))
+    for index, taint in enumerate(spec.get("taints") or []):
+        path = f"spec.taints[{index}]"
+        key = str(taint.get("key") or "")
+        found += [invalid(f"{path}.key", key, text) for text in formats.problems(formats.label_key, key)]
+        if taint.get("effect") not in {"NoSchedule", "PreferNoSchedule", "NoExecute"}:
+            accepted = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+            found.append(not_supported(f"{path}.effect", taint.get("effect"), accepted))
+    return found
+
+
+def event(obj: Object, _: Context) -> list[FieldError]:
+    """Of the older form; its namespace is that of the object, or default for objects without one."""
+    involved = (obj.get("involvedObject") or {}).get("namespace") or ""
+    own = obj["metadata"].get("namespace") or ""
+    if not involved and own not in {"", "default", "kube-system"}:
+        return [invalid("involvedObject.namespace", involved, "does not match event.namespace")]
+    if involved and involved != own:
+        return [invalid("involvedObject.namespace", involved, "does not match event.namespace")]
+    return []
+
+
+def limit_range(obj: Object, _: Context) -> list[FieldError]:
+    seen: set[Any] = set()
+    found = []
+    for index, limit in enumerate((obj.get("spec") or {}).get("limits") or []):
+        path, kind = f"spec.limits[{index}]", limit.get("type")
+        if kind not in _LIMIT_TYPES and "/" not in str(kind):
+            found.append(invalid(f"{path}.type", kind, "must be a standard limit type or fully qualified"))
+        if kind in seen:
+            found.append(invalid(f"{path}.type", kind, "is given twice"))
+        seen.add(kind)
+        if kind == "Pod":
+            for member in ("default", "defaultRequest"):
+                if limit.get(member):
+                    found.append(forbidden(f"{path}.{member}", "may not be specified when `type` is 'Pod'"))
+    return found
+
+
+def resource_quota(obj: Object, _: Context) -> list[FieldError]:
+    return [
+        invalid(f"spec.hard[{name}]", value, "must be greater than or equal to 0")
+        for name, value in ((obj.get("spec") or {}).get("hard") or {}).items()
+        if str(value).startswith("-")
+    ]
+
+
+def disruption_budget(obj: Object, _: Context) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+    found = []
+    if least is not None and most is not None:
+        text = "minAvailable and maxUnavailable cannot be both set"
+        found.append(invalid("spec", {"minAvailable": least, "maxUnavailable": most}, text))
+    for member, value in (("minAvailable", least), ("maxUnavailable", most)):
+        found += _share(f"spec.{member}", value)
+    return found
+
+
+def _share(path: str, value: Any) -> Iterator[FieldError]:
+    if isinstance(value, int) and value < 0:
+        yield invalid(path, value, "must be greater than or equal to 0")
+    elif isinstance(value, str) and not (value.endswith("%") and value[:-1].isdecimal()):
+        yield invalid(path, value, "a valid percent string must be a numeric string followed by an ending '%'")
+    elif isinstance(value, str) and int(value[:-1]) > 100:
+        yield invalid(path, value, "must not be greater than 100%")
+
+
+def autoscaler(obj: Object, _: Context) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    found = []
+    least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    if isinstance(least, int) and least < 1:
+        found.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
+    if most < 1:
+        found.append(invalid("spec.maxReplicas", most, "must be greater than 0"))
+    elif isinstance(least, int) and most < least:
+        found.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
+    target = spec.get("scaleTargetRef") or {}
+    return [*found, *(required(f"spec.scaleTargetRef.{name}") for name in ("kind", "name") if not target.get(name))]
+
+
+def _rules(rules: list[dict[str, Any]], namespaced: bool) -> Iterator[FieldError]:
+    for index, rule in enumerate(rules):
+        path = f"rules[{index}]"
+        if not rule.get("verbs"):
+            yield required(f"{path}.verbs", "verbs must contain at least one value")
+        if rule.get("nonResourceURLs"):
+            if namespaced:
+                text = "namespaced rules cannot apply to non-resource URLs"
+                yield invalid(f"{path}.nonResourceURLs", rule["nonResourceURLs"], text)
+            if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+                text = "rules cannot apply to both regular resources and non-resource URLs"
+                yield invalid(f"{path}.nonResourceURLs", rule["nonResourceURLs"], text)
+            continue
+        if not rule.get("apiGroups"):
+            yield required(f"{path}.apiGroups", "resource rules must supply at least one api group")
+        if not rule.get("resources"):
+            yield required(f"{path}.resources", "resource rules must supply at least one resource")
+
+
+def role(obj: Object, _: Context) -> list[FieldError]:
+    return list(_rules(obj.get("rules") or [], namespaced=True))
+
+
+def role_update(new: Object, _: Object, ctx: Context) -> list[FieldError]:
+    return role(new, ctx)
+
+
+def cluster_role(obj: Object, _: Context) -> list[FieldError]:
+    return list(_rules(obj.get("rules") or [], namespaced=False))
+
+
+def role_binding(obj: Object, _: Context) -> list[FieldError]:
+    reference, found = obj.get("roleRef") or {}, []
+    accepted = ("ClusterRole", "Role") if obj.get("kind") == "RoleBinding" else ("ClusterRole",)
+    if reference.get("kind") not in accepted:
+        found.append(not_supported("roleRef.kind", reference.get("kind"), accepted))
+    if not reference.get("name"):
+        found.append(required("roleRef.name"))
+    for index, subject in enumerate(obj.get("subjects") or []):
+        path = f"subjects[{index}]"
+        if not subject.get("name"):
+            found.append(required(f"{path}.name"))
+        if subject.get("kind") not in {"ServiceAccount", "User", "Group"}:
+            found.append(not_supported(f"{path}.kind", subject.get("kind"), ("ServiceAccount", "User", "Group")))
+        if subject.get("kind") == "ServiceAccount" and not subject.get("namespace"):
+            found.append(required(f"{path}.namespace"))
+    return found
+
+
+def role_binding_update(new: Object, old: Object, ctx: Context) -> list[FieldError]:
+    found = role_binding(new, ctx)
+    if not same(new.get("roleRef"), old.get("roleRef")):
+        found.append(invalid("roleRef", new.get("roleRef"), "cannot change roleRef"))
+    return found
+
+
+def lease(obj: Object, _: Context) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    found = []
+    seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    if isinstance(seconds, int) and seconds <= 0:
+        found.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+    if isinstance(transitions, int) and transitions < 0:
+        found.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+    return found
+
+
+def runtime_class(obj: Object, _: Context) -> list[FieldError]:
+    handler = str(obj.get("handler") or "")
+    return [invalid("handler", handler, text) for text in formats.problems(formats.label, handler)]
+
+
+def runtime_class_update(new: Object, old: Object, ctx: Context) -> list[FieldError]:
+    if new.get("handler") != old.get("handler"):
+        return [invalid("handler", new.get("handler"), "field is immutable")]
+    return runtime_class(new, ctx)

@@ -1,0 +1,209 @@
+"""What is served: one `Resource` for each plural of each version, from the discovery data of the generation.
+
+CRDs come and go while the server runs: `Resources.add` and `remove`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api import definitions, registry
+from kohort.server import convert, fields
+from kohort.server.kinds import generic, traits
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Context, Kind, Object
+    from kohort.server.selectors import Getter
+
+# Groups of the discovery data that a server in one process has no use for.
+_LEFT_OUT: Final = {
+    "apiregistration.k8s.io",
+    "certificates.k8s.io",
+    "storagemigration.k8s.io",
+    "internal.apiserver.k8s.io",
+}
+_NOT_SERVED: Final = {("", "componentstatuses"), ("autoscaling", "v1")}
+# Subresources that need a kubelet.
+_CONNECT: Final = {"attach", "exec", "portforward", "proxy"}
+_SHARED: Final = {("events.k8s.io", "events"): "events"}  # one table for both forms
+WRITES: Final = frozenset({"create", "delete", "deletecollection", "patch", "update"})
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    name: str
+    kind: str
+    group: str = ""
+    version: str = ""
+    verbs: tuple[str, ...] = ("get", "patch", "update")
+
+
+def _unchanged(obj: Object) -> Object:
+    return obj
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Resource:
+    """One resource in one version. `table` is shared by all versions; `read` and `write` carry objects to and from it.
+
+    What is stored has neither apiVersion nor kind, so versions with the same schema need no conversion.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    rules: Kind
+    singular: str = ""
+    namespaced: bool = True
+    native: bool = True  # items of lists are without apiVersion and kind
+    verbs: tuple[str, ...] = ()
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: Mapping[str, Subresource] = field(default_factory=dict)
+    table: str = ""
+    fields: Mapping[str, Getter] = field(default_factory=dict)
+    definition: str | None = None  # of the OpenAPI document, for strategic merge patches and apply
+    create_on_update: bool = False
+    stored: bool = True  # reviews are answered, not kept
+    read: Callable[[Object], Object] = _unchanged
+    write: Callable[[Object], Object] = _unchanged
+    response_group: str = ""
+    response_version: str = ""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def list_kind(self) -> str:
+        return f"{self.kind}List"
+
+    @property
+    def converts(self) -> bool:
+        return self.read is not _unchanged
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def storage_hash(self) -> str:
+        """Tells clients when the stored version changes; any stable text will do."""
+        digest = hashlib.sha256(f"{self.group}/{self.version}/{self.kind}".encode()).digest()
+        return base64.b64encode(digest[:8]).decode()
+
+
+class Resources:
+    """By group, version and plural. `changes` counts: caches of documents compare it."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, str], Resource] = {}
+        self.changes = 0
+
+    def add(self, resource: Resource) -> None:
+        self._found[resource.group, resource.version, resource.plural] = resource
+        self.changes += 1
+
+    def remove(self, group: str, version: str, plural: str) -> None:
+        self._found.pop((group, version, plural), None)
+        self.changes += 1
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        return self._found.get((group, version, plural))
+
+    def of_kind(self, group: str, kind: str, version: str = "") -> Resource | None:
+        """The resource of a kind, in a version or the first served."""
+        for one in self._found.values():
+            if (one.group, one.kind) == (group, kind) and version in ("", one.version):
+                return one
+        return None
+
+    def of_plural(self, group: str, plural: str) -> Resource | None:
+        return next((one for one in self._found.values() if (one.group, one.plural) == (group, plural)), None)
+
+    def every(self) -> list[Resource]:
+        return list(self._found.values())
+
+    def versions(self) -> dict[str, list[str]]:
+        """Groups and their versions, in the order of discovery."""
+        found: dict[str, list[str]] = {}
+        for group, version, _ in self._found:
+            versions = found.setdefault(group, [])
+            if version not in versions:
+                versions.append(version)
+        return found
+
+    def stored(self) -> dict[str, Resource]:
+        """One resource for each table: what a collector or a namespace's end has to walk."""
+        found: dict[str, Resource] = {}
+        for one in self._found.values():
+            if one.stored:
+                found.setdefault(one.table, one)
+        return found
+
+
+def native_resources(ctx: Context) -> Resources:
+    """The resources of a generation, with the gates that are on."""
+    found = Resources()
+    documents = definitions.discovery(ctx.generation.minor)
+    for root in ("/api", "/apis"):
+        for group in documents[root]["items"]:
+            name = group["metadata"].get("name", "")
+            for version in group["versions"]:
+                if name in _LEFT_OUT or (name, version["version"]) in _NOT_SERVED:
+                    continue
+                for entry in version["resources"]:
+                    resource = _resource(ctx, name, version["version"], entry)
+                    if resource is not None:
+                        found.add(resource)
+    return found
+
+
+def _resource(ctx: Context, group: str, version: str, entry: dict[str, Any]) -> Resource | None:
+    plural, kind = entry["resource"], entry["responseKind"]["kind"]
+    if (group, plural) in _NOT_SERVED:
+        return None
+    subresources = {
+        one["subresource"]: Subresource(
+            one["subresource"],
+            one["responseKind"]["kind"],
+            one["responseKind"]["group"],
+            one["responseKind"]["version"],
+            tuple(one["verbs"]),
+        )
+        for one in entry.get("subresources", [])
+        if one["subresource"] not in _CONNECT
+    }
+    namespaced, minor = entry["scope"] == "Namespaced", ctx.generation.minor
+    rules = next((k for k in registry.kinds(group) if (k.version, k.plural) == (version, plural)), None)
+    if rules is None:
+        rules = generic(minor, group, version, kind, plural, namespaced, "status" in subresources)
+    elif not rules.served(ctx):
+        return None
+    read, write = convert.of(group, version, kind)
+    verbs = tuple(entry["verbs"])
+    return Resource(
+        group=group,
+        version=version,
+        plural=plural,
+        kind=kind,
+        rules=rules,
+        singular=entry.get("singularResource", ""),
+        namespaced=namespaced,
+        verbs=verbs,
+        short_names=tuple(entry.get("shortNames", ())),
+        categories=tuple(entry.get("categories", ())),
+        subresources=subresources,
+        table=_SHARED.get((group, plural), f"{group}/{plural}" if group else plural),
+        fields=fields.of(group, plural, namespaced),
+        definition=definitions.of_kind(minor, group, version, kind),
+        create_on_update=traits.of(group, kind).create_on_update,
+        stored="get" in verbs,
+        read=read or _unchanged,
+        write=write or _unchanged,
+    )
