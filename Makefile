@@ -20,6 +20,7 @@ $(READY): requirements.lock pyproject.toml
 
 test: $(READY) ## all tests that need nothing but Python
 	$(BIN)/pytest -q -n auto --ignore=tests/kubernetes
+	@echo 'skipped: tests/kubernetes, which need real Kubernetes (make test-kubernetes)'
 
 lint: $(READY) ## ruff, mypy, import layers
 	$(BIN)/ruff check .
