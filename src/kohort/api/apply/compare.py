@@ -1,0 +1,135 @@
+"""What changed between two objects, as three sets of fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kohort.api.apply import fields as sets
+from kohort.api.apply.fields import Fields
+from kohort.api.apply.structure import DEDUCED, ListOf, MapOf, Structure
+from kohort.api.apply.values import elements, equal, handled_as
+
+
+@dataclass(slots=True)
+class Comparison:
+    removed: Fields = field(default_factory=dict)
+    modified: Fields = field(default_factory=dict)
+    added: Fields = field(default_factory=dict)
+
+    @property
+    def written(self) -> Fields:
+        return sets.union(self.modified, self.added)
+
+    def without(self, ignored: Fields) -> Comparison:
+        if not ignored:
+            return self
+        return Comparison(*(sets.without(one, ignored) for one in (self.removed, self.modified, self.added)))
+
+
+# removed, modified, added below one field; None: nothing. ({} is a node too: the field itself.)
+_Change = tuple[Fields | None, Fields | None, Fields | None]
+_SAME: _Change = (None, None, None)
+_OTHER: _Change = (None, {}, None)
+
+
+def compare(old: Any, new: Any, structure: Structure) -> Comparison:
+    removed, modified, added = _compare(old, new, structure)
+    return Comparison(removed or {}, modified or {}, added or {})
+
+
+def whole(value: Any, structure: Structure) -> Fields:
+    """Everything that comes (or goes) with a value that was not there: also the maps and lists in it."""
+    sort = handled_as(structure, value)
+    if sort == "map" and structure.map is not None and not structure.map.atomic and isinstance(value, dict):
+        of = structure.map.of
+        children = {sets.named(name): whole(member, of(name) or DEDUCED) for name, member in value.items()}
+    elif sort == "list" and structure.list is not None and not structure.list.atomic and isinstance(value, list):
+        children = {}
+        for element, item in zip(elements(structure.list, value), value, strict=True):
+            children[element] = {} if element in children else whole(item, structure.list.item)
+    else:
+        return {}
+    return sets.node(children, member=True) or {}
+
+
+def _compare(old: Any, new: Any, structure: Structure) -> _Change:
+    if old is new:
+        return _SAME
+    before, after = structure.sort_of(old), structure.sort_of(new)
+    change = _as(handled_as(structure, new), old, new, structure)
+    if before != after:  # an untyped field changed its type: what it was goes, what it is comes
+        change = _together(_as(handled_as(structure, old), old, new, structure), change)
+    return change
+
+
+def _as(sort: str, old: Any, new: Any, structure: Structure) -> _Change:
+    if sort == "map" and structure.map is not None:
+        before = old if isinstance(old, dict) else {}
+        after = new if isinstance(new, dict) else {}
+        if not structure.map.atomic and (before or after):
+            return _maps(before, after, structure.map)
+    elif sort == "list" and structure.list is not None:
+        first = old if isinstance(old, list) else []
+        second = new if isinstance(new, list) else []
+        if not structure.list.atomic and (first or second):
+            return _lists(first, second, structure.list)
+    return _SAME if equal(old, new) else _OTHER
+
+
+def _maps(old: dict[str, Any], new: dict[str, Any], sort: MapOf) -> _Change:
+    removed: Fields = {}
+    modified: Fields = {}
+    added: Fields = {}
+    for name, before in old.items():
+        element = sets.named(name)
+        if name not in new:
+            removed[element] = whole(before, sort.of(name) or DEDUCED)
+        elif before is not new[name]:
+            _put(element, _compare(before, new[name], sort.of(name) or DEDUCED), removed, modified, added)
+    for name, after in new.items():
+        if name not in old:
+            added[sets.named(name)] = whole(after, sort.of(name) or DEDUCED)
+    return removed or None, modified or None, added or None
+
+
+def _lists(old: list[Any], new: list[Any], sort: ListOf) -> _Change:
+    removed: Fields = {}
+    modified: Fields = {}
+    added: Fields = {}
+    before, after = _grouped(old, sort), _grouped(new, sort)
+    for element in {**before, **after}:
+        left, right = before.get(element, []), after.get(element, [])
+        if len(left) == 1 and len(right) == 1:
+            _put(element, _compare(left[0], right[0], sort.item), removed, modified, added)
+        elif len(left) > 1 and len(right) > 1:  # repeated keys are owned as one thing
+            if not equal(left, right):
+                modified[element] = {}
+        else:
+            if left:
+                removed[element] = {} if len(left) > 1 else whole(left[0], sort.item)
+            if right:
+                added[element] = {} if len(right) > 1 else whole(right[0], sort.item)
+    return removed or None, modified or None, added or None
+
+
+def _grouped(items: list[Any], sort: ListOf) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for element, item in zip(elements(sort, items), items, strict=True):
+        found.setdefault(element, []).append(item)
+    return found
+
+
+def _put(element: str, change: _Change, removed: Fields, modified: Fields, added: Fields) -> None:
+    for found, where in zip(change, (removed, modified, added), strict=True):
+        if found is not None:
+            where[element] = found
+
+
+def _together(one: _Change, other: _Change) -> _Change:
+    def both(mine: Fields | None, theirs: Fields | None) -> Fields | None:
+        if mine is None or theirs is None:
+            return theirs if mine is None else mine
+        return sets.union({"f:": mine}, {"f:": theirs})["f:"]  # type: ignore[no-any-return]
+
+    return both(one[0], other[0]), both(one[1], other[1]), both(one[2], other[2])
