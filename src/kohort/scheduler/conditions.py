@@ -1,0 +1,272 @@
+"""What people and controllers are told: conditions of pods and groups, nominations, events.
+
+As kube-scheduler writes them (spec scheduler 6), and what it leaves out: conditions of CompositePodGroups,
+DisruptionTarget on groups that are preempted, events on groups, and a reason from our vocabulary in every message.
+A True condition is never taken back. Nothing that says the same as before is written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from kohort.api.scheduling import constants as words
+from kohort.place.demand import Outcome
+from kohort.place.units import Unit
+from kohort.scheduler.decide import Kind, Verdict
+from kohort.scheduler.model import Condition, GroupSpec, Pod, shown
+from kohort.scheduler.trees import Group, Member, Trees
+
+POD_SCHEDULED: Final = "PodScheduled"
+_EXTRA: Final = "no node has room for it beside the members that were placed"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An object that is written to or spoken of."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def pod(cls, pod: Pod) -> Target:
+        return cls("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+
+    @classmethod
+    def group(cls, spec: GroupSpec) -> Target:
+        return cls(spec.kind, spec.namespace, spec.name, spec.uid)
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A condition, and for pods a nomination (None: leave it, empty: clear it)."""
+
+    target: Target
+    condition: Condition | None = None
+    nominated: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An event."""
+
+    regarding: Target
+    type: Literal["Normal", "Warning"]
+    reason: str
+    action: str
+    text: str
+    related: Target | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A victim."""
+
+    pod: Target
+    root: str
+    condition: Condition
+
+
+@dataclass(slots=True)
+class Writes:
+    patches: list[Patch] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.patches or self.notes)
+
+
+class Ledger:
+    """What was said last, so that only news are said."""
+
+    def __init__(self, group_condition: str = words.POD_GROUP_INITIALLY_SCHEDULED, scheduler: str = "kohort") -> None:
+        self._group_condition = group_condition
+        self._scheduler = scheduler
+        self._pods: dict[str, tuple[str, str]] = {}  # uid -> reason, message
+        self._nominated: dict[str, str] = {}
+        self._groups: dict[str, tuple[str, str, str]] = {}  # uid -> status, reason, message
+        self._noted: dict[str, str] = {}  # uid of a group -> text of its last event
+
+    def forget(self, uid: str) -> None:
+        for table in (self._pods, self._nominated, self._groups, self._noted):
+            table.pop(uid, None)
+
+    def said(self, uid: str) -> tuple[str, str, str] | None:
+        """Status, reason and message of a group's condition as we last wrote it."""
+        return self._groups.get(uid)
+
+    # ---- after a decision
+
+    def failure(self, verdict: Verdict, trees: Trees, now: str) -> Writes:
+        """Of everything in the tree that did not get a place."""
+        writes = Writes()
+        reason = words.REASON_SCHEDULER_ERROR if verdict.kind is Kind.ERROR else words.REASON_UNSCHEDULABLE
+        for member in verdict.leftovers:
+            key = member.pod.group or verdict.root
+            outcome = verdict.outcomes.get(key)
+            nominated = verdict.nominations.get(member.uid, "") if verdict.kind is not Kind.SCHEDULED else None
+            writes.patches += self._pod(member, reason, _text(outcome, ""), nominated, now)
+            writes.notes += self._failed(member, _text(outcome, verdict.note))
+        for key, outcome in verdict.outcomes.items():
+            group = trees.get(key)
+            if group is None or group.spec is None or outcome.ok:
+                continue
+            text = _minimum(group, verdict) + _text(outcome, verdict.note if verdict.kind is not Kind.SCHEDULED else "")
+            writes.patches += self._condition(group.spec, "False", reason, text, now)
+            writes.notes += self._news(group.spec, "Warning", "FailedScheduling", "Scheduling", text)
+        return writes
+
+    def settled(self, group: Group, now: str) -> Writes:
+        """Enough of it has nodes."""
+        writes = Writes()
+        if group.spec is not None:
+            writes.patches += self._condition(group.spec, "True", words.REASON_SCHEDULED, "", now)
+            if writes.patches:
+                text = f"{len(group.placed)} pods have nodes" if not group.spec.composite else "its groups have nodes"
+                writes.notes += self._news(group.spec, "Normal", "Scheduled", "Binding", text)
+        return writes
+
+    def regressed(self, group: Group, text: str, now: str) -> Writes:
+        """It had been tried, and now lacks members: what was said of it is no longer true."""
+        writes = Writes()
+        if group.spec is None or group.spec.kind == "Workload":
+            return writes
+        before = self._status(group.spec)
+        if before is not None and before[0] == "False":
+            reason = words.REASON_UNSCHEDULABLE
+            writes.patches += self._condition(group.spec, "False", reason, text, now)
+            for member in group.pending.values():
+                if member.uid in self._pods:
+                    writes.patches += self._pod(member, reason, text, None, now)
+        return writes
+
+    def waiting(self, spec: GroupSpec, text: str) -> list[Note]:
+        """It is not ready to be tried, and has not been for a while."""
+        return self._news(spec, "Normal", "Waiting", "Scheduling", text)
+
+    def refused(self, member: Member, node: str, text: str, now: str) -> Writes:
+        """The API server refused a binding."""
+        message = f"binding to {node} was refused: {text}"
+        patches = self._pod(member, words.REASON_SCHEDULER_ERROR, message, None, now)
+        return Writes(list(patches), list(self._failed(member, message)))
+
+    def bound(self, member: Member, node: str) -> list[Note]:
+        self._pods.pop(member.uid, None)
+        self._nominated.pop(member.uid, None)
+        text = f"Successfully assigned {member.pod.key} to {node}"
+        return [Note(Target.pod(member.pod), "Normal", "Scheduled", "Binding", text)]
+
+    # ---- victims
+
+    def evictions(self, verdict: Verdict, preemptor: Target, trees: Trees, now: str) -> tuple[list[Eviction], Writes]:
+        writes = Writes()
+        found: list[Eviction] = []
+        kind = preemptor.kind.lower()
+        text = f"{self._scheduler}: preempting to accommodate a higher priority {kind}"
+        condition = Condition(words.DISRUPTION_TARGET, "True", words.REASON_PREEMPTION, text, now)
+        assert verdict.preemption is not None
+        for unit in verdict.preemption.victims:
+            writes.patches += self._disrupted(unit, trees, condition)
+            for victim in unit.pods:
+                target = Target("Pod", victim.pod.namespace, victim.pod.name, victim.pod.uid)
+                if not victim.pod.terminating:
+                    found.append(Eviction(target, verdict.root, condition))
+                    said = f"Preempted by {kind} {preemptor.uid} on node {_place(verdict)}"
+                    writes.notes.append(Note(target, "Normal", "Preempted", "Preempting", said, preemptor))
+        return found, writes
+
+    def _disrupted(self, unit: Unit, trees: Trees, condition: Condition) -> Iterator[Patch]:
+        """A group that goes as a whole is told, not only its pods."""
+        group = trees.get(unit.name.removeprefix("group "))
+        spec = group.spec if group is not None and unit.name.startswith("group ") else None
+        if spec is not None and spec.kind != "Workload":
+            yield Patch(Target.group(spec), condition)
+
+    # ---- inside
+
+    def _pod(self, member: Member, reason: str, message: str, nominated: str | None, now: str) -> Iterator[Patch]:
+        uid = member.uid
+        before = self._nominated.get(uid, member.pod.status.nominated_node_name)
+        change = nominated if nominated is not None and nominated != before else None
+        said = self._pods.get(uid) or _said(member.pod)
+        if said == (reason, message) and change is None:
+            return
+        self._pods[uid] = (reason, message)
+        if change is not None:
+            self._nominated[uid] = change
+        yield Patch(Target.pod(member.pod), Condition(POD_SCHEDULED, "False", reason, message, now), change)
+
+    def _failed(self, member: Member, text: str) -> Iterator[Note]:
+        if self._noted.get(member.uid) != text:
+            self._noted[member.uid] = text
+            yield Note(Target.pod(member.pod), "Warning", "FailedScheduling", "Scheduling", text)
+
+    def _status(self, spec: GroupSpec) -> tuple[str, str, str] | None:
+        """Of the group's condition, as we wrote it or, if we have not, as the API has it."""
+        mine = self._groups.get(spec.uid)
+        if mine is not None:
+            return mine
+        kind = self._type(spec)
+        return next(((one.status, one.reason, one.message) for one in spec.conditions if one.type == kind), None)
+
+    def _type(self, spec: GroupSpec) -> str:
+        return words.COMPOSITE_INITIALLY_SCHEDULED if spec.composite else self._group_condition
+
+    def _condition(self, spec: GroupSpec, status: str, reason: str, message: str, now: str) -> Iterator[Patch]:
+        if spec.kind == "Workload":
+            return  # 1.35: it has no status
+        before = self._status(spec)
+        if before is not None and (before[0] == "True" or before == (status, reason, message)):
+            return
+        if spec.composite and reason == words.REASON_SCHEDULER_ERROR:
+            reason = words.REASON_INVALID
+        self._groups[spec.uid] = (status, reason, message)
+        moved = now if before is None or before[0] != status else self._since(spec)
+        condition = Condition(self._type(spec), status, reason, message, moved or now, spec.generation or None)
+        yield Patch(Target.group(spec), condition)
+
+    def _since(self, spec: GroupSpec) -> str | None:
+        kind = self._type(spec)
+        return next((one.last_transition_time for one in spec.conditions if one.type == kind), None)
+
+    def _news(
+        self, spec: GroupSpec, kind: Literal["Normal", "Warning"], reason: str, action: str, text: str
+    ) -> list[Note]:
+        if self._noted.get(spec.key) == text:
+            return []
+        self._noted[spec.key] = text
+        return [Note(Target.group(spec), kind, reason, action, text)]
+
+
+def _text(outcome: Outcome | None, note: str) -> str:
+    if outcome is None or outcome.reason is None:
+        said = _EXTRA
+    else:
+        said = f"{outcome.reason.value}: {outcome.detail}" if outcome.detail else outcome.reason.value
+    return f"{said}; {note}" if note else said
+
+
+def _minimum(group: Group, verdict: Verdict) -> str:
+    """kube-scheduler's own words for a minimum that is out of reach: its tests and others look for them."""
+    spec = group.spec
+    if spec is None or spec.minimum is None or verdict.kind is Kind.ERROR:
+        return ""
+    name = "minGroupCount" if spec.composite else "minCount"
+    return f"{name} ({spec.minimum}) cannot be satisfied: "
+
+
+def _said(pod: Pod) -> tuple[str, str] | None:
+    found = (one for one in pod.status.conditions or () if one.type == POD_SCHEDULED and one.status == "False")
+    return next(((one.reason, one.message) for one in found), None)
+
+
+def _place(verdict: Verdict) -> str:
+    """Of a group's preemption kube-scheduler says that it is on node cluster."""
+    nodes = set(verdict.nominations.values())
+    return nodes.pop() if verdict.root.startswith("pod/") and len(nodes) == 1 else "cluster"
+
+
+__all__ = ["Eviction", "Ledger", "Note", "Patch", "Target", "Writes", "shown"]

@@ -1,0 +1,396 @@
+"""The scheduler without its shell: the world goes in change by change, decisions come out one by one.
+
+Whoever drives it (the live loop, a simulation, a test) calls `step` until nothing is left to do, carries out what a
+step says, and reports back what came of it. Time is passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED
+from kohort.place.demand import Outcome, Reason
+from kohort.scheduler.conditions import Eviction, Ledger, Note, Target, Writes
+from kohort.scheduler.decide import Decider, Kind, Verdict
+from kohort.scheduler.earmarks import Earmark
+from kohort.scheduler.holding import Holding
+from kohort.scheduler.lack import Lack, could
+from kohort.scheduler.model import POD_PREFIX, Pod, shown
+from kohort.scheduler.queue import Entry, Queue, Where
+from kohort.scheduler.settings import Settings
+from kohort.scheduler.trees import Group, Member
+from kohort.scheduler.world import World
+
+# Not reasons of the engine's vocabulary: nothing is known against the root itself.
+QUEUED: Final = "Queued"  # it has not been tried
+REFUSED: Final = "BindingRefused"  # it has a place, and the API server did not take it
+
+
+@dataclass(slots=True)
+class Step:
+    """One decision, and what follows from it."""
+
+    verdict: Verdict | None = None
+    evictions: list[Eviction] = field(default_factory=list)
+    writes: Writes = field(default_factory=Writes)
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Something that waits, and why: the answer to "why is this not running"."""
+
+    key: str
+    where: str
+    reason: str
+    detail: str
+    pods: int
+    priority: int = 0
+    since: float = 0.0
+    attempts: int = 0
+
+
+class Core:
+    """Decides. `stamp` gives the time as it is written into objects."""
+
+    def __init__(
+        self, settings: Settings, stamp: Callable[[], str], group_condition: str = POD_GROUP_INITIALLY_SCHEDULED
+    ) -> None:
+        self.settings = settings
+        self.world = World(settings)
+        self.queue = Queue(settings)
+        self.decider = Decider(self.world)
+        self.ledger = Ledger(group_condition, next(iter(sorted(settings.names)), "kohort"))
+        self.holding = Holding(self.decider.engine, self.world.earmarks, settings)
+        self.verdicts: dict[str, Verdict] = {}  # the last failure of each root that waits
+        self._stamp = stamp
+        self._gains = 0
+        self._victims: dict[str, set[str]] = {}  # preemptor -> uids that must be gone first
+        self._noticed: set[tuple[str, str]] = set()
+
+    # ---- the world
+
+    def drop_pod(self, pod: Pod) -> None:
+        self.world.drop_pod(pod)
+        self.ledger.forget(pod.metadata.uid)
+
+    def drop_group(self, key: str) -> None:
+        group = self.world.trees.get(key)
+        if group is not None and group.spec is not None:
+            self.ledger.forget(group.spec.uid)
+            self.ledger.forget(key)
+        self.world.drop_group(key)
+
+    def sync(self, now: float) -> Writes:
+        """The queue catches up with the world."""
+        writes = Writes()
+        while self.world.touched:
+            touched, self.world.touched = self.world.touched, {}
+            for key in touched:
+                self._update(key, now, writes)
+        if self.world.gains != self._gains:
+            self._gains = self.world.gains
+            self._victims_gone(now)
+            self.holding.grow(now)
+            self.queue.wake(now, self._could())
+        return writes
+
+    def _could(self) -> Callable[[Hashable], bool]:
+        """Whether what a root lacked may be there now."""
+        lowest, engine = min(self.world.priorities, default=None), self.decider.engine
+        return lambda lack: isinstance(lack, Lack) and could(engine, lack, lowest)
+
+    def _update(self, key: str, now: float, writes: Writes) -> None:
+        root = self._root(key)
+        if root is None:
+            self._gone(key, now)
+        elif isinstance(root, Member):
+            self.queue.put(key, priority=root.pod.spec.priority or 0, age=root.age, size=1, gated=root.gated, now=now)
+        else:
+            for group in root.walk():
+                if group.settled:
+                    _add(writes, self.ledger.settled(group, self._stamp()))
+            if not root.waiting:
+                self._gone(key, now)
+                return
+            leaves = [leaf for leaf in root.leaves() if leaf.pending]
+            gated = root.held or not root.ready
+            self.queue.put(
+                key,
+                priority=self.decider.priority(root),
+                age=min(next(iter(leaf.pending.values())).age for leaf in leaves),
+                size=sum(len(leaf.pending) for leaf in leaves),
+                gated=gated,
+                now=now,
+            )
+            if gated:
+                for leaf in leaves:
+                    _add(writes, self.ledger.regressed(leaf, _said(self._gate(root)), self._stamp()))
+
+    def _root(self, key: str) -> Group | Member | None:
+        """What the key of an entry stands for; None if that has nothing to be decided any more."""
+        if key.startswith(POD_PREFIX):
+            member = self.world.members.get(key.removeprefix(POD_PREFIX))
+            alone = member is not None and member.pod.group is None
+            return member if member is not None and alone and not member.node and not member.leaving else None
+        group = self.world.trees.get(key)
+        if group is None or group.spec is None or self.world.trees.root(group) is not group:
+            return None
+        return group
+
+    def _gone(self, key: str, now: float) -> None:
+        self.queue.remove(key)
+        self.verdicts.pop(key, None)
+        self._victims.pop(key, None)
+        self.holding.release(now, key)
+        if self.world.earmarks.drop(key):
+            self.world.gains += 1
+
+    def _victims_gone(self, now: float) -> None:
+        for root, victims in list(self._victims.items()):
+            if not victims & self.world.members.keys():
+                del self._victims[root]
+                self.queue.activate(root, now, "VictimsGone")
+
+    # ---- deciding
+
+    def step(self, now: float) -> Step | None:
+        """The next decision; None if there is nothing to decide now and nothing to write."""
+        writes = self.sync(now)
+        entry = self.queue.pop(now)
+        if entry is None:
+            return Step(writes=writes) if writes else None
+        root = self._root(entry.key)
+        if root is None:
+            self._gone(entry.key, now)
+            return Step(writes=writes)
+        verdict = self.decider.decide(root)
+        step = Step(verdict, writes=writes)
+        if verdict.kind is Kind.SCHEDULED:
+            self._scheduled(entry, verdict, now)
+        elif verdict.kind is Kind.PREEMPTING:
+            self._preempting(entry, verdict, root, step, now)
+        elif verdict.kind is Kind.NOTHING:
+            self.queue.placed(entry, now, more=False)
+        else:
+            self._failed(entry, verdict, now)
+        if verdict.leftovers:
+            _add(writes, self.ledger.failure(verdict, self.world.trees, self._stamp()))
+        return step
+
+    def _scheduled(self, entry: Entry, verdict: Verdict, now: float) -> None:
+        self.verdicts.pop(entry.key, None)
+        self._victims.pop(entry.key, None)
+        self.holding.release(now, entry.key)
+        for uid, node in verdict.seats.items():
+            self.world.assume(verdict.members[uid], node)
+            self.world.earmarks.drop_pod(entry.key, uid)
+        lacked, entry.lack = entry.lack, None
+        self.queue.placed(entry, now, more=bool(verdict.leftovers))
+        if lacked is not None:
+            self.queue.wake_next(lacked, now, self._could())
+
+    def _failed(self, entry: Entry, verdict: Verdict, now: float) -> None:
+        self.verdicts[entry.key] = verdict
+        self._victims.pop(entry.key, None)
+        mark = self.world.earmarks.get(entry.key)
+        if mark is not None and not mark.held:
+            self.world.earmarks.drop(entry.key)
+            self.world.gains += 1
+        if verdict.kind is Kind.ERROR or verdict.lack is None:
+            self.queue.erred(entry, now, str(verdict.reason or ""))
+            return
+        self.queue.failed(entry, verdict.lack, now, str(verdict.reason or ""))
+        self.holding.failed(entry, verdict.lack, now)
+
+    def _preempting(self, entry: Entry, verdict: Verdict, root: Group | Member, step: Step, now: float) -> None:
+        self.verdicts[entry.key] = verdict
+        self.holding.release(now, entry.key)
+        if verdict.preemption is not None:
+            kinds = self.world.kind
+            seats = {uid: (kinds(verdict.members[uid]), node) for uid, node in verdict.nominations.items()}
+            self.world.earmarks.set(Earmark(entry.key, verdict.priority, seats))
+            self._victims[entry.key] = {victim.pod.uid for unit in verdict.preemption.victims for victim in unit.pods}
+            step.evictions, more = self.ledger.evictions(verdict, _target(root), self.world.trees, self._stamp())
+            _add(step.writes, more)
+        else:
+            self._victims.setdefault(entry.key, self._leaving_from(verdict))
+        self.queue.preempting(entry, verdict.lack, now, Reason.PREEMPTING)
+
+    def _leaving_from(self, verdict: Verdict) -> set[str]:
+        """After a restart: those whose going was asked for before it."""
+        found: set[str] = set()
+        for node in set(verdict.nominations.values()):
+            row = self.world.state.row(node)
+            if row is not None:
+                found |= {pod.uid for pod in self.world.state.node(row).pods.values() if pod.terminating}
+        return found
+
+    # ---- carrying out
+
+    def confirm(self, verdict: Verdict, now: float) -> dict[str, str]:
+        """Right before binding: what still holds of a decision. A gang that lost a member, or whose minimum was raised,
+        since it was decided, is not started; its pods go back to the queue."""
+        seats = {uid: node for uid, node in verdict.seats.items() if self._still(uid, node)}
+        group = self.world.trees.get(verdict.root)
+        if group is None:
+            return seats
+        keep = {leaf.key for leaf in _startable(group)}
+        kept: dict[str, str] = {}
+        for uid, node in seats.items():
+            member = self.world.members[uid]
+            if member.pod.group in keep:
+                kept[uid] = node
+            else:
+                self.world.forget(member)
+        return kept
+
+    def _still(self, uid: str, node: str) -> bool:
+        member = self.world.members.get(uid)
+        if member is None or not member.assumed or member.node != node:
+            return False
+        if member.leaving:
+            self.world.forget(member)
+            return False
+        return True
+
+    def bound(self, uid: str, node: str) -> list[Note]:
+        """The API server took the binding. The watch confirms it."""
+        member = self.world.members.get(uid)
+        return [] if member is None else self.ledger.bound(member, node)
+
+    def refused(self, uid: str, node: str, text: str, now: float) -> Writes:
+        """A binding was refused: the room stays the pod's, and it is tried again later, elsewhere if that can be."""
+        member = self.world.members.get(uid)
+        if member is None or not member.assumed:
+            return Writes()
+        self.world.forget(member)
+        kind = self.world.kind(member)
+        member.refused.add(node)
+        member.refusals += 1
+        key = self.world.root_key(member)
+        mark = self.world.earmarks.get(key)
+        seats = {**(mark.seats if mark else {}), uid: (kind, node)}
+        self.world.earmarks.set(Earmark(key, self.world.priority(member), seats))
+        writes = self.sync(now)
+        entry = self.queue.get(key)
+        if entry is not None:
+            entry.errors = max(entry.errors, member.refusals - 1)
+            entry.refusal = f"{member.pod.key}: binding to {node} was refused: {text}"
+            self.queue.later(entry, now)
+        _add(writes, self.ledger.refused(member, node, text, self._stamp()))
+        return writes
+
+    def lost(self, uid: str) -> None:
+        """The pod is gone, or somebody else bound it: the watch will say which."""
+        member = self.world.members.get(uid)
+        if member is not None and member.assumed:
+            self.world.forget(member)
+
+    def not_evicted(self, root: str, now: float) -> None:
+        """A victim could not be deleted: the plan is void."""
+        self._victims.pop(root, None)
+        if self.world.earmarks.drop(root):
+            self.world.gains += 1
+        self.queue.activate(root, now, "PreemptionFailed")
+
+    # ---- why
+
+    def pending(self) -> Iterator[Pending]:
+        """Everything that waits, each with a reason."""
+        for entry in self.queue:
+            root = self._root(entry.key)
+            outcome = self._why(entry, root)
+            yield Pending(
+                shown(entry.key),
+                entry.where.value,
+                outcome.reason or (REFUSED if entry.refusal else QUEUED),
+                outcome.detail,
+                entry.size,
+                entry.priority,
+                entry.since,
+                entry.attempts,
+            )
+        for member, broken in self.world.parked():
+            reason = Reason.MISCONFIGURED if broken.cycle else Reason.WAITING_FOR_GROUP
+            yield Pending(member.pod.key, "incomplete", reason, _plain(broken.why), 1)
+
+    def _why(self, entry: Entry, root: Group | Member | None) -> Outcome:
+        if entry.where is Where.PREEMPTING:
+            victims = len(self._victims.get(entry.key, ()))
+            return Outcome(False, reason=Reason.PREEMPTING, detail=f"{victims} pods must go first")
+        if entry.where is Where.GATED and root is not None:
+            return self._gate(root)
+        verdict = self.verdicts.get(entry.key)
+        if verdict is not None and verdict.reason is not None:
+            own = verdict.outcomes.get(verdict.root)
+            best = own if own is not None and own.reason is not None else None
+            found = best or next(one for one in verdict.outcomes.values() if one.reason is not None)
+            return replace(found, detail=f"{found.detail}; {verdict.note}" if verdict.note else found.detail)
+        if verdict is not None:
+            return Outcome(False, reason=Reason.INSUFFICIENT, detail="no node has room for a further pod of it")
+        return Outcome(False, detail=entry.refusal or "its turn has not come yet")
+
+    def _gate(self, root: Group | Member) -> Outcome:
+        """Why a root is not ready to be tried."""
+        if isinstance(root, Member):
+            return Outcome(False, reason=Reason.GATED, detail="the pod has scheduling gates")
+        if root.held:
+            count = sum(leaf.gates for leaf in root.leaves())
+            return Outcome(False, reason=Reason.GATED, detail=f"{count} pods have scheduling gates")
+        spec = root.spec
+        assert spec is not None
+        if not spec.composite:
+            detail = f"{root.members} of {spec.need} members exist"
+        else:
+            detail = f"{root.ready_children} of {spec.need} groups have the members they need"
+        return Outcome(False, reason=Reason.WAITING_FOR_MEMBERS, detail=detail)
+
+    def notices(self, now: float) -> list[Note]:
+        """Events for roots that have not been ready for a while; each said once."""
+        notes: list[Note] = []
+        for entry in self.queue:
+            root = self._root(entry.key)
+            late = entry.where is Where.GATED and now - entry.since >= self.settings.notice_after
+            if late and isinstance(root, Group) and root.spec is not None:
+                notes += self.ledger.waiting(root.spec, _said(self._gate(root)))
+        for group in self.world.trees:
+            if group.pending and group.spec is not None:
+                root_or_broken = self.world.trees.root(group)
+                if not isinstance(root_or_broken, Group):
+                    reason = Reason.MISCONFIGURED if root_or_broken.cycle else Reason.WAITING_FOR_GROUP
+                    notes += self.ledger.waiting(group.spec, f"{reason.value}: {_plain(root_or_broken.why)}")
+        return notes
+
+
+def _startable(group: Group) -> list[Group]:
+    """The leaves that may be bound: those that have their minimum, under parents that have theirs."""
+    spec = group.spec
+    if spec is None:
+        return []
+    if not spec.composite:
+        return [group] if len(group.placed) + len(group.finished) >= spec.need else []
+    below = [found for child in group.ordered() if (found := _startable(child))]
+    return [leaf for found in below for leaf in found] if len(below) >= spec.need else []
+
+
+def _target(root: Group | Member) -> Target:
+    if isinstance(root, Member):
+        return Target.pod(root.pod)
+    assert root.spec is not None
+    return Target.group(root.spec)
+
+
+def _add(writes: Writes, more: Writes) -> None:
+    writes.patches += more.patches
+    writes.notes += more.notes
+
+
+def _said(outcome: Outcome) -> str:
+    assert outcome.reason is not None
+    return f"{outcome.reason.value}: {outcome.detail}"
+
+
+def _plain(text: str) -> str:
+    return text.replace("composite/", "CompositePodGroup ")

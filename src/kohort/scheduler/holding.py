@@ -1,0 +1,134 @@
+"""Room held for a gang that has failed for long, so that small roots do not take each freed piece away from it.
+
+One root at a time holds room: the first by priority and age among those whose patience has ended. It holds what is
+free of its demand, and more as more is freed, against roots of equal or lower priority. It holds nothing if it would
+not fit an empty cluster, and no longer than a limit; then others have their turn for as long.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kohort.place.columns import Amounts, Mask
+from kohort.place.demand import Demand, Leaf
+from kohort.place.engine import Engine
+from kohort.place.pairs import PairClass
+from kohort.scheduler.earmarks import Earmark, Earmarks
+from kohort.scheduler.lack import Lack
+from kohort.scheduler.queue import Entry
+from kohort.scheduler.settings import Settings
+
+
+class Holding:
+    """Who holds room, since when."""
+
+    def __init__(self, engine: Engine, earmarks: Earmarks, settings: Settings) -> None:
+        self._engine = engine
+        self._earmarks = earmarks
+        self._settings = settings
+        self._entry: Entry | None = None
+        self._demand: Demand | None = None
+        self._since = 0.0
+        self._resting: dict[str, float] = {}  # root -> until when nothing is held for it
+
+    @property
+    def root(self) -> str | None:
+        return self._entry.key if self._entry is not None else None
+
+    def failed(self, entry: Entry, lack: Lack, now: float) -> None:
+        """A root did not fit: is it time to hold room for it?"""
+        if self._settings.patience <= 0 or entry.failing_since is None:
+            return
+        if now - entry.failing_since < self._settings.patience or self._resting.get(entry.key, 0.0) > now:
+            return
+        if self._entry is not None and self._entry.key != entry.key and self._entry.order < entry.order:
+            return
+        if sum(len(leaf.pods) for leaf in lack.demand.leaves()) < 2 or not self._would_fit(lack.demand):
+            return
+        if self._entry is None or self._entry.key != entry.key:
+            self.release(now)
+            self._since = now
+        self._entry, self._demand = entry, lack.demand
+        self.grow(now)
+
+    def grow(self, now: float) -> None:
+        """Something was freed: hold what is of use, as long as the time limit lasts."""
+        if self._entry is None or self._demand is None:
+            return
+        if now - self._since > self._settings.hold_limit:
+            self._resting[self._entry.key] = now + self._settings.hold_limit
+            self.release(now)
+            return
+        mark = self._earmarks.get(self._entry.key)
+        if mark is not None and not mark.held:
+            return  # nominated: it has what it needs
+        with self._earmarks.seen_by(self._entry.key, self._entry.priority):
+            seats = self._seize(self._demand)
+        self._earmarks.set(Earmark(self._entry.key, self._entry.priority, seats, held=True))
+
+    def release(self, now: float, root: str | None = None) -> None:
+        """It landed, went away, or had its time."""
+        if self._entry is None or (root is not None and root != self._entry.key):
+            return
+        mark = self._earmarks.get(self._entry.key)
+        if mark is not None and mark.held:
+            self._earmarks.drop(self._entry.key)
+        self._entry = self._demand = None
+        self._resting = {key: until for key, until in self._resting.items() if until > now}
+
+    # ---- inside
+
+    def _would_fit(self, demand: Demand) -> bool:
+        """On an empty cluster, by resources and labels."""
+        if not isinstance(demand, Leaf):
+            return sum(self._would_fit(child) for child in demand.children) >= demand.need
+        total = 0
+        for kind, count in _counts(demand).items():
+            total += min(int(self._whole(kind).sum()), count)
+        return total >= demand.missing
+
+    def _whole(self, kind: PairClass) -> Amounts:
+        """How many pods of the class each node would take if it were empty."""
+        fit, _ = self._engine.look(kind.shape)
+        state, shape = self._engine.state, kind.shape
+        whole = (state.alloc[:, shape.columns] // np.maximum(shape.amounts, 1)).min(axis=1)
+        return np.where(fit.suits, np.maximum(whole, 0), 0)
+
+    def _seize(self, demand: Demand) -> dict[str, tuple[PairClass, str]]:
+        """As many pods as find room now, inside the domain that could hold most of them."""
+        engine, state = self._engine, self._engine.state
+        mark, seats = engine.mark(), {}
+        area = self._area(demand)
+        for leaf in demand.leaves():
+            for pod in leaf.pods:
+                room = np.where(area, engine.room(pod.kind), 0)
+                row = int(room.argmax())
+                if room[row] > 0:
+                    engine.put(pod.kind, row)
+                    seats[pod.key] = (pod.kind, state.node(row).name)
+        engine.undo(mark)
+        return seats
+
+    def _area(self, demand: Demand) -> Mask:
+        """The nodes to hold: of a group with a constraint, the domain that is largest for it."""
+        state = self._engine.state
+        key = demand.topology
+        kinds = {pod.kind for leaf in demand.leaves() for pod in leaf.pods}
+        if key is None or not kinds:
+            return state.alive.copy()
+        column = state.column(key)
+        sums = np.zeros(column.size, np.int64)
+        for kind in kinds:
+            np.add.at(sums, column.codes, self._whole(kind))
+        sums[0] = -1
+        running = list(demand.running)
+        best = int(column.codes[running[0]]) if running else int(sums.argmax())
+        mask: Mask = state.alive & (column.codes == best)
+        return mask
+
+
+def _counts(leaf: Leaf) -> dict[PairClass, int]:
+    counts: dict[PairClass, int] = {}
+    for pod in leaf.pods:
+        counts[pod.kind] = counts.get(pod.kind, 0) + 1
+    return counts

@@ -1,0 +1,83 @@
+"""What a failed root was missing: the certificate by which the queue knows when to try again.
+
+Room by resources and labels is an upper bound of what can be placed. As long as even that is too small, another
+attempt is not worth its cost. Where rules between pods or preemption play a part, any gain counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kohort.place.columns import Amounts
+from kohort.place.demand import Demand, Leaf
+from kohort.place.engine import Engine
+from kohort.place.pairs import PairClass
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Roots that lack the same are equal."""
+
+    signature: Hashable
+    priority: int
+    preempts: bool
+    ruled: bool  # rules between pods have a say
+    demand: Demand = field(compare=False, repr=False)
+
+
+def lack_of(demand: Demand, priority: int, *, preempts: bool) -> Lack:
+    ruled = any(not pod.kind.is_plain for leaf in demand.leaves() for pod in leaf.pods)
+    return Lack(_signature(demand), priority, preempts, ruled, demand)
+
+
+def could(engine: Engine, lack: Lack, lowest: int | None) -> bool:
+    """Whether it may be met now. `lowest`: the lowest priority of a pod on a node."""
+    if lack.ruled or (lack.preempts and lowest is not None and lowest < lack.priority):
+        return True
+    some = any(int(engine.room(kind).max(initial=0)) > 0 for kind in _kinds(lack.demand))
+    return some and _enough(engine, lack.demand)
+
+
+def _signature(group: Demand) -> Hashable:
+    if isinstance(group, Leaf):
+        counts = tuple(sorted((id(kind), count) for kind, count in _counts(group).items()))
+        return (group.minimum, group.topology, tuple(sorted(group.running)), counts)
+    return (group.minimum, group.topology, tuple(_signature(child) for child in group.children))
+
+
+def _kinds(demand: Demand) -> set[PairClass]:
+    return {pod.kind for leaf in demand.leaves() for pod in leaf.pods}
+
+
+def _counts(leaf: Leaf) -> dict[PairClass, int]:
+    counts: dict[PairClass, int] = {}
+    for pod in leaf.pods:
+        counts[pod.kind] = counts.get(pod.kind, 0) + 1
+    return counts
+
+
+def _enough(engine: Engine, group: Demand) -> bool:
+    """Every group on the way could reach its minimum if it had the room for itself."""
+    if not isinstance(group, Leaf):
+        return sum(_enough(engine, child) for child in group.children) >= group.need
+    if not group.missing:
+        return True
+    if not group.pods:
+        return False
+    counts = _counts(group)
+    if group.topology is None or group.running:
+        return sum(min(int(engine.room(kind).sum()), count) for kind, count in counts.items()) >= group.missing
+    total: Amounts | int = 0
+    for kind, count in counts.items():
+        total = total + np.minimum(_by_domain(engine, engine.room(kind), group.topology), count)
+    return int(np.max(total, initial=0)) >= group.missing
+
+
+def _by_domain(engine: Engine, room: Amounts, key: str) -> Amounts:
+    column = engine.state.column(key)
+    sums = np.zeros(column.size, np.int64)
+    np.add.at(sums, column.codes, room)
+    return sums[1:]

@@ -1,0 +1,316 @@
+"""The API objects that the scheduler reads, decoded to the fields it reads and no others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from kohort.api.scheduling.constants import DISRUPT_POD_GROUP
+from kohort.kube import codec
+
+Json = dict[str, Any]
+FINISHED: Final = frozenset({"Succeeded", "Failed"})
+COMPOSITE_PREFIX: Final = "composite/"
+POD_PREFIX: Final = "pod/"
+
+
+class Meta(codec.Meta, rename="camel"):
+    labels: dict[str, str] | None = None
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+    generation: int = 0
+
+
+class Condition(msgspec.Struct, rename="camel", omit_defaults=True):
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    observed_generation: int | None = None
+
+
+# ---- pods
+
+
+class Container(msgspec.Struct, rename="camel", omit_defaults=True):
+    resources: Json | None = None
+    restart_policy: str | None = None
+    ports: list[Json] | None = None
+
+
+class Claim(msgspec.Struct, rename="camel", omit_defaults=True):
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class Volume(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str = ""
+    persistent_volume_claim: Claim | None = None
+    ephemeral: Json | None = None
+
+
+class SchedulingGroup(msgspec.Struct, rename="camel", omit_defaults=True):
+    pod_group_name: str | None = None
+
+
+class WorkloadRef(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str | None = None
+
+
+class PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    priority: int | None = None
+    preemption_policy: str | None = None
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadRef | None = None
+    scheduling_gates: list[Json] | None = None
+    # what the engine looks at
+    containers: list[Container] = []
+    init_containers: list[Container] | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Json | None = None
+    tolerations: list[Json] | None = None
+    topology_spread_constraints: list[Json] | None = None
+    overhead: Json | None = None
+    resources: Json | None = None
+    host_network: bool = False
+    volumes: list[Volume] | None = None
+    resource_claims: list[Json] | None = None
+
+
+class PodStatus(msgspec.Struct, rename="camel", omit_defaults=True):
+    phase: str = ""
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    conditions: list[Condition] | None = None
+
+
+class Pod(msgspec.Struct, rename="camel"):
+    metadata: Meta
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace or 'default'}/{self.metadata.name}"
+
+    @property
+    def group(self) -> str | None:
+        """The group it names: namespace/name, or namespace/workload/group/replica (1.35)."""
+        namespace = self.metadata.namespace or "default"
+        joined, old = self.spec.scheduling_group, self.spec.workload_ref
+        if joined is not None and joined.pod_group_name:
+            return f"{namespace}/{joined.pod_group_name}"
+        if old is not None and old.name:
+            return "/".join((namespace, old.name, old.pod_group, old.pod_group_replica_key or ""))
+        return None
+
+
+# ---- nodes, budgets, namespaces
+
+
+class NodeSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    taints: list[Json] | None = None
+    unschedulable: bool = False
+
+
+class NodeStatus(msgspec.Struct, rename="camel", omit_defaults=True):
+    allocatable: Json | None = None
+    capacity: Json | None = None
+
+
+class Node(msgspec.Struct, rename="camel"):
+    metadata: Meta
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+class BudgetSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    selector: Json | None = None
+
+
+class BudgetStatus(msgspec.Struct, rename="camel", omit_defaults=True):
+    disruptions_allowed: int = 0
+    disrupted_pods: Json | None = None
+
+
+class DisruptionBudget(msgspec.Struct, rename="camel"):
+    metadata: Meta
+    spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
+    status: BudgetStatus = msgspec.field(default_factory=BudgetStatus)
+
+
+class Namespace(msgspec.Struct, rename="camel"):
+    metadata: Meta
+
+
+class PriorityClass(msgspec.Struct, rename="camel"):
+    metadata: Meta
+    value: int = 0
+    preemption_policy: str | None = None
+
+
+# ---- volumes
+
+
+class VolumeClaimSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    access_modes: list[str] | None = None
+    volume_name: str = ""
+    storage_class_name: str | None = None
+
+
+class VolumeClaim(msgspec.Struct, rename="camel"):
+    metadata: Meta
+    spec: VolumeClaimSpec = msgspec.field(default_factory=VolumeClaimSpec)
+
+
+class VolumeSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    node_affinity: Json | None = None
+
+
+class PersistentVolume(msgspec.Struct, rename="camel"):
+    metadata: Meta
+    spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)
+
+
+# ---- groups
+
+
+class Gang(msgspec.Struct, rename="camel", omit_defaults=True):
+    min_count: int | None = None
+    min_group_count: int | None = None
+
+
+class Policy(msgspec.Struct, rename="camel", omit_defaults=True):
+    gang: Gang | None = None
+
+
+class Constraints(msgspec.Struct, rename="camel", omit_defaults=True):
+    topology: list[Json] | None = None
+
+
+class GroupObjectSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    scheduling_policy: Policy | None = None
+    scheduling_constraints: Constraints | None = None
+    disruption_mode: Json | str | None = None
+    priority: int | None = None
+    preemption_policy: str | None = None
+    parent_composite_pod_group_name: str | None = None
+
+
+class GroupStatus(msgspec.Struct, rename="camel", omit_defaults=True):
+    conditions: list[Condition] | None = None
+
+
+class GroupObject(msgspec.Struct, rename="camel"):
+    """A PodGroup of 1.36 or 1.37, or a CompositePodGroup."""
+
+    metadata: Meta
+    spec: GroupObjectSpec = msgspec.field(default_factory=GroupObjectSpec)
+    status: GroupStatus = msgspec.field(default_factory=GroupStatus)
+
+
+class OldGroup(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str = ""
+    policy: Policy | None = None
+
+
+class WorkloadSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    pod_groups: list[OldGroup] | None = None
+
+
+class Workload(msgspec.Struct, rename="camel"):
+    """Of 1.35, where a Workload holds the groups that pods name; later ones hold templates, which nobody here reads."""
+
+    metadata: Meta
+    spec: WorkloadSpec = msgspec.field(default_factory=WorkloadSpec)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """A group as the scheduler sees it, whatever version it was written in. `minimum` None: basic."""
+
+    key: str
+    namespace: str
+    name: str
+    uid: str = ""
+    kind: str = "PodGroup"  # of the API object: PodGroup, CompositePodGroup, Workload (1.35)
+    minimum: int | None = None
+    topology: str | None = None
+    together: bool = False
+    priority: int | None = None
+    policy: str | None = None  # preemptionPolicy
+    parent: str | None = None
+    created: str = ""
+    generation: int = 0
+    conditions: tuple[Condition, ...] = field(default=(), compare=False)
+
+    @property
+    def composite(self) -> bool:
+        return self.kind == "CompositePodGroup"
+
+    @property
+    def need(self) -> int:
+        return 1 if self.minimum is None else self.minimum
+
+
+def group_spec(obj: GroupObject, *, composite: bool = False) -> GroupSpec:
+    """Of a PodGroup or a CompositePodGroup. Missing priority means 0."""
+    meta, spec = obj.metadata, obj.spec
+    gang = spec.scheduling_policy.gang if spec.scheduling_policy else None
+    minimum = None if gang is None else (gang.min_group_count if composite else gang.min_count) or 1
+    topology = (spec.scheduling_constraints.topology if spec.scheduling_constraints else None) or ()
+    parent = spec.parent_composite_pod_group_name
+    mode = spec.disruption_mode
+    return GroupSpec(
+        key=composite_key(meta.namespace, meta.name) if composite else f"{meta.namespace}/{meta.name}",
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        kind="CompositePodGroup" if composite else "PodGroup",
+        minimum=minimum,
+        topology=next((str(one["key"]) for one in topology), None),
+        together=mode == DISRUPT_POD_GROUP if isinstance(mode, str) else "all" in (mode or {}),
+        priority=spec.priority or 0,
+        policy=spec.preemption_policy,
+        parent=composite_key(meta.namespace, parent) if parent else None,
+        created=meta.creation_timestamp,
+        generation=meta.generation,
+        conditions=tuple(obj.status.conditions or ()),
+    )
+
+
+def old_group_spec(workload: Workload, key: str) -> GroupSpec | None:
+    """The group that pods of 1.35 name by a tuple; None if the Workload has none of that name."""
+    name = key.split("/")[2]
+    found = next((one for one in workload.spec.pod_groups or () if one.name == name), None)
+    if found is None:
+        return None
+    meta = workload.metadata
+    gang = found.policy.gang if found.policy else None
+    return GroupSpec(
+        key=key,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        kind="Workload",
+        minimum=None if gang is None else gang.min_count or 1,
+        created=meta.creation_timestamp,
+        generation=meta.generation,
+    )
+
+
+def composite_key(namespace: str, name: str) -> str:
+    """Apart from the key of a PodGroup of the same name."""
+    return f"{COMPOSITE_PREFIX}{namespace}/{name}"
+
+
+def shown(key: str) -> str:
+    """A key as people read it."""
+    return key.removeprefix(COMPOSITE_PREFIX).removeprefix(POD_PREFIX)

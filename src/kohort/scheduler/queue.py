@@ -1,0 +1,242 @@
+"""Whose turn is it? Roots by priority, then by the age of their oldest pending pod.
+
+A root is in one place: active (may be decided now), backoff (soon), waiting (failed, until something happens that can
+help), gated (members are missing or held back) or preempting (until its victims are gone). Time is passed in.
+
+A failure leaves what it lacked. Roots that lacked the same share a bucket; when the cluster gained something and the
+lack may be met, the first of the bucket is released, and the next only after that one got its place: a thousand equal
+gangs cost one attempt per gain. Failing does not make a root younger, so what fails is not overtaken by its equals.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kohort.scheduler.settings import Settings
+
+Age = tuple[str, int]
+Order = tuple[int, Age, str]
+
+
+class Where(StrEnum):
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    WAITING = "unschedulable"
+    GATED = "gated"
+    PREEMPTING = "preempting"
+    DECIDING = "deciding"
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A root with pods to place."""
+
+    key: str
+    priority: int
+    age: Age
+    size: int
+    where: Where = Where.GATED
+    since: float = 0.0  # in this place
+    attempts: int = 0  # failures in a row: did not fit
+    errors: int = 0  # failures in a row: could not even be tried, or bound
+    until: float = 0.0  # not decided before
+    failing_since: float | None = None
+    lack: Hashable | None = None
+    reason: str = ""
+    refusal: str = ""  # of its last binding, if that was refused
+
+    @property
+    def order(self) -> Order:
+        return (-self.priority, self.age, self.key)
+
+
+@dataclass(slots=True)
+class _Timers:
+    """Keys by time, forgotten lazily."""
+
+    heap: list[tuple[float, str]] = field(default_factory=list)
+
+    def add(self, at: float, key: str) -> None:
+        heapq.heappush(self.heap, (at, key))
+
+    def due(self, now: float) -> Iterator[str]:
+        while self.heap and self.heap[0][0] <= now:
+            yield heapq.heappop(self.heap)[1]
+
+
+class Queue:
+    """All roots that have pods to place."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._entries: dict[str, Entry] = {}
+        self._active: list[Order] = []
+        self._timers = _Timers()
+        self._lacks: dict[Hashable, list[Order]] = {}
+        self.incoming: Counter[tuple[str, str]] = Counter()  # (place, cause): how often roots came there
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def get(self, key: str) -> Entry | None:
+        return self._entries.get(key)
+
+    # ---- what the world says
+
+    def put(self, key: str, *, priority: int, age: Age, size: int, gated: bool, now: float) -> Entry:
+        """A root with pods to place is there, or something about it changed that may help it."""
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._entries[key] = Entry(key, priority, age, size, since=now)
+            self._place(entry, Where.GATED if gated else Where.ACTIVE, now, "PodAdd")
+            return entry
+        moved = (entry.priority, entry.age) != (priority, age)
+        entry.priority, entry.age, entry.size = priority, age, size
+        if gated:
+            if entry.where is not Where.GATED:
+                self._place(entry, Where.GATED, now, "Gate")
+        elif entry.where in {Where.GATED, Where.WAITING}:
+            self.release(entry, now, "TreeChange")
+        elif entry.where is Where.ACTIVE and moved:
+            heapq.heappush(self._active, entry.order)
+        return entry
+
+    def remove(self, key: str) -> None:
+        self._entries.pop(key, None)
+
+    # ---- turns
+
+    def pop(self, now: float) -> Entry | None:
+        """The next root to decide. Whoever takes it says what came of it."""
+        self._flush(now)
+        while self._active:
+            order = heapq.heappop(self._active)
+            entry = self._entries.get(order[2])
+            if entry is not None and entry.where is Where.ACTIVE and entry.order == order:
+                entry.where, entry.since = Where.DECIDING, now
+                return entry
+        return None
+
+    def placed(self, entry: Entry, now: float, *, more: bool) -> None:
+        """It got what it needs. `more`: pods are left over, and are tried again at once, at their own age."""
+        entry.attempts = entry.errors = 0
+        entry.until, entry.failing_since, entry.reason, entry.refusal = 0.0, None, "", ""
+        if more:
+            self._place(entry, Where.ACTIVE, now, "Leftovers")
+        else:
+            self._entries.pop(entry.key, None)
+
+    def failed(self, entry: Entry, lack: Hashable, now: float, reason: str = "") -> None:
+        """It did not fit: it waits until what it lacked may be there."""
+        entry.attempts += 1
+        entry.reason = reason
+        if entry.failing_since is None:
+            entry.failing_since = now
+        entry.until = now + self._backoff(entry, entry.attempts)
+        entry.lack = lack
+        self._place(entry, Where.WAITING, now, "ScheduleAttemptFailure")
+
+    def erred(self, entry: Entry, now: float, reason: str = "") -> None:
+        """It cannot be tried as it is: it waits until its own tree changes."""
+        entry.errors += 1
+        entry.reason = reason
+        entry.until = now + self._backoff(entry, entry.errors)
+        entry.lack = None
+        self._place(entry, Where.WAITING, now, "ScheduleAttemptFailure")
+
+    def preempting(self, entry: Entry, lack: Hashable, now: float, reason: str = "") -> None:
+        """Others go for it: it waits until they are gone."""
+        entry.lack, entry.reason = lack, reason
+        self._place(entry, Where.PREEMPTING, now, "Preemption")
+
+    def later(self, entry: Entry, now: float) -> None:
+        """A binding was refused: soon again, each time a little later."""
+        entry.errors += 1
+        entry.until = now + self._backoff(entry, entry.errors)
+        self._place(entry, Where.BACKOFF, now, "BindingFailure")
+
+    def activate(self, key: str, now: float, cause: str) -> None:
+        """Now, whatever it waited for."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.where in {Where.PREEMPTING, Where.WAITING, Where.BACKOFF}:
+            self._place(entry, Where.ACTIVE, now, cause)
+
+    def wake(self, now: float, could: Callable[[Hashable], bool]) -> None:
+        """The cluster gained something. `could`: whether a lack may be met now; an upper bound is enough."""
+        for lack in list(self._lacks):
+            if self._head(lack) is not None and could(lack):
+                self._release_first(lack, now)
+        for entry in [one for one in self if one.where is Where.PREEMPTING]:
+            if entry.lack is not None and could(entry.lack):
+                self._place(entry, Where.ACTIVE, now, "ClusterGain")
+
+    def wake_next(self, lack: Hashable, now: float, could: Callable[[Hashable], bool]) -> None:
+        """Of those that lacked the same, one got its place: is there more?"""
+        if self._head(lack) is not None and could(lack):
+            self._release_first(lack, now)
+
+    def next_timer(self) -> float | None:
+        """When something happens by itself."""
+        return self._timers.heap[0][0] if self._timers.heap else None
+
+    def release(self, entry: Entry, now: float, cause: str) -> None:
+        """To active, or to backoff if its time has not come."""
+        self._place(entry, Where.BACKOFF if entry.until > now else Where.ACTIVE, now, cause)
+
+    # ---- inside
+
+    def _place(self, entry: Entry, where: Where, now: float, cause: str) -> None:
+        entry.where, entry.since = where, now
+        self.incoming[where.value, cause] += 1
+        if where is Where.ACTIVE:
+            heapq.heappush(self._active, entry.order)
+        elif where is Where.BACKOFF:
+            self._timers.add(entry.until, entry.key)
+        elif where is not Where.DECIDING:
+            self._timers.add(now + self._settings.retry_after, entry.key)
+        if where is Where.WAITING and entry.lack is not None:
+            heapq.heappush(self._lacks.setdefault(entry.lack, []), entry.order)
+
+    def _flush(self, now: float) -> None:
+        for key in self._timers.due(now):
+            entry = self._entries.get(key)
+            if entry is None:
+                continue
+            if entry.where is Where.BACKOFF:
+                if entry.until <= now:
+                    self._place(entry, Where.ACTIVE, now, "BackoffComplete")
+            elif entry.where in {Where.WAITING, Where.PREEMPTING} and entry.since + self._settings.retry_after <= now:
+                self._place(entry, Where.ACTIVE, now, "UnschedulableTimeout")
+
+    def _head(self, lack: Hashable) -> Entry | None:
+        """The first that waits in a bucket; the bucket goes when nobody does."""
+        heap = self._lacks.get(lack, [])
+        while heap:
+            entry = self._entries.get(heap[0][2])
+            if entry is not None and self._waits(entry, lack, heap[0]):
+                return entry
+            heapq.heappop(heap)
+        self._lacks.pop(lack, None)
+        return None
+
+    def _waits(self, entry: Entry, lack: Hashable, order: Order) -> bool:
+        return entry.where is Where.WAITING and entry.lack == lack and entry.order == order
+
+    def _release_first(self, lack: Hashable, now: float) -> None:
+        """The first that may go at once; those before it that are in their backoff go when that ends."""
+        while (entry := self._head(lack)) is not None:
+            self.release(entry, now, "ClusterGain")
+            if entry.where is Where.ACTIVE:
+                return
+
+    def _backoff(self, entry: Entry, failures: int) -> float:
+        longest = self._settings.longest_backoff * math.sqrt(max(entry.size, 1))
+        return min(self._settings.first_backoff * 2.0 ** min(failures - 1, 32), longest)

@@ -1,0 +1,27 @@
+"""What may be chosen about the scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from kohort.place.score import Profile
+
+KOHORT: Final = "kohort"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Durations are seconds."""
+
+    names: frozenset[str] = frozenset({KOHORT})  # schedulerName of the pods we place
+    profile: Profile = field(default_factory=Profile)
+    first_backoff: float = 1.0
+    longest_backoff: float = 10.0  # of a single pod; a group of n pods waits up to sqrt(n) times as long
+    retry_after: float = 300.0  # a root that waits for an event is tried again after so long in any case
+    patience: float = 60.0  # so long a gang fails before free room is held for it; 0: never
+    hold_limit: float = 600.0  # so long room is held, and so long it is not held again for the same root
+    notice_after: float = 5.0  # a root that is not ready for so long gets an event that says why
+    bind_concurrency: int = 64
+    write_concurrency: int = 16
+    bind_attempts: int = 4  # calls for one binding whose answer did not arrive

@@ -1,0 +1,283 @@
+"""Who belongs to whom: groups, their parents, their members, and whether a tree has enough of them to start.
+
+Each group counts its own: pods, and children that are ready, that have pods waiting, that are held by a gate. A pod
+that comes or goes changes the counters of its group, and of an ancestor only if the group's own answer flips. So the
+cost per pod is the depth of the tree at the most, never its size.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from kohort.place.units import GroupFacts
+from kohort.scheduler.model import GroupSpec, Pod
+
+Traits = tuple[str, int, str]  # schedulerName, priority, preemption policy
+Answers = tuple[bool, bool, bool, bool]  # ready, waiting, held, settled
+NOTHING: Final[Answers] = (False, False, False, False)
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A pod that we know: pending for us, or with a node by anybody's decision."""
+
+    pod: Pod
+    order: int  # of arrival
+    node: str = ""  # where it is, or will be
+    assumed: bool = False  # decided by us, not yet confirmed by the API server
+    nominated: str = ""
+    refused: set[str] = field(default_factory=set)  # nodes that refused the binding
+    refusals: int = 0
+    gated: bool = False
+    leaving: bool = False
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def age(self) -> tuple[str, int]:
+        return (self.pod.metadata.creation_timestamp, self.order)
+
+    @property
+    def traits(self) -> Traits:
+        spec = self.pod.spec
+        return (spec.scheduler_name, spec.priority or 0, spec.preemption_policy or "PreemptLowerPriority")
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """A node of a tree. Without a spec it is only a name that pods or children use."""
+
+    key: str
+    spec: GroupSpec | None = None
+    parent: Group | None = None
+    children: dict[str, Group] = field(default_factory=dict)
+    pending: dict[str, Member] = field(default_factory=dict)
+    placed: dict[str, Member] = field(default_factory=dict)
+    finished: set[str] = field(default_factory=set)  # members that succeeded: they need no place any more
+    traits: Counter[Traits] = field(default_factory=Counter)
+    gates: int = 0  # pending members behind a scheduling gate
+    leaving: int = 0  # pending members that are being deleted
+    assumed: int = 0  # placed members whose binding is not confirmed
+    ready_children: int = 0
+    waiting_children: int = 0
+    held_children: int = 0
+    settled_children: int = 0
+    ready: bool = False  # enough members exist, by its own policy
+    waiting: bool = False  # some member needs a place
+    held: bool = False  # some pending member is behind a scheduling gate
+    settled: bool = False  # enough members have a node for certain
+
+    @property
+    def members(self) -> int:
+        """Pods that count for the minimum."""
+        return len(self.pending) - self.leaving + len(self.placed) + len(self.finished)
+
+    @property
+    def is_named(self) -> bool:
+        return bool(self.spec or self.children or self.pending or self.placed or self.finished)
+
+    @property
+    def answers(self) -> Answers:
+        return (self.ready, self.waiting, self.held, self.settled)
+
+    def walk(self) -> Iterator[Group]:
+        """Itself and everything below that exists, parents first."""
+        yield self
+        for child in self.ordered():
+            yield from child.walk()
+
+    def leaves(self) -> Iterator[Group]:
+        """The PodGroups below, itself included; children in the order they are visited."""
+        if self.spec is not None and not self.spec.composite:
+            yield self
+            return
+        for child in self.ordered():
+            yield from child.leaves()
+
+    def ordered(self) -> list[Group]:
+        """Children by creation, then name (spec scheduler 4.2)."""
+        known = [child for child in self.children.values() if child.spec is not None]
+        return sorted(known, key=lambda child: (child.spec.created, child.spec.name) if child.spec else ("", ""))
+
+    def count(self) -> None:
+        """Its own answers, from its counters."""
+        spec = self.spec
+        enough = self.ready_children if spec is not None and spec.composite else self.members
+        self.ready = spec is not None and enough >= spec.need
+        self.waiting = len(self.pending) > self.leaving or self.waiting_children > 0
+        self.held = self.gates > 0 or self.held_children > 0
+        certain = len(self.placed) - self.assumed + len(self.finished)
+        self.settled = spec is not None and (self.settled_children if spec.composite else certain) >= spec.need
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A chain of parents without an end."""
+
+    group: str
+    cycle: bool = False
+
+    @property
+    def why(self) -> str:
+        return f"{self.group} is among its own ancestors" if self.cycle else f"{self.group} does not exist"
+
+
+class Trees:
+    """All groups, by key."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, Group] = {}
+        self.facts: dict[str, GroupFacts] = {}  # what preemption must know of groups, kept beside them
+
+    def get(self, key: str) -> Group | None:
+        return self._groups.get(key)
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self._groups.values())
+
+    # ---- groups
+
+    def set(self, spec: GroupSpec) -> Group:
+        """A group that exists."""
+        group = self._named(spec.key)
+        group.spec = spec
+        parent = self._named(spec.parent) if spec.parent else None
+        if group.parent is not parent:
+            self._detach(group)
+            self._attach(group, parent)
+        self.facts[spec.key] = GroupFacts(spec.parent, spec.together, spec.priority or 0, spec.composite)
+        self._recount(group)
+        return group
+
+    def drop(self, key: str) -> None:
+        """The object is gone; the name stays as long as somebody uses it."""
+        group = self._groups.get(key)
+        if group is None or group.spec is None:
+            return
+        group.spec = None
+        self.facts.pop(key, None)
+        self._recount(group)
+        self._detach(group)
+        self._tidy(group)
+
+    def root(self, group: Group) -> Group | Broken:
+        """The group of its tree that has no parent."""
+        seen: set[str] = set()
+        current = group
+        while True:
+            if current.spec is None:
+                return Broken(current.key)
+            if current.key in seen:
+                return Broken(current.key, cycle=True)
+            seen.add(current.key)
+            if current.spec.parent is None or current.parent is None:
+                return current
+            current = current.parent
+
+    # ---- members
+
+    def join(self, key: str, member: Member) -> Group:
+        group = self._named(key)
+        if member.node:
+            group.placed[member.uid] = member
+            group.assumed += member.assumed
+        else:
+            group.pending[member.uid] = member
+            group.gates += member.gated
+            group.leaving += member.leaving
+        group.traits[member.traits] += 1
+        self._recount(group)
+        return group
+
+    def leave(self, key: str, member: Member, *, finished: bool = False) -> Group | None:
+        group = self._groups.get(key)
+        if group is None:
+            return None
+        self._take(group, member)
+        group.traits[member.traits] -= 1
+        if not group.traits[member.traits]:
+            del group.traits[member.traits]
+        if finished:
+            group.finished.add(member.uid)
+        self._recount(group)
+        self._tidy(group)
+        return group
+
+    def finish(self, key: str, uid: str) -> None:
+        """A member that was not known before, and has succeeded."""
+        group = self._named(key)
+        group.finished.add(uid)
+        self._recount(group)
+
+    def forget(self, key: str, uid: str) -> None:
+        """A member that had succeeded is gone."""
+        group = self._groups.get(key)
+        if group is not None and uid in group.finished:
+            group.finished.discard(uid)
+            self._recount(group)
+            self._tidy(group)
+
+    def move(self, key: str, member: Member, node: str, *, assumed: bool) -> Group:
+        """The member gets a node, for now (assumed) or for certain, or (empty) loses the one it was meant for."""
+        group = self._named(key)
+        self._take(group, member)
+        member.node, member.assumed = node, assumed
+        group.traits[member.traits] -= 1  # join counts it again
+        return self.join(key, member)
+
+    def _take(self, group: Group, member: Member) -> None:
+        if group.pending.pop(member.uid, None) is not None:
+            group.gates -= member.gated
+            group.leaving -= member.leaving
+        if group.placed.pop(member.uid, None) is not None:
+            group.assumed -= member.assumed
+
+    # ---- inside
+
+    def _named(self, key: str) -> Group:
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(key)
+        return group
+
+    def _tidy(self, group: Group) -> None:
+        if not group.is_named:
+            self._groups.pop(group.key, None)
+
+    def _attach(self, group: Group, parent: Group | None) -> None:
+        group.parent = parent
+        if parent is not None:
+            parent.children[group.key] = group
+            self._tell(parent, NOTHING, group.answers)
+            self._recount(parent)
+
+    def _detach(self, group: Group) -> None:
+        parent, group.parent = group.parent, None
+        if parent is not None:
+            del parent.children[group.key]
+            self._tell(parent, group.answers, NOTHING)
+            self._recount(parent)
+            self._tidy(parent)
+
+    def _recount(self, group: Group) -> None:
+        """Answer again; whoever flips tells its parent. Ends also where parents form a circle: flips only settle."""
+        current: Group | None = group
+        while current is not None:
+            before = current.answers
+            current.count()
+            if current.parent is None or current.answers == before:
+                return
+            self._tell(current.parent, before, current.answers)
+            current = current.parent
+
+    def _tell(self, parent: Group, before: Answers, after: Answers) -> None:
+        """A child's answers changed."""
+        parent.ready_children += after[0] - before[0]
+        parent.waiting_children += after[1] - before[1]
+        parent.held_children += after[2] - before[2]
+        parent.settled_children += after[3] - before[3]

@@ -1,0 +1,64 @@
+"""Members that cannot be scheduled as one: another scheduler, priority or preemption policy than the root's.
+
+Checked over pending and placed members of the whole tree, by what they have in common, not one by one
+(spec scheduler 1.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kohort.scheduler.model import shown
+from kohort.scheduler.trees import Group, Traits
+
+MOST_LEVELS = 4
+
+
+def problems(root: Group) -> list[str]:
+    """Everything that is wrong with a tree; empty if it may be decided."""
+    return [*_members(root), *_depth(root)]
+
+
+def _members(root: Group) -> Iterator[str]:
+    spec = root.spec
+    assert spec is not None
+    found = list(_traits(root))
+    schedulers = sorted({one[1][0] for one in found})
+    if len(schedulers) > 1:
+        yield f"pods have schedulerName {_list(schedulers)}; all pods of {shown(root.key)} must have the same"
+    for leaf, (_, priority, _) in found:
+        if spec.priority is not None and priority != spec.priority:
+            yield (
+                f"pods of {shown(leaf.key)} have priority {priority}; accepted is {spec.priority}, "
+                f"the priority of {shown(root.key)}"
+            )
+    policies = sorted({one[1][2] for one in found})
+    if spec.policy is None and len(policies) > 1:
+        yield f"pods have preemptionPolicy {_list(policies)}; all pods of {shown(root.key)} must have the same"
+    for policy in policies:
+        if spec.policy is not None and policy != spec.policy:
+            yield f"pods have preemptionPolicy {policy}; accepted is {spec.policy}, the policy of {shown(root.key)}"
+
+
+def _traits(root: Group) -> Iterator[tuple[Group, Traits]]:
+    for leaf in root.leaves():
+        for traits in sorted(leaf.traits):
+            yield leaf, traits
+
+
+def _depth(root: Group) -> Iterator[str]:
+    """Four levels are what the API allows. kube-scheduler refuses a deeper tree only where topology is involved (X15,
+    X16), and what it binds we bind."""
+    levels, keyed = _measure(root)
+    if levels > MOST_LEVELS and keyed:
+        yield f"{shown(root.key)} has {levels} levels; with a topology constraint at most {MOST_LEVELS} are accepted"
+
+
+def _measure(group: Group) -> tuple[int, bool]:
+    below = [_measure(child) for child in group.ordered()]
+    keyed = group.spec is not None and group.spec.topology is not None
+    return 1 + max((levels for levels, _ in below), default=0), keyed or any(one for _, one in below)
+
+
+def _list(values: list[str]) -> str:
+    return " and ".join(values)

@@ -1,0 +1,409 @@
+"""What the scheduler knows of the cluster: the engine's state, the trees, and who belongs where, change by change.
+
+Objects come in whole, in any order, and any number of times. Each change costs what it changes. Two things are noted
+for the queue: roots that changed (`touched`) and that the cluster gained something (`gains`) that may help others.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from kohort.place.claims import volume_claim
+from kohort.place.pairs import PairClass
+from kohort.place.selectors import matches
+from kohort.place.state import ClusterState, PodKey
+from kohort.place.units import Budget
+from kohort.scheduler.earmarks import Earmark, Earmarks
+from kohort.scheduler.model import (
+    FINISHED,
+    POD_PREFIX,
+    DisruptionBudget,
+    GroupObject,
+    GroupSpec,
+    Node,
+    Pod,
+    Workload,
+    group_spec,
+    old_group_spec,
+)
+from kohort.scheduler.settings import Settings
+from kohort.scheduler.trees import Broken, Group, Member, Trees
+
+Json = dict[str, Any]
+
+
+class World:
+    """The cluster as one process sees it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.state = ClusterState()
+        self.trees = Trees()
+        self.earmarks = Earmarks(self.state)
+        self.members: dict[str, Member] = {}  # by uid
+        self.names: dict[str, str] = {}  # namespace/name -> uid
+        self.finished: dict[str, str] = {}  # uid -> group, of pods that succeeded
+        self.budgets: dict[str, DisruptionBudget] = {}
+        self.workloads: dict[str, Workload] = {}
+        self.touched: dict[str, None] = {}  # roots, in order
+        self.gains = 0
+        self.priorities: Counter[int] = Counter()  # of pods that have a node
+        self._replicas: dict[str, set[str]] = {}  # 1.35: workload -> groups that pods name
+        self._claims: dict[str, Json] = {}
+        self._volumes: dict[str, Json] = {}
+        self._classes: dict[str, Json] = {}  # storage classes
+        self._kinds: dict[str, tuple[PairClass, int]] = {}  # uid -> class, and the claims it was made with
+        self._order = itertools.count()
+
+    # ---- nodes
+
+    def set_node(self, node: Node) -> None:
+        before = (self.state.offers, self.state.nodes.end)
+        self.state.set_node(msgspec.to_builtins(node))
+        if before != (self.state.offers, self.state.nodes.end):
+            self.gains += 1
+
+    def drop_node(self, name: str) -> None:
+        self.state.remove_node(name)
+
+    # ---- pods
+
+    def set_pod(self, pod: Pod) -> None:
+        """A pod as it is now. One that is neither ours nor anybody's yet is not looked at."""
+        known = self.members.get(pod.metadata.uid)
+        if pod.status.phase in FINISHED:
+            self._end(pod, known)
+        elif pod.spec.node_name:
+            self._bound(pod, known)
+        elif pod.spec.scheduler_name in self.settings.names:
+            self._pending(pod, known)
+
+    def drop_pod(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        member = self.members.get(uid)
+        if member is not None:
+            self._remove(member)
+        group = self.finished.pop(uid, None)
+        if group is not None:
+            self.trees.forget(group, uid)
+            self.touch_group(group)
+
+    def _end(self, pod: Pod, known: Member | None) -> None:
+        """It has run: it frees its room. One that succeeded still counts for its group (kubernetes issue 142330)."""
+        group, uid = pod.group, pod.metadata.uid
+        succeeded = pod.status.phase == "Succeeded" and group is not None
+        if known is not None:
+            self._remove(known, finished=succeeded)
+        elif succeeded and group is not None and uid not in self.finished:
+            self.trees.finish(group, uid)
+        if succeeded and group is not None:
+            self.finished[uid] = group
+
+    def _bound(self, pod: Pod, known: Member | None) -> None:
+        """Bound, by us or by others. What we assumed is now confirmed, or was overtaken."""
+        node = pod.spec.node_name
+        if known is None:
+            self._add(Member(pod, next(self._order), node=node))
+            return
+        same = known.node == node and not known.assumed and _alike(known.pod, pod)
+        was_assumed = known.assumed
+        if same:
+            known.pod = pod
+            return
+        moved = known.node != node
+        if known.node and moved:
+            self._unseat(known)
+        known.pod = pod
+        self._move(known, node, assumed=False)
+        self.earmarks.drop_pod(self.root_key(known), pod.metadata.uid)
+        self._seat(known)
+        if moved or was_assumed:
+            self.touch(known)
+
+    def _pending(self, pod: Pod, known: Member | None) -> None:
+        gated, leaving = bool(pod.spec.scheduling_gates), pod.metadata.deletion_timestamp is not None
+        if known is None:
+            self._add(
+                Member(pod, next(self._order), nominated=pod.status.nominated_node_name, gated=gated, leaving=leaving)
+            )
+            return
+        if known.node:
+            # Our binding is under way (an older state of the pod arrives), or was undone by nobody: pods stay bound.
+            known.leaving = leaving
+            return
+        changed = (known.gated, known.leaving) != (gated, leaving) or not _alike(known.pod, pod)
+        known.pod = pod
+        if not changed:
+            return
+        self._kinds.pop(known.uid, None)
+        if pod.group is not None:
+            self.trees.leave(pod.group, known)
+            known.gated, known.leaving = gated, leaving
+            self.trees.join(pod.group, known)
+        known.gated, known.leaving = gated, leaving
+        self.touch(known)
+
+    def _add(self, member: Member) -> None:
+        pod = member.pod
+        self.members[member.uid] = member
+        self.names[pod.key] = member.uid
+        group = pod.group
+        if group is not None:
+            self._name_old_group(group)
+            self.trees.join(group, member)
+        if member.node:
+            self._seat(member)
+        elif member.nominated:
+            self._nominate_again(member)
+        self.touch(member)
+
+    def _remove(self, member: Member, *, finished: bool = False) -> None:
+        self.touch(member)
+        if member.node:
+            self._unseat(member)
+        self.earmarks.drop_pod(self.root_key(member), member.uid)
+        self._kinds.pop(member.uid, None)
+        group = member.pod.group
+        if group is not None:
+            self.trees.leave(group, member, finished=finished)
+            self._forget_old_group(group)
+        del self.members[member.uid]
+        if self.names.get(member.pod.key) == member.uid:
+            del self.names[member.pod.key]
+
+    def _seat(self, member: Member) -> None:
+        """On its node, in the engine's eyes. Seating again replaces."""
+        if self.state.pod_row(member.uid) is None:
+            self.priorities[member.pod.spec.priority or 0] += 1
+        self.state.put_pod(self.pod_key(member), member.node)
+        self._kinds.pop(member.uid, None)
+        if self.state.pairs:
+            self.gains += 1  # a pod that comes can be the one that another wants to be near
+
+    def _unseat(self, member: Member) -> None:
+        self.state.remove_pod(member.uid)
+        priority = member.pod.spec.priority or 0
+        self.priorities[priority] -= 1
+        if self.priorities[priority] <= 0:
+            del self.priorities[priority]
+        self.gains += 1
+
+    # ---- our own decisions
+
+    def assume(self, member: Member, node: str) -> None:
+        """Decided: from now on it takes its room."""
+        self._move(member, node, assumed=True)
+        member.nominated = ""
+        self._seat(member)
+
+    def forget(self, member: Member) -> None:
+        """The decision did not come true."""
+        if member.uid in self.members and member.assumed:
+            self._unseat(member)
+            self._move(member, "", assumed=False)
+            self.touch(member)
+
+    def _move(self, member: Member, node: str, *, assumed: bool) -> None:
+        group = member.pod.group
+        if group is not None:
+            self.trees.move(group, member, node, assumed=assumed)
+        member.node, member.assumed = node, assumed
+
+    # ---- groups
+
+    def set_group(self, obj: GroupObject, *, composite: bool = False) -> None:
+        self._set(group_spec(obj, composite=composite))
+
+    def drop_group(self, key: str) -> None:
+        group = self.trees.get(key)
+        if group is None or group.spec is None:
+            return
+        self._touch_root(group)
+        self.trees.drop(key)
+        self.earmarks.drop(key)
+
+    def set_workload(self, workload: Workload) -> None:
+        """1.35: the groups it holds come to be as pods name them."""
+        name = f"{workload.metadata.namespace}/{workload.metadata.name}"
+        self.workloads[name] = workload
+        for key in self._replicas.get(name, ()):
+            self._name_old_group(key)
+
+    def drop_workload(self, name: str) -> None:
+        self.workloads.pop(name, None)
+        for key in self._replicas.get(name, ()):
+            self.drop_group(key)
+
+    def _set(self, spec: GroupSpec) -> None:
+        before = self.trees.get(spec.key)
+        if before is not None and before.spec == spec:
+            before.spec = spec  # only its conditions moved
+            return
+        group = self.trees.set(spec)
+        self._touch_root(group)
+
+    def _name_old_group(self, key: str) -> None:
+        parts = key.split("/")
+        if len(parts) != 4:
+            return
+        name = "/".join(parts[:2])
+        self._replicas.setdefault(name, set()).add(key)
+        workload = self.workloads.get(name)
+        spec = old_group_spec(workload, key) if workload is not None else None
+        if spec is not None:
+            self._set(spec)
+        else:
+            self.drop_group(key)
+
+    def _forget_old_group(self, key: str) -> None:
+        """1.35: a replica that no pod names any more was never an object of its own."""
+        group, parts = self.trees.get(key), key.split("/")
+        if len(parts) == 4 and group is not None and not (group.pending or group.placed or group.finished):
+            self.drop_group(key)
+            self._replicas.get("/".join(parts[:2]), set()).discard(key)
+
+    # ---- budgets, claims, namespaces
+
+    def set_budget(self, budget: DisruptionBudget) -> None:
+        self.budgets[f"{budget.metadata.namespace}/{budget.metadata.name}"] = budget
+
+    def drop_budget(self, key: str) -> None:
+        self.budgets.pop(key, None)
+
+    def cover(self) -> list[Budget]:
+        """Budgets, matched to pods on nodes. An empty selector matches nothing, nor does a pod without labels."""
+        found = []
+        for key, budget in self.budgets.items():
+            selector, space = budget.spec.selector, budget.metadata.namespace
+            gone = budget.status.disrupted_pods or {}
+            covered = frozenset(
+                pod.uid
+                for pod, _ in self.state.pods_of([space])
+                if selector and pod.labels and pod.name not in gone and matches(selector, pod.labels)
+            )
+            found.append(Budget(key, covered, budget.status.disruptions_allowed))
+        return found
+
+    def set_namespace(self, name: str, labels: dict[str, str] | None) -> None:
+        self.state.pairs.set_namespace(name, labels)
+        self.gains += 1
+
+    def set_claim(self, key: str, claim: Json | None) -> None:
+        _put(self._claims, key, claim)
+        self._claim(key)
+
+    def set_volume(self, name: str, volume: Json | None) -> None:
+        _put(self._volumes, name, volume)
+        for key, claim in self._claims.items():
+            if (claim.get("spec") or {}).get("volumeName") == name:
+                self._claim(key)
+
+    def set_storage_class(self, name: str, storage_class: Json | None) -> None:
+        _put(self._classes, name, storage_class)
+        for key, claim in self._claims.items():
+            if (claim.get("spec") or {}).get("storageClassName") == name:
+                self._claim(key)
+
+    def _claim(self, key: str) -> None:
+        claim = self._claims.get(key)
+        if claim is None:
+            self.state.claims.remove(key)
+        else:
+            spec = claim.get("spec") or {}
+            volume = self._volumes.get(spec.get("volumeName") or "")
+            storage_class = self._classes.get(spec.get("storageClassName") or "")
+            self.state.claims.put(key, volume_claim(claim, volume, storage_class))
+        self.gains += 1
+
+    # ---- roots
+
+    def root(self, member: Member) -> Group | Broken | None:
+        """The root of its tree; None for a pod without a group."""
+        key = member.pod.group
+        if key is None:
+            return None
+        group = self.trees.get(key)
+        return Broken(key) if group is None else self.trees.root(group)
+
+    def root_key(self, member: Member) -> str:
+        """Of the entry in the queue that the pod belongs to; empty if it belongs to none."""
+        root = self.root(member)
+        if root is None:
+            return POD_PREFIX + member.uid
+        return "" if isinstance(root, Broken) else root.key
+
+    def touch(self, member: Member) -> None:
+        self.touched[self.root_key(member)] = None
+
+    def touch_group(self, key: str) -> None:
+        group = self.trees.get(key)
+        if group is not None:
+            self._touch_root(group)
+
+    def _touch_root(self, group: Group) -> None:
+        root = self.trees.root(group)
+        self.touched[group.key] = None
+        if not isinstance(root, Broken):
+            self.touched[root.key] = None
+
+    def parked(self) -> Iterator[tuple[Member, Broken]]:
+        """Pods that no root speaks for, and why."""
+        for group in self.trees:
+            if not group.pending:
+                continue
+            root = self.trees.root(group)
+            if isinstance(root, Broken):
+                yield from ((member, root) for member in group.pending.values())
+
+    # ---- the engine's view of a pod
+
+    def kind(self, member: Member) -> PairClass:
+        """What the engine sees of a pending pod; asked again when rules between pods or claims changed."""
+        version = self.state.claims.version
+        known = self._kinds.get(member.uid)
+        if known is not None and not known[0].stale and known[1] == version:
+            return known[0]
+        kind = self.state.pending(msgspec.to_builtins(member.pod))
+        self._kinds[member.uid] = (kind, version)
+        return kind
+
+    def pod_key(self, member: Member) -> PodKey:
+        return self.state.pod_key(msgspec.to_builtins(member.pod))
+
+    def _nominate_again(self, member: Member) -> None:
+        """After a restart: the API says where it was meant to go."""
+        key = self.root_key(member)
+        if not key:
+            return
+        mark = self.earmarks.get(key)
+        seats = {**(mark.seats if mark else {}), member.uid: (self.kind(member), member.nominated)}
+        self.earmarks.set(Earmark(key, self.priority(member), seats))
+
+    def priority(self, member: Member) -> int:
+        """Of the root it belongs to."""
+        root = self.root(member)
+        if root is None or isinstance(root, Broken) or root.spec is None or root.spec.priority is None:
+            return member.pod.spec.priority or 0
+        return root.spec.priority
+
+
+def _put(where: dict[str, Json], key: str, value: Json | None) -> None:
+    if value is None:
+        where.pop(key, None)
+    else:
+        where[key] = value
+
+
+def _alike(one: Pod, other: Pod) -> bool:
+    """Nothing changed that a decision looks at."""
+    return (
+        one.metadata.labels == other.metadata.labels
+        and (one.metadata.deletion_timestamp is None) == (other.metadata.deletion_timestamp is None)
+        and one.status.start_time == other.status.start_time
+        and one.spec == other.spec
+    )

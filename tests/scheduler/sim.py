@@ -1,0 +1,241 @@
+"""A simulated API server with one scheduler on it, in virtual time and without tasks: what a scenario does, step by step.
+
+Objects are real API objects (dictionaries), told to the scheduler as a watch would tell them. Bindings, evictions and
+status writes of the scheduler are carried out on them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from kohort.place.score import Profile
+from kohort.scheduler.conditions import Note, Patch, Writes
+from kohort.scheduler.core import Core, Step
+from kohort.scheduler.model import DisruptionBudget, GroupObject, Node, Pod, composite_key
+from kohort.scheduler.settings import Settings
+
+SPACE = "default"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+Json = dict[str, Any]
+
+SETTINGS = Settings(
+    names=frozenset({"default-scheduler", "second"}),
+    profile=Profile(resources=("cpu",)),
+    first_backoff=1.0,
+    longest_backoff=1.0,
+)
+
+
+@dataclass
+class Sim:
+    """`objects`: by kind, then name. All in one namespace."""
+
+    settings: Settings = SETTINGS
+    objects: dict[str, dict[str, Json]] = field(
+        default_factory=lambda: {kind: {} for kind in ("node", "pod", "group", "composite", "pdb", "claim")}
+    )
+    now: float = 0.0
+    slow: bool = False  # deleted pods stay on their nodes
+    running: bool = True  # the scheduler
+    refuse: dict[str, int] = field(default_factory=dict)  # pod -> how many bindings are refused, -1: all
+    evicted: dict[str, str] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    before_binding: Callable[[], None] | None = None
+    after_step: Callable[[], None] | None = None
+
+    def __post_init__(self) -> None:
+        self._uids = itertools.count(1)
+        self.core = Core(self.settings, self.stamp)
+
+    def stamp(self) -> str:
+        return (START + timedelta(seconds=int(self.now))).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    # ---- the API
+
+    def put(self, kind: str, name: str, body: Json) -> Json:
+        meta = body.setdefault("metadata", {})
+        meta |= {"name": name, "uid": f"{kind}-{next(self._uids)}", "creationTimestamp": self.stamp(), "generation": 1}
+        if kind != "node":
+            meta["namespace"] = SPACE
+        self.objects[kind][name] = body
+        self.tell(kind, name)
+        return body
+
+    def tell(self, kind: str, name: str) -> None:
+        """The watch brings an object as it is."""
+        if not self.running:
+            return
+        body, world = self.objects[kind][name], self.core.world
+        if kind == "node":
+            world.set_node(msgspec.convert(body, Node))
+        elif kind == "pod":
+            world.set_pod(msgspec.convert(body, Pod))
+        elif kind in {"group", "composite"}:
+            world.set_group(msgspec.convert(body, GroupObject), composite=kind == "composite")
+        elif kind == "pdb":
+            world.set_budget(msgspec.convert(body, DisruptionBudget))
+        elif kind == "claim":
+            world.set_claim(f"{SPACE}/{name}", body)
+
+    def delete(self, kind: str, name: str) -> None:
+        """At once."""
+        body = self.objects[kind].pop(name)
+        if not self.running:
+            return
+        world = self.core.world
+        if kind == "node":
+            world.drop_node(name)
+        elif kind == "pod":
+            self.core.drop_pod(msgspec.convert(body, Pod))
+        elif kind in {"group", "composite"}:
+            self.core.drop_group(f"{SPACE}/{name}" if kind == "group" else composite_key(SPACE, name))
+        elif kind == "pdb":
+            world.drop_budget(f"{SPACE}/{name}")
+        elif kind == "claim":
+            world.set_claim(f"{SPACE}/{name}", None)
+
+    def restart(self) -> None:
+        """A new scheduler on the same API: groups and nodes are listed before pods."""
+        self.core = Core(self.settings, self.stamp)
+        self.running = True
+        for kind in ("node", "composite", "group", "pdb", "claim", "pod"):
+            for name in self.objects[kind]:
+                self.tell(kind, name)
+
+    # ---- deciding
+
+    def settle(self, seconds: float = 0.0) -> None:
+        """Until nothing happens any more, and then on for so long."""
+        end = self.now + seconds
+        self.drain()
+        while self.running:
+            timer = self.core.queue.next_timer()
+            if timer is None or timer > end:
+                break
+            self.now = max(timer, self.now)
+            self.drain()
+        self.now = end
+
+    def drain(self) -> None:
+        while self.running and (step := self.core.step(self.now)) is not None:
+            self.steps.append(step)
+            self.carry_out(step)
+            if self.after_step is not None:
+                self.after_step()
+
+    def carry_out(self, step: Step) -> None:
+        self.write(step.writes)
+        if step.verdict is not None:
+            hook, self.before_binding = self.before_binding, None
+            if hook is not None:
+                hook()
+        if step.verdict is not None and step.verdict.seats:
+            for uid, node in self.core.confirm(step.verdict, self.now).items():
+                self.bind(uid, node)
+        for eviction in step.evictions:
+            name = eviction.pod.name
+            if name in self.objects["pod"]:
+                self.evicted[name] = eviction.condition.message
+                self.remove_pod(name)
+
+    def remove_pod(self, name: str) -> None:
+        """As the kubelet does it: at once, or after its time."""
+        pod = self.objects["pod"][name]
+        if self.slow and pod["spec"].get("nodeName"):
+            pod["metadata"]["deletionTimestamp"] = self.stamp()
+            self.tell("pod", name)
+        else:
+            self.delete("pod", name)
+
+    def finish_deletions(self) -> None:
+        self.slow = False
+        for name, pod in list(self.objects["pod"].items()):
+            if pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName"):
+                self.delete("pod", name)
+
+    def bind(self, uid: str, node: str) -> None:
+        found = [name for name, pod in self.objects["pod"].items() if pod["metadata"]["uid"] == uid]
+        if not found:
+            self.core.lost(uid)
+            return
+        name = found[0]
+        if self.refuse.get(name, 0):
+            self.refuse[name] -= 1
+            self.write(self.core.refused(uid, node, "refused on purpose", self.now))
+            return
+        pod = self.objects["pod"][name]
+        assert "nodeName" not in pod["spec"], "bound twice"
+        pod["spec"]["nodeName"] = node
+        conditions = [one for one in pod["status"].get("conditions", ()) if one["type"] != "PodScheduled"]
+        pod["status"] = {"phase": "", "conditions": [*conditions, {"type": "PodScheduled", "status": "True"}]}
+        self.notes += self.core.bound(uid, node)
+        self.tell("pod", name)
+
+    def write(self, writes: Writes) -> None:
+        self.notes += writes.notes
+        for patch in writes.patches:
+            self.patch(patch)
+
+    def patch(self, patch: Patch) -> None:
+        kind = {"Pod": "pod", "PodGroup": "group", "CompositePodGroup": "composite"}[patch.target.kind]
+        body = self.objects[kind].get(patch.target.name)
+        if body is None or body["metadata"]["uid"] != patch.target.uid:
+            return
+        status = body.setdefault("status", {})
+        if patch.condition is not None:
+            rest = [one for one in status.get("conditions", ()) if one["type"] != patch.condition.type]
+            status["conditions"] = [*rest, msgspec.to_builtins(patch.condition)]
+        if patch.nominated is not None:
+            status["nominatedNodeName"] = patch.nominated
+        self.tell(kind, patch.target.name)
+
+    # ---- looking
+
+    def condition(self, kind: str, name: str, type_: str) -> Json | None:
+        conditions = (self.objects[kind][name].get("status") or {}).get("conditions") or ()
+        return next((one for one in conditions if one["type"] == type_), None)
+
+    @property
+    def bound(self) -> dict[str, str]:
+        return {
+            name: pod["spec"]["nodeName"]
+            for name, pod in self.objects["pod"].items()
+            if pod["spec"].get("nodeName") and pod["status"].get("phase") not in {"Succeeded", "Failed"}
+        }
+
+    @property
+    def pending(self) -> dict[str, str | None]:
+        """Reason of PodScheduled False; None if nothing was said."""
+        found: dict[str, str | None] = {}
+        for name, pod in self.objects["pod"].items():
+            if not pod["spec"].get("nodeName"):
+                said = self.condition("pod", name, "PodScheduled")
+                found[name] = said["reason"] if said else None
+        return found
+
+    @property
+    def nominated(self) -> dict[str, str]:
+        pods = self.objects["pod"].items()
+        return {
+            name: pod["status"]["nominatedNodeName"] for name, pod in pods if pod["status"].get("nominatedNodeName")
+        }
+
+    def groups(self, kind: str = "group") -> dict[str, tuple[str, str] | None]:
+        type_ = "PodGroupInitiallyScheduled" if kind == "group" else "CompositePodGroupInitiallyScheduled"
+        found = {name: self.condition(kind, name, type_) for name in self.objects[kind]}
+        return {name: (one["status"], one["reason"]) if one else None for name, one in found.items()}
+
+    def counts(self) -> dict[str, int]:
+        """Decisions about groups by result, as kube-scheduler counts them."""
+        found: dict[str, int] = {}
+        for step in self.steps:
+            if step.verdict is not None and not step.verdict.root.startswith("pod/"):
+                found[step.verdict.kind.value] = found.get(step.verdict.kind.value, 0) + 1
+        return found
