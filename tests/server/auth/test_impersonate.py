@@ -78,8 +78,8 @@ REFUSED = [
         headers(user="system:serviceaccount:d:sa"),
         403,
         (
-            'serviceaccounts "sa" is forbidden: User "alice" cannot impersonate resource "serviceaccounts" in API group '
-            '"" in the namespace "d"'
+            'serviceaccounts "sa" is forbidden: User "alice" cannot impersonate resource "serviceaccounts" in '
+            'API group "" in the namespace "d"'
         ),
     ),
 ]

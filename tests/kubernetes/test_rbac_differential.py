@@ -1,0 +1,280 @@
+"""RBAC beside real Kubernetes: random roles and bindings, random questions, the same answers.
+
+KOHORT_RBAC_SEED repeats a run; the seed is in the output of a failure.
+"""
+
+import http.client
+import json
+import os
+import random
+import secrets
+import ssl
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from tests.server.auth.objects import Memory, Object
+
+from kohort.server.auth import aggregate, bootstrap, escalation
+from kohort.server.auth.attributes import Attributes
+from kohort.server.auth.rbac import GROUP, Authorizer
+from kohort.server.status import ApiError
+from kohort.server.wire import User
+from kohort.testing.bed import Bed
+from kohort.testing.client import Client
+
+QUESTIONS, WRITES = 500, 60
+ROOT = f"/apis/{GROUP}/v1"
+PLURALS = {"ClusterRole": "clusterroles", "Role": "roles"} | {
+    "ClusterRoleBinding": "clusterrolebindings",
+    "RoleBinding": "rolebindings",
+}
+VERBS = ["get", "list", "watch", "create", "update", "delete", "*", "use"]
+GROUPS = ["", "apps", "example.org", "*"]
+RESOURCES = ["pods", "pods/log", "pods/exec", "deployments", "deployments/scale", "*/scale", "*/log", "*", "widgets"]
+NAMES = ["a", "b", "c"]
+PATHS = ["/x", "/x/*", "/x/y", "/x/y/z", "/*", "*", "/metrics", "/x*"]
+NAMESPACES = ["rbac-1", "rbac-2"]
+USERS, TEAMS, ACCOUNTS = ["ann", "ben", "cat"], ["team-a", "team-b"], ["bot", "job"]
+
+
+class Dice:
+    """Random objects and questions from small vocabularies, so that they meet."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def some(self, values: list[str], most: int = 3) -> list[str]:
+        return self.random.sample(values, self.random.randint(1, min(most, len(values))))
+
+    def rule(self, *, cluster: bool) -> dict[str, Any]:
+        if cluster and self.random.random() < 0.3:
+            return {"verbs": self.some(VERBS), "nonResourceURLs": self.some(PATHS)}
+        rule = {"verbs": self.some(VERBS), "apiGroups": self.some(GROUPS, 2), "resources": self.some(RESOURCES)}
+        if self.random.random() < 0.3:
+            rule["resourceNames"] = self.some(NAMES, 2)
+        return rule
+
+    def rules(self, *, cluster: bool) -> list[dict[str, Any]]:
+        return [self.rule(cluster=cluster) for _ in range(self.random.randint(0, 3))]
+
+    def subject(self) -> dict[str, Any]:
+        kind = self.random.choice(["User", "Group", "ServiceAccount"])
+        if kind == "ServiceAccount":
+            return {
+                "kind": kind,
+                "name": self.random.choice(ACCOUNTS),
+                "namespace": self.random.choice(NAMESPACES),
+            }
+        names = USERS if kind == "User" else [*TEAMS, "system:serviceaccounts:rbac-1"]
+        return {"kind": kind, "apiGroup": GROUP, "name": self.random.choice(names)}
+
+    def binding(self, name: str, namespace: str, roles: list[Object]) -> Object:
+        fitting = [one for one in roles if one["metadata"].get("namespace", namespace) == namespace]
+        fitting = fitting if namespace else [one for one in fitting if one["kind"] == "ClusterRole"]
+        role = self.random.choice(fitting)
+        target = role["metadata"]["name"] if self.random.random() < 0.9 else "rbac-missing"
+        return made(
+            "RoleBinding" if namespace else "ClusterRoleBinding",
+            name,
+            namespace,
+            subjects=[self.subject() for _ in range(self.random.randint(0, 5))],
+            roleRef={"apiGroup": GROUP, "kind": role["kind"], "name": target},
+        )
+
+    def objects(self) -> list[Object]:
+        roles = [made("ClusterRole", f"rbac-c{n}", "", rules=self.rules(cluster=True)) for n in range(8)]
+        for one in roles[:4]:
+            one["metadata"]["labels"] = {"rbac-test": self.random.choice(["x", "y"])}
+        for n in range(2):
+            selector = {"matchLabels": {"rbac-test": self.random.choice(["x", "y"])}}
+            gathers = {"clusterRoleSelectors": [selector]}
+            roles.append(made("ClusterRole", f"rbac-sum{n}", "", rules=[], aggregationRule=gathers))
+        for namespace in NAMESPACES:
+            roles += [made("Role", f"rbac-r{n}", namespace, rules=self.rules(cluster=False)) for n in range(4)]
+        places = ["", "", *NAMESPACES]
+        return [*roles, *(self.binding(f"rbac-b{n}", self.random.choice(places), roles) for n in range(14))]
+
+    def user(self) -> User:
+        if self.random.random() < 0.3:
+            namespace = self.random.choice(NAMESPACES)
+            name = f"system:serviceaccount:{namespace}:{self.random.choice(ACCOUNTS)}"
+            return User(name, groups=("system:serviceaccounts", f"system:serviceaccounts:{namespace}"))
+        groups = [team for team in TEAMS if self.random.random() < 0.3]
+        if self.random.random() < 0.02:
+            groups.append("system:masters")
+        return User(self.random.choice(USERS), groups=(*groups, "system:authenticated"))
+
+    def wish(self) -> Attributes:
+        verb = self.random.choice([*VERBS, "proxy"])
+        if self.random.random() < 0.25:
+            path = self.random.choice([*PATHS, "/x/yy", "/healthz", "/apis/apps", "/apisx"])
+            return Attributes(verb, path=path)
+        resource, _, subresource = self.random.choice([*RESOURCES, "pods/scale", "widgets/log", "secrets"]).partition(
+            "/"
+        )
+        return Attributes(
+            verb,
+            self.random.choice([*GROUPS, "batch"]),
+            resource,
+            subresource,
+            self.random.choice(["", *NAMESPACES, "rbac-3"]),
+            self.random.choice(["", *NAMES, "d"]),
+        )
+
+
+def made(kind: str, name: str, namespace: str, **body: Any) -> Object:
+    meta = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": meta, **body}
+
+
+def place(obj: Object) -> str:
+    namespace = obj["metadata"].get("namespace")
+    plural = PLURALS[obj["kind"]]
+    return f"{ROOT}/namespaces/{namespace}/{plural}" if namespace else f"{ROOT}/{plural}"
+
+
+def stored(client: Client) -> Memory:
+    """All roles and bindings of the server."""
+    found = [
+        {"apiVersion": f"{GROUP}/v1", "kind": kind, **item}
+        for kind, plural in PLURALS.items()
+        for item in client.get(f"{ROOT}/{plural}")["items"]
+    ]
+    return Memory(found)
+
+
+def settled(client: Client) -> Memory:
+    """What is stored once the controller has put the aggregated roles together: as we would, or it never ends."""
+    end = time.monotonic() + 30
+    while True:
+        memory = stored(client)
+        wrong = aggregate.outdated(memory.list(GROUP, "clusterroles"))
+        if not wrong:
+            return memory
+        assert time.monotonic() < end, f"aggregated differently: {[one['metadata']['name'] for one in wrong]}"
+        time.sleep(0.2)
+
+
+def asked(client: Client, user: User, wish: Attributes) -> dict[str, Any]:
+    spec: dict[str, Any] = {"user": user.name, "groups": list(user.groups)}
+    if wish.path:
+        spec["nonResourceAttributes"] = {"path": wish.path, "verb": wish.verb}
+    else:
+        spec["resourceAttributes"] = {key: value for key, value in wish._asdict().items() if value and key != "path"}
+    answer: dict[str, Any] = client.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
+    return answer["status"]
+
+
+@pytest.fixture(scope="module")
+def seed() -> int:
+    return int(os.environ.get("KOHORT_RBAC_SEED") or secrets.randbelow(10**9))
+
+
+@pytest.fixture(scope="module")
+def world(kubernetes_beds: Callable[..., Bed], seed: int) -> tuple[Bed, Client, Memory, Dice]:
+    bed = kubernetes_beds("1.37", ("kcm",))
+    client, dice = bed.client(), Dice(seed)
+    print(f"KOHORT_RBAC_SEED={seed}")
+    for namespace in (*NAMESPACES, "rbac-3"):
+        client.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    for obj in dice.objects():
+        client.create(place(obj), obj)
+    return bed, client, settled(client), dice
+
+
+def test_random_questions_get_the_same_answers(world: tuple[Bed, Client, Memory, Dice], seed: int) -> None:
+    _, client, memory, dice = world
+    authorizer = Authorizer(memory)
+    wrong, allowed = [], 0
+    for _ in range(QUESTIONS):
+        user, wish = dice.user(), dice.wish()
+        theirs, ours = asked(client, user, wish), authorizer.allows(user, wish)
+        allowed += theirs["allowed"]
+        if theirs["allowed"] != ours[0]:
+            wrong.append((user, wish, theirs, ours))
+    assert not wrong, f"KOHORT_RBAC_SEED={seed}: {len(wrong)} of {QUESTIONS} differ: {wrong[:5]}"
+    assert QUESTIONS // 100 < allowed < QUESTIONS, f"KOHORT_RBAC_SEED={seed}: {allowed} allowed says little"
+
+
+def test_random_grants_are_refused_alike(world: tuple[Bed, Client, Memory, Dice], seed: int) -> None:
+    """A user who may write roles and bindings, and little else, tries to give things away."""
+    bed, client, _, dice = world
+    power = {"verbs": ["create", "bogus"], "apiGroups": [GROUP], "resources": ["*"]}
+    held = [power, *(dice.rule(cluster=True) for _ in range(6))]
+    client.create(f"{ROOT}/clusterroles", made("ClusterRole", "rbac-writer", "", rules=held))
+    reference = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "rbac-writer"}
+    subjects = [{"kind": "User", "apiGroup": GROUP, "name": "rbac-ann"}]
+    client.create(
+        f"{ROOT}/clusterrolebindings",
+        made("ClusterRoleBinding", "rbac-writer", "", subjects=subjects, roleRef=reference),
+    )
+    memory = settled(client)
+    authorizer, user = Authorizer(memory), User("rbac-ann", groups=("system:authenticated",))
+    roles = [dict(one, kind="ClusterRole") for one in memory.list(GROUP, "clusterroles")]
+    wrong, refused = [], 0
+    for n in range(WRITES):
+        obj = (
+            made("ClusterRole", f"rbac-w{n}", "", rules=dice.rules(cluster=True))
+            if dice.random.random() < 0.6
+            else dice.binding(f"rbac-w{n}", "", [one for one in roles if one["metadata"]["name"].startswith("rbac-")])
+        )
+        code, message = _write_as(bed, user.name, obj)
+        try:
+            escalation.check(authorizer, user, PLURALS[obj["kind"]], obj)
+            ours = (201, "")
+        except ApiError as error:
+            ours = (error.code, error.status["message"])
+        refused += code == 403
+        if (code, message) != ours:
+            wrong.append((obj, (code, message), ours))
+    assert not wrong, f"KOHORT_RBAC_SEED={seed}: {len(wrong)} of {WRITES} differ: {wrong[:3]}"
+    assert 0 < refused < WRITES, f"KOHORT_RBAC_SEED={seed}: {refused} refused says little"
+
+
+def _write_as(bed: Bed, user: str, obj: Object) -> tuple[int, str]:
+    """The code and message of a dry-run creation as somebody else."""
+    context = ssl.create_default_context(cafile=str(bed.ca_file))
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    parts = urlsplit(bed.url)
+    connection = http.client.HTTPSConnection(parts.hostname or "", parts.port, context=context, timeout=30)
+    headers = {
+        "Authorization": f"Bearer {bed.token}",
+        "Impersonate-User": user,
+        "Content-Type": "application/json",
+    }
+    try:
+        connection.request("POST", place(obj) + "?dryRun=All", json.dumps(obj), headers)
+        answer = connection.getresponse()
+        body = json.loads(answer.read())
+    finally:
+        connection.close()
+    return answer.status, "" if answer.status == 201 else body["message"]
+
+
+@pytest.mark.parametrize("minor", ["1.35", "1.36", "1.37"])
+def test_shipped_roles_are_those_of_the_real_server(kubernetes_beds: Callable[..., Bed], minor: str) -> None:
+    client = kubernetes_beds(minor).client()
+    end = time.monotonic() + 20
+    while not client.get(f"{ROOT}/namespaces/kube-system/rolebindings")["items"]:
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    real = {
+        (kind, item["metadata"].get("namespace", ""), item["metadata"]["name"]): item
+        for kind, plural in PLURALS.items()
+        for item in client.get(f"{ROOT}/{plural}")["items"]
+        if (item["metadata"].get("labels") or {}).get("kubernetes.io/bootstrapping")
+    }
+    shipped = {
+        (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one
+        for one in bootstrap.objects(minor)
+        if "kubernetes.io/bootstrapping" in one["metadata"]["labels"]
+    }
+    assert set(shipped) == set(real)
+    for key, one in shipped.items():
+        for member in ("subjects", "roleRef", "aggregationRule"):
+            assert one.get(member) == real[key].get(member), key
+        if not one.get("aggregationRule"):
+            assert (one.get("rules") or []) == (real[key].get("rules") or []), key

@@ -1,0 +1,88 @@
+"""One rule against one request; rules against rules."""
+
+import pytest
+
+from kohort.server.auth import rules
+from kohort.server.auth.attributes import Attributes
+from kohort.server.auth.rules import Rule
+
+PODS = Rule(("get", "list"), ("",), ("pods",))
+
+
+def wish(verb: str = "get", resource: str = "pods", group: str = "", name: str = "") -> Attributes:
+    resource, _, subresource = resource.partition("/")
+    return Attributes(verb, group, resource, subresource, namespace="d", name=name)
+
+
+ALLOWS = [
+    (PODS, wish(), True),
+    (PODS, wish("delete"), False),
+    (PODS, wish("GET"), False),
+    (PODS, wish(group="apps"), False),
+    (PODS, wish(resource="pod"), False),
+    (PODS, wish(resource="pods/log"), False),
+    (Rule(("*",), ("",), ("pods",)), wish("anything"), True),
+    (Rule(("get",), ("*",), ("pods",)), wish(group="apps"), True),
+    (Rule(("get",), ("",), ("*",)), wish(resource="pods/log"), True),
+    (Rule(("get",), ("",), ("pods/log",)), wish(resource="pods/log"), True),
+    (Rule(("get",), ("",), ("pods/log",)), wish(), False),
+    (Rule(("get",), ("",), ("pods/*",)), wish(resource="pods/log"), False),
+    (Rule(("get",), ("",), ("*/log",)), wish(resource="pods/log"), True),
+    (Rule(("get",), ("",), ("*/log",)), wish(resource="pods/logs"), False),
+    (Rule(("get",), ("",), ("*/log",)), wish(), False),
+    (Rule(("get",), ("",), ("*/*",)), wish(resource="pods/log"), False),
+    (Rule(("get",), ("",), ("pods",), ("a",)), wish(name="a"), True),
+    (Rule(("get",), ("",), ("pods",), ("a",)), wish(name="b"), False),
+    (Rule(("list",), ("",), ("pods",), ("a",)), wish("list"), False),
+    (Rule(("get",), ("",), ("pods",), ("*",)), wish(name="b"), False),
+    (Rule(("*",), ("*",), ("*",)), Attributes("get", path="/healthz"), False),
+    (Rule(("get",), paths=("/healthz",)), Attributes("get", path="/healthz"), True),
+    (Rule(("get",), paths=("/healthz",)), Attributes("get", path="/healthz/etcd"), False),
+    (Rule(("get",), paths=("/healthz*",)), Attributes("get", path="/healthz/etcd"), True),
+    (Rule(("get",), paths=("/healthz/*",)), Attributes("get", path="/healthz"), False),
+    (Rule(("get",), paths=("/*/x",)), Attributes("get", path="/a/x"), False),
+    (Rule(("get",), paths=("*",)), Attributes("get", path="/a"), True),
+    (Rule(("get",), paths=("*",)), wish(), False),
+    (Rule(("*",), ("*",), ("*",)), wish("*", "*", "*"), True),
+    (PODS, wish("*", "*", "*"), False),
+]
+
+
+@pytest.mark.parametrize(("rule", "asked", "allowed"), ALLOWS)
+def test_rule_and_request(rule: Rule, asked: Attributes, allowed: bool) -> None:
+    assert rules.allows(rule, asked) is allowed
+
+
+COVERED = [
+    ([PODS], [Rule(("get",), ("",), ("pods",))], []),
+    ([PODS], [Rule(("get",), ("",), ("pods",), ("a",))], []),
+    ([Rule(("get",), ("",), ("pods",), ("a",))], [PODS], ["get list"]),
+    ([PODS, Rule(("delete",), ("",), ("pods",))], [Rule(("get", "delete"), ("",), ("pods",))], []),
+    ([Rule(("*",), ("*",), ("*",))], [Rule(("x",), ("y",), ("z/w",), ("n",))], []),
+    ([Rule(("get",), ("",), ("*/log",))], [Rule(("get",), ("",), ("pods/log",))], []),
+    ([Rule(("get",), ("",), ("*/log",))], [Rule(("get",), ("",), ("pods",))], ["get"]),
+    ([PODS], [Rule(("*",), ("",), ("pods",))], ["*"]),
+    ([Rule(("get",), paths=("/a/*",))], [Rule(("get",), paths=("/a/b",))], []),
+    ([Rule(("get",), paths=("/a/*",))], [Rule(("get",), paths=("/a",))], ["get"]),
+    ([], [], []),
+]
+
+
+@pytest.mark.parametrize(("held", "wanted", "missing"), COVERED)
+def test_rules_that_cover_rules(held: list[Rule], wanted: list[Rule], missing: list[str]) -> None:
+    assert [" ".join(one.verbs) for one in rules.uncovered(held, wanted)] == missing
+
+
+def test_what_is_missing_is_listed_as_upstream_lists_it() -> None:
+    """Recorded from Kubernetes 1.37."""
+    wanted = [
+        Rule(("get", "delete"), ("", "apps"), ("pods", "pods/log"), ("x",)),
+        Rule(("get",), paths=("/metrics",)),
+    ]
+    assert [str(one) for one in rules.uncovered([PODS], wanted)] == [
+        '{APIGroups:[""], Resources:["pods"], ResourceNames:["x"], Verbs:["delete"]}',
+        '{APIGroups:[""], Resources:["pods/log"], ResourceNames:["x"], Verbs:["get" "delete"]}',
+        '{APIGroups:["apps"], Resources:["pods"], ResourceNames:["x"], Verbs:["get" "delete"]}',
+        '{APIGroups:["apps"], Resources:["pods/log"], ResourceNames:["x"], Verbs:["get" "delete"]}',
+        '{NonResourceURLs:["/metrics"], Verbs:["get"]}',
+    ]
