@@ -103,14 +103,20 @@ def test_every_minor_serves_its_scheduling_versions(minor: str) -> None:
     assert all(gone(pid) for pid in pids.values())
 
 
-def test_kubectl_reads_the_kubeconfig(kubernetes_namespace: Namespace) -> None:
-    bed, name = kubernetes_namespace.bed, kubernetes_namespace.name
+def test_kubectl_reads_the_kubeconfig(kubernetes_beds: Callable[..., Bed]) -> None:
+    bed = kubernetes_beds("1.37")
+    name = new_namespace(bed, "kubectl").name
     bed.kubectl("apply", "-n", name, "-f", "-", stdin=json.dumps(GANG))
     lines = bed.kubectl("get", "podgroups", "-n", name).stdout.splitlines()
     assert lines[0].split() == ["NAME", "POLICY", "WORKLOAD", "STATUS", "AGE"]
     assert lines[1].split()[:4] == ["ring", "Gang", "<none>", "Pending"]
     with pytest.raises(BedError, match="NotFound"):
         bed.kubectl("get", "podgroup", "no-such", "-n", name)
+
+
+def test_every_test_has_a_namespace_of_its_own(kubernetes_namespace: Namespace) -> None:
+    assert kubernetes_namespace.name.startswith("test-every-test-has-a-namespace-of-its-own")
+    assert kubernetes_namespace.client.get(kubernetes_namespace.path("workloads"))["items"] == []
 
 
 def test_users_are_who_they_are_and_tokens_matter(kubernetes_bed: Bed) -> None:

@@ -24,7 +24,7 @@ import pytest
 from kohort.testing.bed.assets import BINARIES, can_build, find, missing_sentence
 from kohort.testing.bed.bed import Bed
 from kohort.testing.bed.build import say
-from kohort.testing.bed.versions import minor_of
+from kohort.testing.bed.versions import MINORS, minor_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -40,7 +40,9 @@ class Namespace:
     bed: Bed
     client: Client
 
-    def path(self, resource: str, group_version: str = "scheduling.k8s.io/v1beta1") -> str:
+    def path(self, resource: str, group_version: str = "") -> str:
+        """Of a resource in this namespace; of the Workload API of the bed's version unless another one is named."""
+        group_version = group_version or MINORS[self.bed.minor].workload_api
         root = f"/api/{group_version}" if group_version == "v1" else f"/apis/{group_version}"
         return f"{root}/namespaces/{self.name}/{resource}"
 

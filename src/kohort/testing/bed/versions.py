@@ -17,6 +17,11 @@ class Minor:
     on: tuple[str, ...]
     runtime_config: tuple[str, ...]
 
+    @property
+    def workload_api(self) -> str:
+        """Group and version of Workload and, if it has them, PodGroup."""
+        return self.runtime_config[0].partition("=")[0]
+
 
 _TAS = "TopologyAwareWorkloadScheduling"
 _DRA = "DRAWorkloadResourceClaims"

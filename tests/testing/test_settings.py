@@ -1,0 +1,76 @@
+"""Settings of a bed: gates, versions, command lines, files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kohort.testing.bed import MINORS, Bed, gates_exactly
+from kohort.testing.bed.commands import Ports, apiserver, kcm
+from kohort.testing.bed.files import kubeconfig, write_signing_key, write_tokens
+from kohort.testing.bed.probe import free_ports
+from kohort.testing.bed.versions import minor_of, parse_gates
+
+PORTS = Ports(1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(("text", "minor"), [("1.37", "1.37"), ("v1.36.3", "1.36"), ("1.35.4", "1.35")])
+def test_versions_as_people_write_them(text: str, minor: str) -> None:
+    assert minor_of(text) == minor
+
+
+def test_gates_from_a_command_line() -> None:
+    assert parse_gates("A=true, B=False,") == {"A": True, "B": False}
+    with pytest.raises(ValueError, match=r"found 'C', accepted is NAME=true or NAME=false"):
+        parse_gates("A=true,C")
+
+
+def test_gates_exactly_states_the_others_as_off() -> None:
+    gates = gates_exactly("1.37", ["GenericWorkload"])
+    assert gates["GenericWorkload"]
+    assert not any(on for name, on in gates.items() if name != "GenericWorkload")
+    assert set(gates) == set(MINORS["1.37"].gates)
+    assert gates_exactly("1.35", ["SomethingElse"])["SomethingElse"]
+
+
+def test_gates_of_a_bed_are_laid_over_its_defaults() -> None:
+    bed = Bed("1.37", gates={"CompositePodGroup": False, "PodGroupPreemptionPolicy": True})
+    assert bed.gates["GenericWorkload"]
+    assert not bed.gates["CompositePodGroup"]
+    assert bed.gates["PodGroupPreemptionPolicy"]
+
+
+def test_unknown_components_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="found kubelet, accepted are kcm, scheduler"):
+        Bed("1.37", ("kcm", "kubelet"))
+
+
+def test_a_bed_that_is_not_running_says_so() -> None:
+    with pytest.raises(Exception, match="not running"):
+        Bed("1.37").pids()
+
+
+def test_command_lines(tmp_path: Path) -> None:
+    flags = apiserver(tmp_path / "a", tmp_path, PORTS, gates={"A": True, "B": False}, runtime_config=["x/v1=true"])
+    assert "--feature-gates=A=true,B=false" in flags
+    assert "--runtime-config=x/v1=true" in flags
+    assert "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition" in flags
+    assert "--bind-address=127.0.0.1" in flags
+    controllers = next(flag for flag in kcm(tmp_path / "k", tmp_path, PORTS, gates={}) if "--controllers" in flag)
+    assert controllers == "--controllers=*,-node-lifecycle-controller,-taint-eviction-controller,-node-ipam-controller"
+
+
+def test_files_are_private_and_readable(tmp_path: Path) -> None:
+    tokens = write_tokens(tmp_path / "tokens", {"ann": ["dev", "ops"]})
+    assert (tmp_path / "tokens").read_text() == f'{tokens["ann"]},ann,ann,"dev,ops"\n'
+    key = write_signing_key(tmp_path / "key")
+    assert key.read_text().startswith("-----BEGIN EC PRIVATE KEY-----\n")
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    (tmp_path / "ca").write_text("certificate")
+    config = json.loads(kubeconfig("https://127.0.0.1:1", tmp_path / "ca", "ann", tokens["ann"]))
+    assert config["users"] == [{"name": "ann", "user": {"token": tokens["ann"]}}]
+    assert config["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:1"
+
+
+def test_free_ports_differ() -> None:
+    assert len(set(free_ports(20))) == 20
