@@ -7,13 +7,14 @@ other sequences, `KOHORT_SEQUENCES` more; a failure prints both.
 
 import copy
 import os
+import time
 from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import pytest
-from tests.api.apply.sequences import KINDS, MANAGERS, Object, api_version, wanted
+from tests.api.apply.sequences import KINDS, MANAGERS, WIDGET, Object, api_version, wanted
 
 from kohort.api import apply as ssa
 from kohort.testing.bed import Bed
@@ -24,7 +25,26 @@ SEED = int(os.environ.get("KOHORT_SEED", "1"))
 SEQUENCES = int(os.environ.get("KOHORT_SEQUENCES", "300"))
 # What admission writes belongs to nobody, which cannot be seen in the answer: without it the answer says all.
 NO_ADMISSION = "Priority,PodGroupProtection,DefaultTolerationSeconds,LimitRanger,DefaultStorageClass,RuntimeClass"
-PLURALS = {"ConfigMap": "configmaps", "Pod": "pods", "Deployment": "deployments", "PodGroup": "podgroups"}
+PLURALS = {kind: f"{kind.lower()}s" for kind in KINDS}
+CRD: Object = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.kohort.test"},
+    "spec": {
+        "group": "kohort.test",
+        "scope": "Namespaced",
+        "names": {"kind": "Widget", "plural": "widgets"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": WIDGET},
+                "subresources": {"status": {}},
+            }
+        ],
+    },
+}
 CONDITION = {
     "type": "X",
     "status": "True",
@@ -36,6 +56,7 @@ STATUSES: dict[str, list[Object]] = {
     "Pod": [{"phase": "Running"}, {"phase": "Pending", "conditions": [{"type": "Ready", "status": "True"}]}],
     "Deployment": [{"replicas": 1}, {"conditions": [{"type": "Available", "status": "True"}]}],
     "PodGroup": [{"conditions": [CONDITION]}, {}],
+    "Widget": [{"seen": 1}, {"seen": 2}, {}],
 }
 
 
@@ -46,17 +67,19 @@ class Sequence:
         self.random = Random(f"{SEED}/{number}")
         self.namespace, self.kind, self.name = namespace, self.random.choice(KINDS), f"x{number}"
         self.version = api_version(self.kind)
-        self.collection = namespace.path(PLURALS.get(self.kind, "workloads"), self.version)
+        self.collection = namespace.path(PLURALS[self.kind], self.version)
         self.live: Object | None = None
         self.steps: list[str] = []
+        self.reset = self.random.choice([[], [{}]])
 
     def target(self, subresource: str = "") -> ssa.Target:
-        structure = ssa.native("1.37", self.version, self.kind)
+        made = self.kind == "Widget"
+        structure = ssa.custom(WIDGET) if made else ssa.native("1.37", self.version, self.kind)
         assert structure is not None
         status = self.kind not in {"ConfigMap", "Workload"}
         group = self.version.rpartition("/")[0]
-        reset = ssa.reset_fields(group, self.kind, subresource, status=status)
-        return ssa.Target(self.version, self.kind, structure, subresource, reset)
+        reset = ssa.reset_fields(group, self.kind, subresource, status=status, custom=made)
+        return ssa.Target(self.version, self.kind, structure, subresource, reset, dynamic=made)
 
     def send(self, method: str, path: str, body: Object, manager: str, more: str = "", sort: str = "json") -> Response:
         types = {"apply": "apply-patch+yaml", "merge": "merge-patch+json", "strategic": "strategic-merge-patch+json"}
@@ -75,6 +98,8 @@ class Sequence:
         verb = random.choice(verbs) if self.live is not None else random.choice(["apply", "put"])
         if verb.startswith("status") and self.kind not in STATUSES:
             verb = "apply"
+        if verb == "strategic" and self.kind == "Widget":  # a CRD has no strategic merge patch
+            verb = "merge"
         self.steps.append(f"{verb} by {manager}: {body}")
         if verb in {"apply", "force"}:
             return verb, self.apply(body, manager, force=verb == "force")
@@ -143,7 +168,7 @@ class Sequence:
         new = copy.deepcopy(real)
         new["metadata"].pop("managedFields", None)
         if verb == "forget":
-            new["metadata"]["managedFields"] = []
+            new["metadata"]["managedFields"] = self.reset
         old, now = self.live, _time(real, manager)
         ours = ssa.update_managed_fields(old, new, of=self.target(subresource), manager=manager, now=now)
         assert _entries(ours) == _entries(real)
@@ -154,7 +179,7 @@ class Sequence:
         assert self.live is not None
         new = copy.deepcopy(self.live)
         if verb == "forget":
-            new["metadata"]["managedFields"] = []
+            new["metadata"]["managedFields"] = self.reset
         elif verb == "status":
             kept = {name: value for name, value in new.get("status", {}).items() if name == "qosClass"}  # the server's
             new["status"] = kept | self.random.choice(STATUSES[self.kind])
@@ -198,6 +223,8 @@ def test_sequences_of_writes_give_the_same_objects_and_owners(kubernetes_beds: C
     print(f"KOHORT_SEED={SEED} KOHORT_SEQUENCES={SEQUENCES}")
     with Bed("1.37", apiserver_flags=[f"--disable-admission-plugins={NO_ADMISSION}"]) as bed:
         namespace = new_namespace(bed, "apply")
+        namespace.client.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD)
+        _until(lambda: namespace.client.request("GET", namespace.path("widgets", "kohort.test/v1")).ok)
         counted: Counter[tuple[str, str, int]] = Counter()
         failures: list[str] = []
         for number in range(SEQUENCES):
@@ -211,6 +238,13 @@ def test_sequences_of_writes_give_the_same_objects_and_owners(kubernetes_beds: C
     _report(counted)
     shown = "\n\n".join(failures[:3])
     assert not failures, f"{len(failures)} of {SEQUENCES} sequences differ (KOHORT_SEED={SEED}):\n{shown}"
+
+
+def _until(there: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not there():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def _story(sequence: Sequence, number: int, error: Any) -> str:

@@ -6,13 +6,54 @@ from typing import Any
 Object = dict[str, Any]
 
 MANAGERS = ("alice", "bob", "carol")
-KINDS = ("ConfigMap", "Pod", "Deployment", "PodGroup", "Workload")
+KINDS = ("ConfigMap", "Pod", "Deployment", "PodGroup", "Workload", "Widget")
 _VERSIONS = {
     "ConfigMap": "v1",
     "Pod": "v1",
     "Deployment": "apps/v1",
     "PodGroup": "scheduling.k8s.io/v1beta1",
     "Workload": "scheduling.k8s.io/v1beta1",
+    "Widget": "kohort.test/v1",
+}
+
+# Every sort of list and map that a CRD can declare, and places where nothing is declared.
+WIDGET: Object = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "size": {"type": "integer"},
+                "port": {"x-kubernetes-int-or-string": True},
+                "granular": {"type": "object", "additionalProperties": {"type": "string"}},
+                "atomic": {
+                    "type": "object",
+                    "x-kubernetes-map-type": "atomic",
+                    "additionalProperties": {"type": "string"},
+                },
+                "plain": {"type": "array", "items": {"type": "string"}},
+                "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                "parts": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["name", "sort"],
+                    "items": {
+                        "type": "object",
+                        "required": ["name"],
+                        "properties": {
+                            "name": {"type": "string"},
+                            "sort": {"type": "string", "default": "round"},
+                            "weight": {"type": "integer", "nullable": True},
+                            "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                        },
+                    },
+                },
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                "any": {"x-kubernetes-preserve-unknown-fields": True},
+            },
+        },
+        "status": {"type": "object", "properties": {"seen": {"type": "integer"}}},
+    },
 }
 
 
@@ -34,6 +75,8 @@ def wanted(random: Random, kind: str, name: str, *, first: bool) -> Object:
             body |= _pod_group(random, first=first)
         case "Workload":
             body |= _workload(random, first=first)
+        case "Widget":
+            body["spec"] = _widget(random)
     if random.random() < 0.03:
         body["metadata"]["labels"] = random.choice([{"a": 1}, ["a"], "a"])
     return body
@@ -157,3 +200,32 @@ def _workload(random: Random, *, first: bool) -> Object:
         for name in names
     ]
     return {"spec": {"podGroupTemplates": templates}}
+
+
+def _free(random: Random, depth: int = 0) -> Any:
+    choices: list[Any] = [1, "a", True, [1, {"a": 1}], [], {}]
+    if depth < 3:
+        choices += [{key: _free(random, depth + 1) for key in random.sample("abc", random.randint(1, 3))}] * 4
+    return random.choice(choices)
+
+
+def _widget(random: Random) -> Object:
+    parts = [
+        {"name": name} | _some(random, 0.5, sort=random.choice(["round", "square"]), weight=random.randint(1, 2))
+        for name in random.sample("pqr", random.randint(0, 3))
+    ]
+    for part in parts:
+        part.update(_some(random, 0.3, tags=random.sample(["x", "y", "z"], random.randint(0, 3))))
+    return _some(
+        random,
+        0.4,
+        size=random.randint(1, 2),
+        port=random.choice([1, "http"]),
+        granular=_strings(random),
+        atomic=_strings(random),
+        plain=random.sample(["x", "y", "z"], random.randint(0, 3)),
+        set=random.sample(["x", "y", "z"], random.randint(0, 3)),
+        parts=parts,
+        free={key: _free(random) for key in random.sample("abc", random.randint(0, 3))},
+        any=_free(random),
+    )

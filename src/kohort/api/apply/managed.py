@@ -118,10 +118,13 @@ def stored(live: Object) -> Managed:
         return {}
 
 
-def said(live: Object, new: Object, subresource: str) -> Managed:
-    """What counts before an update: a client may set or reset managedFields, but not through a subresource."""
+def said(live: Object, new: Object, subresource: str, *, dynamic: bool = False) -> Managed:
+    """What counts before an update: a client may set or reset managedFields, but not through a subresource.
+
+    The empty list resets, but a custom resource (`dynamic`) loses it while it is read: there only [{}] does.
+    """
     entries = _entries(new)
-    if subresource or entries is None or entries == _entries(live):
+    if subresource or entries is None or entries == _entries(live) or (dynamic and entries == []):
         return stored(live)
     if entries in ([], [{}]):  # the way to forget all managers
         return {}

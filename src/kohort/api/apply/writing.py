@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from kohort.api.apply import fields as sets
 from kohort.api.apply import last_applied, managed
@@ -69,6 +68,7 @@ class Applied:
 
 def apply(live: Object | None, applied: Object, *, of: Target, manager: str, now: str, force: bool = False) -> Applied:
     """Merge an applied object into the live one (None: there is none yet). Raises ApplyError if it cannot be one."""
+    applied = _plain(applied)
     _check(applied, of)
     before = _unmanaged(live) if live is not None else {}
     owners = _served(managed.stored(live), of) if live is not None else {}
@@ -84,13 +84,22 @@ def apply(live: Object | None, applied: Object, *, of: Target, manager: str, now
         return Applied(live or {}, tuple(conflicts))
     if who in after and not equal(before, merged):
         after[who] = replace(after[who], time=now)
-    whole = deepcopy(merged)
+    whole: Object = _plain(merged)
     if manager == "kubectl":
         last_applied.follow(whole, applied)
     if live is None:
         whole.get("metadata", {}).pop("resourceVersion", None)
     managed.put(whole, after)
     return Applied(whole)
+
+
+def _plain(value: Any) -> Any:
+    """A copy of our own. Applied numbers are read without a type: 4.0 is 4."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _check(applied: Object, of: Target) -> None:
@@ -181,7 +190,7 @@ def _stripped(owners: Managed, who: Manager) -> Managed:
 def update_managed_fields(old: Object | None, new: Object, *, of: Target, manager: str, now: str) -> Object:
     """`new` with managedFields after a create (old is None), an update, or a patch that is already applied."""
     live = old or {}
-    owners = _served(managed.said(live, new, of.subresource), of)
+    owners = _served(managed.said(live, new, of.subresource, dynamic=of.dynamic), of)
     after = {**new, "metadata": dict(new.get("metadata") or {})}
     after["metadata"].pop("managedFields", None)
     if owners or not (live.get("metadata") or {}).get("uid"):  # an object that is not tracked stays so until applied
