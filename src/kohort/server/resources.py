@@ -16,6 +16,7 @@ from kohort.server import convert, fields
 from kohort.server.kinds import generic, traits
 
 if TYPE_CHECKING:
+    from kohort.api.apply import Structure
     from kohort.api.kind import Context, Kind, Object
     from kohort.server.selectors import Getter
 
@@ -67,7 +68,8 @@ class Resource:
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
     table: str = ""
     fields: Mapping[str, Getter] = field(default_factory=dict)
-    definition: str | None = None  # of the OpenAPI document, for strategic merge patches and apply
+    definition: str | None = None  # of the OpenAPI document, for strategic merge patches
+    structure: Structure | None = None  # for managedFields; None: that of the OpenAPI document
     create_on_update: bool = False
     stored: bool = True  # reviews are answered, not kept
     read: Callable[[Object], Object] = _unchanged

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 
 from kohort.server.store.journal import MemoryJournal
 from kohort.server.store.records import (
+    ADDED,
+    DELETED,
+    MODIFIED,
     Change,
     CompactedError,
     ConflictError,
@@ -27,7 +30,19 @@ from kohort.server.store.table import Table
 if TYPE_CHECKING:
     from kohort.server.store.journal import Journal
 
-__all__ = ["Change", "CompactedError", "ConflictError", "Event", "Item", "Store", "StoreError", "Table"]
+__all__ = [
+    "ADDED",
+    "DELETED",
+    "MODIFIED",
+    "Change",
+    "CompactedError",
+    "ConflictError",
+    "Event",
+    "Item",
+    "Store",
+    "StoreError",
+    "Table",
+]
 
 Encode = Callable[[int], bytes]  # a value that knows its own revision
 

@@ -26,6 +26,7 @@ class Table:
         self._log: list[Event] = []
         self._waiters: set[asyncio.Future[None]] = set()
         self.size = 0
+        self.changes = 0  # how often something was committed
 
     # ---- reading
 
@@ -96,6 +97,7 @@ class Table:
     def restore(self, event: Event) -> None:
         """Apply a change without logging it."""
         item = event.item
+        self.changes += 1
         names = self._items.setdefault(item.namespace, {})
         self.size += (event.change is not Change.DELETE) - (item.name in names)
         if event.change is not Change.DELETE:

@@ -1,0 +1,66 @@
+"""Times as people read them in a table: 45s, 3m12s, 5h, 12d."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def parse(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def stamp(moment: datetime | None = None) -> str:
+    return (moment or now()).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro(moment: datetime | None = None) -> str:
+    return (moment or now()).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def since(text: str | None, moment: datetime | None = None) -> str:
+    then = parse(text)
+    if then is None:
+        return "<unknown>"
+    return short(((moment or now()) - then).total_seconds())
+
+
+def short(elapsed: float) -> str:
+    """The words of kubectl: two units while they are small, one when they are large."""
+    seconds = int(elapsed)
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 0:
+        return "0s"
+    if seconds < 120:
+        return f"{seconds}s"
+    minutes = seconds // 60
+    if minutes < 10:
+        return _two(minutes, "m", seconds % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    hours = seconds // 3600
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    days = hours // 24
+    if hours < 192:
+        return _two(days, "d", hours % 24, "h")
+    if days < 730:
+        return f"{days}d"
+    years = days // 365
+    return _two(years, "y", days % 365, "d") if years < 8 else f"{years}y"
+
+
+def _two(large: int, one: str, small: int, other: str) -> str:
+    return f"{large}{one}{small}{other}" if small else f"{large}{one}"

@@ -1,0 +1,289 @@
+"""The API itself, without any transport: a request comes in, a response goes out.
+
+HTTP (kohort.server.http) and clients of the same process (kohort.kube.transport.InProcess) both call `Api.handle`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.server import ask as asking
+from kohort.server import negotiate, options, render, status
+from kohort.server.auth.attributes import Attributes, forbidden
+from kohort.server.auth.impersonate import apply as impersonate
+from kohort.server.core import Core
+from kohort.server.deleting import Deleter
+from kohort.server.documentation import Documentation
+from kohort.server.listing import Reader
+from kohort.server.metrics import CONTENT_TYPE, Metrics
+from kohort.server.resources import native_resources
+from kohort.server.store import StoreError
+from kohort.server.subresources import Subresources
+from kohort.server.watching import Watch
+from kohort.server.wire import Response
+from kohort.server.writing import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
+    from kohort.api.kind import Context, Object
+    from kohort.server.ask import Address, Ask
+    from kohort.server.resources import Resource
+    from kohort.server.store import Item, Store
+    from kohort.server.wire import Request, User
+
+log = logging.getLogger(__name__)
+_HEALTH: Final = {"/healthz", "/livez", "/readyz"}
+_CONNECTING: Final = {"exec", "attach", "portforward", "proxy"}
+Special = "Callable[[Ask], Awaitable[tuple[int, Item | Object]]]"
+
+
+class Api:
+    """Parts that others own are given: `authenticator` and `authorizer` (None: everybody may do everything),
+    `plugins` (admission), `special` (answers of resources that are not stored, such as reviews and tokens; keys are
+    (plural, subresource))."""
+
+    def __init__(
+        self,
+        store: Store,
+        ctx: Context,
+        *,
+        authenticator: Any = None,
+        authorizer: Any = None,
+        plugins: Sequence[Any] = (),
+        version: str = "",
+        address: str = "127.0.0.1:6443",
+    ) -> None:
+        self.store, self.ctx = store, ctx
+        self.authenticator, self.authorizer = authenticator, authorizer
+        self.resources = native_resources(ctx)
+        self.core = Core(store, self.resources, ctx, plugins)
+        self.reader = Reader(self.core)
+        self.writer = Writer(self.core)
+        self.deleter = Deleter(self.core)
+        self.subresources = Subresources(self.core, self.writer, self.deleter)
+        self.renderer = render.Renderer()
+        self.metrics = Metrics(store)
+        self.documentation = Documentation(ctx.generation.minor, self.resources, version, address)
+        self.special: dict[tuple[str, str], Callable[[Ask], Awaitable[tuple[int, Item | Object]]]] = {}
+        self.checks: dict[str, Callable[[], bool]] = {"ping": lambda: True}
+        self._stop = asyncio.Event()
+
+    def stop(self) -> None:
+        """End all watches."""
+        self._stop.set()
+        self.store.wake()
+
+    # ---- one request
+
+    async def handle(self, request: Request) -> Response:
+        """Never raises: whatever goes wrong is a Status."""
+        began = time.perf_counter()
+        verb, resource = "", ""
+        try:
+            user = self._user(request)
+            at = asking.address(request.path) if request.path.startswith("/api") else None
+            if at is None or not at.plural:
+                found = self._other(request, user, at)
+            else:
+                ask = self._ask(request, at, user)
+                verb, resource = ask.verb, at.plural
+                found = await self._answer(ask)
+        except status.ApiError as error:
+            found = render.failure(error)
+        except StoreError as error:
+            found = render.failure(status.unavailable(f"the store does not accept writes: {error}"))
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            log.exception("%s %s", request.method, request.path)
+            found = render.failure(status.internal(f"{type(error).__name__}: {error}"))
+        self.metrics.count(verb, resource, found.status, time.perf_counter() - began)
+        if request.method == "HEAD" and isinstance(found.body, bytes):
+            found.body = b""
+        return found
+
+    def _user(self, request: Request) -> User | None:
+        user = request.user
+        if user is None and self.authenticator is not None:
+            user = self.authenticator.user(request.headers)
+            if user is None:
+                raise status.unauthorized()
+        if user is not None and self.authorizer is not None and "impersonate-user" in request.headers:
+            user = impersonate(user, request.headers, self.authorizer.allows)
+        return user
+
+    def _allow(self, user: User | None, wish: Attributes) -> None:
+        if self.authorizer is None:
+            return
+        if user is None:
+            raise status.unauthorized()
+        allowed, reason = self.authorizer.allows(user, wish)
+        if not allowed:
+            raise forbidden(user, wish, reason)
+
+    # ---- what is not a resource
+
+    def _other(self, request: Request, user: User | None, at: Address | None) -> Response:
+        path = request.path
+        verb = request.method.lower()
+        self._allow(user, Attributes("get" if verb == "head" else verb, path=path))
+        if request.method not in ("GET", "HEAD"):
+            raise status.method_not_allowed()
+        root = path.split("/")[1]
+        if f"/{root}" in _HEALTH:
+            return self._health(request, path)
+        if path == "/metrics":
+            return Response(200, {"content-type": CONTENT_TYPE}, self.metrics.text())
+        found = self.documentation.answer(request, at)
+        if found is None:
+            raise status.no_such_path()
+        return found
+
+    def _health(self, request: Request, path: str) -> Response:
+        parts = path.strip("/").split("/")
+        excluded = set(request.query.get("exclude", []))
+        checks = {name: check() for name, check in self.checks.items() if name not in excluded}
+        if len(parts) > 1:
+            if parts[1] not in checks:
+                raise status.no_such_path()
+            checks = {parts[1]: checks[parts[1]]}
+        well = all(checks.values())
+        lines = [f"[{'+' if good else '-'}]{name} {'ok' if good else 'failed'}" for name, good in checks.items()]
+        if well and "verbose" not in request.query:
+            text = "ok"
+        else:
+            text = "\n".join([*lines, f"{parts[0]} check {'passed' if well else 'failed'}\n"])
+        return Response(200 if well else 500, {"content-type": "text/plain; charset=utf-8"}, text.encode())
+
+    # ---- resources
+
+    def _ask(self, request: Request, at: Address, user: User | None) -> Ask:
+        resource = asking.find(self.resources, at)
+        watching = at.watch or options.flag(request.query, "watch")
+        named = bool(at.name)
+        verb = asking.verb_of(request.method, named, watching and request.method == "GET" and not at.subresource)
+        if verb == "create" and named and not at.subresource:
+            verb = ""
+        self._allow(
+            user,
+            Attributes(
+                verb or request.method.lower(),
+                at.group,
+                at.plural,
+                at.subresource,
+                at.namespace or (at.name if at.plural == "namespaces" and not at.group else ""),
+                at.name,
+                at.version,
+            ),
+        )
+        if resource is None:
+            raise status.no_such_path()
+        if resource.namespaced != bool(at.namespace) and (named or not resource.namespaced or verb not in _ACROSS):
+            if resource.namespaced and not named and verb == "create":
+                raise status.method_not_allowed()
+            if not (resource.namespaced and not named):
+                raise status.no_such_path()
+        self._check_verb(resource, at, verb)
+        form = negotiate.form(request.headers.get("accept", ""))
+        return asking.Ask(request, resource, verb, at.namespace, at.name, at.subresource, user, form)
+
+    def _check_verb(self, resource: Resource, at: Address, verb: str) -> None:
+        if at.subresource:
+            sub = resource.subresources.get(at.subresource)
+            if sub is None:
+                if at.subresource in _CONNECTING:
+                    raise status.ApiError(
+                        status.failure(
+                            501, "NotImplemented", f"{at.subresource}: there are no containers here to connect to"
+                        )
+                    )
+                raise status.no_such_path()
+            if verb not in sub.verbs:
+                raise status.method_not_allowed()
+        elif verb not in resource.verbs:
+            raise status.method_not_allowed()
+
+    async def _answer(self, ask: Ask) -> Response:
+        special = self.special.get((ask.resource.plural, ask.subresource))
+        if special is not None:
+            code, found = await special(ask)
+            return self.renderer.one(ask, found, code)
+        if ask.subresource:
+            return await self._sub(ask)
+        match ask.verb:
+            case "get":
+                return self.renderer.one(ask, self.reader.get(ask))
+            case "list":
+                return self.renderer.page(ask, self.reader.page(ask))
+            case "watch":
+                return self._watch(ask)
+            case "create":
+                return await self._create(ask)
+            case "update":
+                code, found = await self.writer.update(ask)
+            case "patch":
+                code, found = await self.writer.patch(ask)
+            case "delete":
+                code, found = await self.deleter.delete(ask)
+            case _:
+                page = self.reader.page(ask)
+                await self.deleter.collection(ask, page.items)
+                return self.renderer.page(ask, page)
+        return self.renderer.one(ask, found, code)
+
+    async def _create(self, ask: Ask) -> Response:
+        if ask.resource.plural == "bindings" and not ask.resource.group:
+            code, found = await self.subresources.bind(ask)
+        elif not ask.resource.stored:
+            raise status.ApiError(
+                status.failure(501, "NotImplemented", f"{ask.resource.full_name} are not answered by this server")
+            )
+        else:
+            code, found = await self.writer.create(ask)
+        return self.renderer.one(ask, found, code)
+
+    async def _sub(self, ask: Ask) -> Response:
+        handler = self.subresources.handlers.get((ask.subresource, ask.verb))
+        if handler is not None:
+            code, found = await handler(ask)
+            return self.renderer.one(ask, found, code)
+        if ask.subresource == "log":
+            return Response(200, {"content-type": "text/plain"}, self.subresources.log(ask))
+        if ask.verb == "get":
+            return self.renderer.one(ask, self.reader.get(ask))
+        if ask.verb not in ("update", "patch"):
+            raise status.ApiError(
+                status.failure(501, "NotImplemented", f"{ask.subresource} is not answered by this server")
+            )
+        code, found = await (self.writer.update(ask) if ask.verb == "update" else self.writer.patch(ask))
+        return self.renderer.one(ask, found, code)
+
+    def _watch(self, ask: Ask) -> Response:
+        if ask.name:  # the old way: one object by its name
+            selector = f"metadata.name={ask.name}"
+            query = {**ask.request.query, "fieldSelector": [selector]}
+            ask.request = _with_query(ask.request, query)
+        watch = Watch(self.core, ask, self._stop)
+        media = "application/json;stream=watch" if ask.form.stream else "application/json"
+        return Response(200, {"content-type": media, "cache-control": "no-cache, private"}, self._counted(watch))
+
+    async def _counted(self, watch: Watch) -> AsyncGenerator[bytes]:
+        self.metrics.watchers.inc()
+        try:
+            async for chunk in watch.lines():
+                yield chunk
+        finally:
+            self.metrics.watchers.dec()
+
+
+_ACROSS: Final = {"list", "watch", "deletecollection"}
+
+
+def _with_query(request: Request, query: dict[str, list[str]]) -> Request:
+    from dataclasses import replace
+
+    return replace(request, query=query)

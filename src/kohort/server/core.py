@@ -1,0 +1,116 @@
+"""What all verbs share: the store, the resources, admission, the rules of the kinds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api import admit
+from kohort.server import objects, status
+from kohort.server.addresses import Addresses
+from kohort.server.managed import Books
+from kohort.server.objects import StoredObjects
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from kohort.api.answer import Answer
+    from kohort.api.kind import Context, Object
+    from kohort.server.call import Call
+    from kohort.server.resources import Resource, Resources
+    from kohort.server.store import Item, Store
+
+_CLASSES: Final = "scheduling.k8s.io/priorityclasses"
+_PRIORITISED: Final = {"Pod", "PodGroup", "CompositePodGroup", "PriorityClass"}
+
+
+class Core:
+    """`plugins`: admission, in order. `after`: called with every write that was stored."""
+
+    def __init__(self, store: Store, resources: Resources, ctx: Context, plugins: Sequence[Any] = ()) -> None:
+        self.store, self.resources, self.ctx = store, resources, ctx
+        self.books = Books(ctx.generation.minor, resources)
+        self.objects = StoredObjects(store, resources)
+        self.after: list[Callable[[Call], Awaitable[None]]] = []
+        self.addresses = Addresses(self.objects)
+        self._mutating: list[Any] = []
+        self._validating: list[Any] = []
+        self.use(plugins)
+
+    def use(self, plugins: Sequence[Any]) -> None:
+        """Admission plugins from now on."""
+        self._mutating = [one for one in plugins if hasattr(one, "admit")]
+        self._validating = [one for one in plugins if hasattr(one, "validate")]
+
+    # ---- admission
+
+    async def mutate(self, call: Call) -> None:
+        for plugin in self._mutating:
+            await plugin.admit(call)
+
+    async def validate(self, call: Call) -> None:
+        for plugin in self._validating:
+            await plugin.validate(call)
+
+    async def stored(self, call: Call) -> None:
+        for tell in self.after:
+            await tell(call)
+
+    def check_namespace(self, resource: Resource, namespace: str) -> None:
+        """Nothing is created in a namespace that is not there, or is on its way out (upstream's NamespaceLifecycle)."""
+        if not resource.namespaced or not resource.stored:
+            return
+        item = self.store.table("namespaces").head("", namespace)
+        if item is None:
+            raise status.not_found("", "namespaces", namespace)
+
+    def check_terminating(self, resource: Resource, namespace: str, name: str) -> None:
+        item = self.store.table("namespaces").head("", namespace) if resource.namespaced else None
+        if item is None or b'"deletionTimestamp"' not in item.value:
+            return
+        if not objects.decode(item.value)["metadata"].get("deletionTimestamp"):
+            return
+        why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        error = status.forbidden(resource.group, resource.plural, name, why)
+        error.status["details"]["causes"] = [
+            {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {namespace} is being terminated",
+                "field": "metadata.namespace",
+            }
+        ]
+        raise error
+
+    # ---- the rules of the kinds
+
+    def judge_create(self, resource: Resource, new: Object, namespace: str, warnings: Sequence[str]) -> Answer:
+        existing: Sequence[Object] = ()
+        classes: Sequence[Object] = ()
+        if resource.kind in _PRIORITISED:
+            classes = self.objects.list("scheduling.k8s.io", "priorityclasses")
+            if resource.version == "v1alpha2" and resource.kind == "PodGroup":
+                existing = self.objects.list("scheduling.k8s.io", "workloads", namespace)
+        return admit.created(
+            new,
+            self.ctx,
+            kind=resource.rules,
+            priority_classes=classes,
+            existing=existing,
+            warnings=warnings,
+        )
+
+    def judge_update(
+        self, resource: Resource, new: Object, old: Object, subresource: str, warnings: Sequence[str]
+    ) -> Answer:
+        return admit.updated(
+            new, old, self.ctx, kind=resource.rules, subresource=subresource, warnings=warnings
+        )
+
+    async def complete_new(self, resource: Resource, new: Object) -> None:
+        """What only a server with a store can fill in."""
+        if resource.kind == "Service" and not resource.group:
+            self.addresses.assign(new)
+
+    # ---- reading for writers
+
+    def head(self, resource: Resource, namespace: str, name: str) -> Item | None:
+        return self.store.table(resource.table).head(namespace if resource.namespaced else "", name)

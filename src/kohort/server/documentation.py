@@ -1,0 +1,104 @@
+"""Answers about the API itself: discovery, OpenAPI, the version. Made once, until resources come or go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api import definitions
+from kohort.server import codec, discovery, documents, negotiate, render, status
+from kohort.server.codec import encode
+from kohort.server.wire import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kohort.server.ask import Address
+    from kohort.server.resources import Resources
+    from kohort.server.wire import Request
+
+_AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+class Documentation:
+    """`added`: OpenAPI definitions of CRDs by name; whoever adds resources keeps it up to date."""
+
+    def __init__(self, minor: str, resources: Resources, version: str, address: str) -> None:
+        self._minor, self._resources, self._address = minor, resources, address
+        self.version = version or str(definitions.document(minor)["info"]["version"]).removeprefix("v")
+        self.added: dict[str, dict[str, Any]] = {}
+        self._made: dict[str, tuple[bytes, str]] = {}
+        self._changes = -1
+
+    def answer(self, request: Request, at: Address | None) -> Response | None:
+        if self._changes != self._resources.changes:
+            self._made.clear()
+            self._changes = self._resources.changes
+        path = request.path.rstrip("/") or "/"
+        accept = request.headers.get("accept", "")
+        if path in ("/api", "/apis") and _wants_aggregated(accept):
+            return self._cached(
+                request, f"aggregated {path}", lambda: discovery.aggregated(self._resources, path), _AGGREGATED
+            )
+        make = self._plain(path, at)
+        if make is None:
+            return None
+        if path == "/openapi/v2" and "json" not in accept and "protobuf" in accept and "*/*" not in accept:
+            raise status.not_acceptable((codec.JSON,))
+        media = codec.JSON
+        if not path.startswith("/openapi") and path != "/version":
+            media = negotiate.form(accept).media
+        return self._cached(request, path, make, media)
+
+    def _plain(self, path: str, at: Address | None) -> Callable[[], Any] | None:
+        resources, parts = self._resources, path.strip("/").split("/")
+        if path == "/":
+            return self._paths
+        if path == "/version":
+            return lambda: discovery.version_info(self.version)
+        if path == "/api":
+            return lambda: discovery.core_versions(self._address)
+        if path == "/apis":
+            return lambda: discovery.group_list(resources)
+        if parts[0] == "apis" and len(parts) == 2:
+            known = parts[1] in resources.versions()
+            return (lambda: discovery.group(resources, parts[1], whole=True)) if known else None
+        if at is not None and discovery.resource_list(resources, at.group, at.version) is not None:
+            return lambda: discovery.resource_list(resources, at.group, at.version)
+        if path == "/openapi/v2":
+            return lambda: documents.v2(self._minor, resources, self.added)
+        if path == "/openapi/v3":
+            return lambda: documents.v3_index(resources)
+        if path.startswith("/openapi/v3/"):
+            name = path.removeprefix("/openapi/v3/")
+            found = documents.v3(self._minor, resources, name, self.added)
+            return (lambda: found) if found is not None else None
+        return None
+
+    def _paths(self) -> dict[str, list[str]]:
+        versions = self._resources.versions()
+        groups = [f"/apis/{group}" for group in versions if group]
+        every = [f"/apis/{group}/{one}" for group, found in versions.items() if group for one in found]
+        rest = ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+        return {"paths": ["/api", "/api/v1", "/apis", *sorted([*groups, *every]), *rest]}
+
+    def _cached(self, request: Request, key: str, make: Callable[[], Any], media: str) -> Response:
+        wanted = f"{key} {media}"
+        made = self._made.get(wanted)
+        if made is None:
+            value = make()
+            body = codec.to_yaml(value) if media == codec.YAML else encode(value)
+            made = self._made[wanted] = (body, f'"{discovery.etag(body)}"')
+        body, tag = made
+        headers = {"content-type": media, "etag": tag, "vary": "Accept", "cache-control": "public"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(304, headers, b"")
+        found = render.response(200, body, media)
+        found.headers.update(headers)
+        return found
+
+
+def _wants_aggregated(accept: str) -> bool:
+    return any(
+        "as=APIGroupDiscoveryList" in part and "v=v2" in part.replace("v=v2beta1", "") and "json" in part
+        for part in accept.split(",")
+    )

@@ -1,0 +1,98 @@
+"""Between bytes in the store and objects: what is kept has no apiVersion and no kind, each version adds its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kohort.server.codec import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kohort.api.kind import Object
+    from kohort.server.resources import Resource, Resources
+    from kohort.server.store import Event, Item, Store
+
+decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def prefix(resource: Resource) -> bytes:
+    """How an object of this resource begins."""
+    return encode({"kind": resource.kind, "apiVersion": resource.api_version})[:-1] + b","
+
+
+def load(resource: Resource, item: Item) -> Object:
+    """A fresh object, for its reader to keep."""
+    stored = resource.read(decode(item.value)) if resource.converts else decode(item.value)
+    return {"kind": resource.kind, "apiVersion": resource.api_version, **stored}
+
+
+def dump(resource: Resource, obj: Object, revision: int) -> bytes:
+    """An object as it is kept. The object's resourceVersion is set."""
+    obj["metadata"]["resourceVersion"] = str(revision)
+    body = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
+    return encode(resource.write(body) if resource.converts else body)
+
+
+def whole(resource: Resource, head: bytes, item: Item) -> bytes:
+    """A stored object as it is answered."""
+    if resource.converts:
+        return encode(load(resource, item))
+    return head + item.value[1:]
+
+
+def bare(resource: Resource, item: Item) -> bytes:
+    """The same within a list of a native kind."""
+    return encode(resource.read(decode(item.value))) if resource.converts else item.value
+
+
+class Notes:
+    """What selectors look at in an item, decoded once for all watchers."""
+
+    __slots__ = ("before", "labels", "obj")
+
+    def __init__(self, obj: Object, before: Object | None) -> None:
+        self.obj = obj
+        self.before = before
+
+
+def notes(event: Event) -> Notes:
+    found = event.notes
+    if not isinstance(found, Notes):
+        found = Notes(decode(event.item.value), decode(event.before.value) if event.before is not None else None)
+        event.notes = found
+    return found
+
+
+class StoredObjects:
+    """Committed objects for those who decide: authorization, admission. Decoded once per state of a resource."""
+
+    def __init__(self, store: Store, resources: Resources) -> None:
+        self._store, self._resources = store, resources
+        self._cache: dict[str, tuple[int, list[Object]]] = {}
+
+    def get(self, group: str, resource: str, namespace: str, name: str) -> Object | None:
+        found = self._resources.of_plural(group, resource)
+        if found is None:
+            return None
+        item = self._store.table(found.table).get(namespace, name)
+        return load(found, item) if item is not None else None
+
+    def list(self, group: str, resource: str, namespace: str | None = None) -> Sequence[Object]:
+        found = self._resources.of_plural(group, resource)
+        if found is None:
+            return ()
+        if namespace is not None:
+            return [load(found, item) for item in self._store.table(found.table).items(namespace)]
+        version = self.version(group, resource)
+        cached = self._cache.get(found.table)
+        if cached is None or cached[0] != version:
+            cached = (version, [load(found, item) for item in self._store.table(found.table).items()])
+            self._cache[found.table] = cached
+        return cached[1]
+
+    def version(self, group: str, resource: str) -> int:
+        found = self._resources.of_plural(group, resource)
+        return self._store.table(found.table).changes if found is not None else 0

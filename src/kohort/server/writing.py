@@ -1,0 +1,404 @@
+"""create, update, patch, apply: from a body to a stored object.
+
+decode -> (patch) -> managedFields -> mutating plugins -> rules -> validating plugins -> store. A write that builds on
+what is stored is tried again when somebody else was faster, unless it named the version it meant.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api import admit, apply, shape
+from kohort.server import ages, codec, objects, options, status
+from kohort.server.call import CREATE, UPDATE, Call
+from kohort.server.store import ConflictError
+
+if TYPE_CHECKING:
+    from kohort.api.answer import Answer
+    from kohort.api.kind import Object
+    from kohort.server.ask import Ask
+    from kohort.server.core import Core
+    from kohort.server.options import WriteOptions
+    from kohort.server.store import Item
+
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # no words by accident
+_TRIES: Final = 8
+_PATCH_TRIES: Final = 50
+_ACCEPTED: Final = (codec.JSON, codec.YAML, codec.PROTOBUF)
+_MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def suffix() -> str:
+    return "".join(secrets.choice(_LETTERS) for _ in range(5))
+
+
+def body_of(ask: Ask) -> Any:
+    """The body of a write as a value; repeated keys are warned of, or refused."""
+    media = codec.media_type(ask.content_type) or codec.JSON
+    if media not in (codec.JSON, codec.YAML):
+        raise status.unsupported_media_type(_ACCEPTED)
+    value, remarks = codec.parse(ask.request.body, ask.resource.kind, media)
+    if not isinstance(value, dict):
+        kind = ask.resource.kind
+        raise status.bad_request(
+            f'{kind} in version "{ask.resource.version}" cannot be handled as a {kind}: json: cannot unmarshal '
+            f"{_go_type(value)} into Go value of type object"
+        )
+    remark(ask, remarks)
+    return value
+
+
+def _go_type(value: Any) -> str:
+    return {list: "array", str: "string", bool: "bool", type(None): "null"}.get(type(value), "number")
+
+
+def remark(ask: Ask, remarks: list[str]) -> None:
+    mode = options.one(ask.query, "fieldValidation") or "Warn"
+    if remarks and mode == "Strict":
+        one = ask.resource
+        lead = f'{one.kind} in version "{one.version}" cannot be handled as a {one.kind}: strict decoding error: '
+        raise status.bad_request(lead + ", ".join(remarks))
+    if mode == "Warn":
+        ask.warnings += remarks
+
+
+def refused(answer: Answer) -> status.ApiError:
+    """What upstream answers with 500 though the client is wrong is 400 here (a listed difference)."""
+    if answer.code == 500:
+        return status.ApiError(
+            status.failure(400, "BadRequest", answer.message), warnings=answer.warnings
+        )
+    return status.from_answer(answer)
+
+
+class Writer:
+    def __init__(self, core: Core) -> None:
+        self.core = core
+
+    # ---- create
+
+    async def create(self, ask: Ask) -> tuple[int, Item | Object]:
+        """201 and what is stored; with dryRun, what would be."""
+        chosen = options.write_options(ask.query, "CreateOptions", ask.agent)
+        body = body_of(ask)
+        self.core.check_namespace(ask.resource, ask.namespace)
+        return await self.create_object(ask, body, chosen)
+
+    async def create_object(self, ask: Ask, body: Object, chosen: WriteOptions) -> tuple[int, Item | Object]:
+        resource, ctx = ask.resource, self.core.ctx
+        for attempt in range(_TRIES):
+            read = admit.received(
+                body,
+                ctx,
+                namespace=ask.namespace if resource.namespaced else None,
+                suffix=suffix,
+                field_validation=chosen.validation,
+                kind=resource.rules,
+            )
+            if read.object is None:
+                raise refused(read)
+            new = read.object
+            if ask.name and new["metadata"].get("name") != ask.name:
+                raise status.bad_request("the name of the object does not match the name on the URL")
+            if chosen.manager and "managedFields" not in (body.get("metadata") or {}):
+                new = self.core.books.keep(resource, "", None, new, chosen.manager)
+            try:
+                return 201, await self._store_new(ask, new, chosen, read.warnings)
+            except ConflictError:
+                name = new["metadata"].get("name", "")
+                if not _generated(body) or attempt == _TRIES - 1:
+                    raise status.already_exists(resource.group, resource.plural, name) from None
+                ask.warnings.clear()
+        raise AssertionError("unreachable")
+
+    async def _store_new(
+        self, ask: Ask, new: Object, chosen: WriteOptions, warnings: tuple[str, ...]
+    ) -> Item | Object:
+        resource, core = ask.resource, self.core
+        core.check_terminating(resource, ask.namespace, str(new["metadata"].get("name") or ""))
+        call = self._call(ask, CREATE, new, None, chosen)
+        new["metadata"]["creationTimestamp"] = ages.stamp()
+        new["metadata"]["uid"] = str(uuid.uuid4())
+        await core.mutate(call)
+        new = call.object or new
+        answer = core.judge_create(resource, new, ask.namespace, warnings)
+        if answer.object is None:
+            raise refused(answer)
+        ask.warnings += [*answer.warnings, *call.warnings]
+        new = shape.written(resource.rules, answer.object)
+        await core.complete_new(resource, new)
+        call.object = new
+        await core.validate(call)
+        namespace = new["metadata"].get("namespace", "") if resource.namespaced else ""
+        name = new["metadata"]["name"]
+        if core.store.table(resource.table).head(namespace, name) is not None:
+            raise ConflictError(None)
+        if chosen.dry_run:
+            return new
+        item = await core.store.write(
+            resource.table, namespace, name, lambda revision: objects.dump(resource, new, revision), expect=None
+        )
+        await core.stored(call)
+        return item
+
+    # ---- update
+
+    async def update(self, ask: Ask) -> tuple[int, Item | Object]:
+        chosen = options.write_options(ask.query, "UpdateOptions", ask.agent)
+        body = body_of(ask)
+        meta = body.get("metadata")
+        meta = meta if isinstance(meta, dict) else {}
+        for _ in range(_PATCH_TRIES):
+            head = self.core.head(ask.resource, ask.namespace, ask.name)
+            if head is None:
+                return await self._update_nothing(ask, body, chosen)
+            try:
+                return 200, await self.replace(ask, head, body, chosen)
+            except ConflictError:
+                if meta.get("resourceVersion"):
+                    break
+        raise self._conflict(ask)
+
+    async def _update_nothing(self, ask: Ask, body: Object, chosen: WriteOptions) -> tuple[int, Item | Object]:
+        resource = ask.resource
+        if ask.subresource or not resource.create_on_update:
+            raise status.not_found(resource.group, resource.plural, ask.name)
+        self.core.check_namespace(resource, ask.namespace)
+        return await self.create_object(ask, body, chosen)
+
+    async def replace(
+        self, ask: Ask, head: Item, body: Object, chosen: WriteOptions, *, named: bool = True, applied: bool = False
+    ) -> Item | Object:
+        """Put an object in the place of the stored one. ConflictError: it is no longer the stored one."""
+        resource, core = ask.resource, self.core
+        old = objects.load(resource, head)
+        sub = ask.subresource if ask.subresource == "status" else ""
+        read = admit.replacing(
+            body,
+            old,
+            core.ctx,
+            subresource=sub,
+            field_validation=chosen.validation,
+            kind=resource.rules,
+            named=named,
+        )
+        if read.object is None:
+            raise refused(read)
+        new = read.object
+        if sub == "status" and not applied:
+            fields = (body.get("metadata") or {}).get("managedFields")
+            if fields is not None:
+                new["metadata"]["managedFields"] = fields
+        if applied:
+            fields = (body.get("metadata") or {}).get("managedFields")
+            _put(new["metadata"], "managedFields", fields)
+        else:
+            new = core.books.keep(resource, ask.subresource, old, new, chosen.manager)
+        call = self._call(ask, UPDATE, new, old, chosen)
+        await core.mutate(call)
+        new = call.object or new
+        answer = core.judge_update(resource, new, old, sub, read.warnings)
+        if answer.object is None:
+            raise refused(answer)
+        ask.warnings += [*answer.warnings, *call.warnings]
+        new = apply.keep_times(old, shape.written(resource.rules, answer.object))
+        call.object = new
+        await core.validate(call)
+        return await self.put(ask, head, old, new, dry_run=chosen.dry_run, call=call)
+
+    async def put(
+        self, ask: Ask, head: Item, old: Object, new: Object, *, dry_run: bool, call: Call | None = None
+    ) -> Item | Object:
+        """Store what passed; nothing is written if nothing changed; the last finalizer gone is the end."""
+        resource, store = ask.resource, self.core.store
+        new["metadata"]["resourceVersion"] = old["metadata"].get("resourceVersion")
+        ending = is_over(new)
+        if not ending and _equal(new, old):
+            return head
+        if dry_run:
+            return new
+        item = await store.write(
+            resource.table,
+            head.namespace,
+            head.name,
+            lambda revision: objects.dump(resource, new, revision),
+            expect=head,
+            delete=ending,
+        )
+        if call is not None:
+            await self.core.stored(call)
+        return item
+
+    # ---- patch
+
+    async def patch(self, ask: Ask) -> tuple[int, Item | Object]:
+        media = codec.media_type(ask.content_type)
+        chosen = options.write_options(ask.query, "PatchOptions", ask.agent, media)
+        if media == options.APPLY:
+            return await self._apply(ask, chosen)
+        change = _change(ask, media)
+        for _ in range(_PATCH_TRIES):
+            head = self.core.head(ask.resource, ask.namespace, ask.name)
+            if head is None:
+                raise status.not_found(ask.resource.group, ask.resource.plural, ask.name)
+            ask.warnings.clear()
+            old = objects.load(ask.resource, head)
+            answer = admit.patched(
+                change,
+                old,
+                self.core.ctx,
+                content_type=media,
+                field_validation=chosen.validation,
+                kind=ask.resource.rules,
+            )
+            if answer.object is None:
+                raise refused(answer)
+            try:
+                return 200, await self.replace(ask, head, answer.object, chosen, named=False)
+            except ConflictError:
+                continue
+        raise self._conflict(ask)
+
+    async def _apply(self, ask: Ask, chosen: WriteOptions) -> tuple[int, Item | Object]:
+        resource = ask.resource
+        applied, remarks = codec.parse(ask.request.body, resource.kind, codec.YAML)
+        if not isinstance(applied, dict):
+            raise status.bad_request("error decoding YAML: an applied object is a mapping")
+        remark(ask, remarks)
+        target = self.core.books.target(resource, ask.subresource)
+        if target is None:
+            raise status.unsupported_media_type(("application/json-patch+json", "application/merge-patch+json"))
+        self._named(ask, applied)
+        for _ in range(_PATCH_TRIES):
+            head = self.core.head(resource, ask.namespace, ask.name)
+            live = objects.load(resource, head) if head is not None else None
+            if live is not None:
+                self._same_version(ask, applied, live)
+            elif ask.subresource:
+                raise status.not_found(resource.group, resource.plural, ask.name)
+            try:
+                result = apply.apply(
+                    live,
+                    applied,
+                    of=target,
+                    manager=chosen.manager,
+                    now=ages.stamp(),
+                    force=bool(chosen.force),
+                )
+            except apply.ApplyError as error:
+                raise status.bad_request(str(error)) from None
+            if result.conflicts:
+                raise status.ApiError(apply.conflict_status(result.conflicts))
+            try:
+                if head is None:
+                    return await self._apply_new(ask, result.object, chosen)
+                return 200, await self.replace(ask, head, result.object, chosen, named=False, applied=True)
+            except ConflictError:
+                continue
+        raise self._conflict(ask)
+
+    async def _apply_new(self, ask: Ask, new: Object, chosen: WriteOptions) -> tuple[int, Item | Object]:
+        resource = ask.resource
+        self.core.check_namespace(resource, ask.namespace)
+        given = (new.get("metadata") or {}).get("uid")
+        if given:
+            text = (
+                f"Precondition failed: UID in precondition: {given}, UID in object meta: "
+            )
+            raise status.conflict(resource.group, resource.plural, ask.name, text)
+        new.setdefault("metadata", {}).setdefault("name", ask.name)
+        return await self.create_object(ask, new, chosen)
+
+    def _named(self, ask: Ask, applied: Object) -> None:
+        meta = applied.get("metadata")
+        if not isinstance(meta, dict):
+            return
+        if meta.get("name") and meta["name"] != ask.name:
+            text = f"metadata.name: the name of the object ({meta['name']}) does not match the name on the URL"
+            raise status.bad_request(f"{text} ({ask.name})")
+        if meta.get("namespace") and meta["namespace"] != ask.namespace:
+            raise status.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+
+    def _same_version(self, ask: Ask, applied: Object, live: Object) -> None:
+        meta = applied.get("metadata")
+        version = meta.get("resourceVersion") if isinstance(meta, dict) else None
+        if version and version != live["metadata"].get("resourceVersion"):
+            raise self._conflict(ask)
+
+    # ---- helpers
+
+    def _conflict(self, ask: Ask) -> status.ApiError:
+        return status.conflict(ask.resource.group, ask.resource.plural, ask.name, _MODIFIED)
+
+    def _call(
+        self, ask: Ask, operation: str, new: Object, old: Object | None, chosen: WriteOptions
+    ) -> Call:
+        meta = new.get("metadata") or {}
+        return Call(
+            operation,
+            ask.resource,
+            ask.subresource,
+            ask.namespace,
+            ask.name or str(meta.get("name") or ""),
+            new,
+            old,
+            ask.user,
+            chosen.dry_run,
+            {"fieldManager": chosen.manager, "fieldValidation": chosen.validation},
+        )
+
+
+def _generated(body: Object) -> bool:
+    meta = body.get("metadata") or {}
+    return bool(meta.get("generateName")) and not meta.get("name")
+
+
+def _put(block: Object, name: str, value: Any) -> None:
+    if value is None:
+        block.pop(name, None)
+    else:
+        block[name] = value
+
+
+def _change(ask: Ask, media: str) -> Any:
+    accepted = [
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        *(["application/strategic-merge-patch+json"] if ask.resource.definition else []),
+        options.APPLY,
+    ]
+    if media not in accepted:
+        raise status.unsupported_media_type(accepted)
+    try:
+        value, _ = codec.parse_json(ask.request.body, "")
+    except status.ApiError as error:
+        if "nested" in str(error):
+            raise
+        raise status.bad_request("invalid JSON patch") from None
+    return value
+
+
+def is_over(obj: Object) -> bool:
+    """Whether an object that was asked to go has nothing left to wait for."""
+    meta = obj["metadata"]
+    if not meta.get("deletionTimestamp") or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
+        return False
+    # A namespace has finalizers of its own.
+    return not (obj.get("kind") == "Namespace" and (obj.get("spec") or {}).get("finalizers"))
+
+
+def _equal(new: Object, old: Object) -> bool:
+    return new == old or _tidy(new) == _tidy(old)
+
+
+def _tidy(obj: Object) -> Object:
+    """Absent and empty metadata are the same."""
+    kept = dict(obj)
+    kept["metadata"] = {name: value for name, value in obj["metadata"].items() if value not in (None, [], {})}
+    return kept
+
+
