@@ -40,21 +40,32 @@ def compare(old: Any, new: Any, structure: Structure) -> Comparison:
 
 def whole(value: Any, structure: Structure) -> Fields:
     """Everything that comes (or goes) with a value that was not there: also the maps and lists in it."""
-    sort = handled_as(structure, value)
-    if sort == "map" and structure.map is not None and not structure.map.atomic and isinstance(value, dict):
-        of = structure.map.of
-        children = {sets.named(name): whole(member, of(name) or DEDUCED) for name, member in value.items()}
-    elif sort == "list" and structure.list is not None and not structure.list.atomic and isinstance(value, list):
-        children = {}
-        for element, item in zip(elements(structure.list, value), value, strict=True):
-            children[element] = {} if element in children else whole(item, structure.list.item)
-    else:
-        return {}
-    return sets.node(children, member=True) or {}
+    if isinstance(value, dict):
+        sort = structure.map
+        if sort is None or sort.atomic or not value:
+            return {}
+        of = sort.of
+        children: Fields = {".": {}}
+        for name, member in value.items():
+            # Most members are scalars, and this runs for every object that is created.
+            inner = isinstance(member, dict | list)
+            children[f"f:{name}"] = whole(member, of(name) or DEDUCED) if inner else {}
+        return children
+    if isinstance(value, list):
+        items = structure.list
+        if items is None or items.atomic or not value:
+            return {}
+        found: Fields = {".": {}}
+        for element, item in zip(elements(items, value), value, strict=True):
+            found[element] = {} if element in found else whole(item, items.item)
+        return found
+    return {}
 
 
 def _compare(old: Any, new: Any, structure: Structure) -> _Change:
-    if old is new:
+    # Most of an object does not change; this comparison is the fast one. (That true equals 1 does no harm: it would
+    # have to be the only change of a field without a type.)
+    if old is new or (old == new and old.__class__ is new.__class__):
         return _SAME
     before, after = structure.sort_of(old), structure.sort_of(new)
     change = _as(handled_as(structure, new), old, new, structure)
@@ -85,7 +96,7 @@ def _maps(old: dict[str, Any], new: dict[str, Any], sort: MapOf) -> _Change:
         element = sets.named(name)
         if name not in new:
             removed[element] = whole(before, sort.of(name) or DEDUCED)
-        elif before is not new[name]:
+        elif before != new[name] or before.__class__ is not new[name].__class__:
             _put(element, _compare(before, new[name], sort.of(name) or DEDUCED), removed, modified, added)
     for name, after in new.items():
         if name not in old:

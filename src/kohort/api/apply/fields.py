@@ -32,7 +32,7 @@ def named(name: str) -> str:
 
 def keyed(keys: dict[str, Any]) -> str:
     """An item of a list by key."""
-    return "k:" + _json({name: keys[name] for name in sorted(keys)})
+    return "k:{" + ",".join(f"{_json(name)}:{_json(keys[name])}" for name in sorted(keys)) + "}"
 
 
 def valued(value: Any) -> str:

@@ -49,10 +49,10 @@ class MapOf:
 
     def of(self, name: str) -> Structure | None:
         """What a member is; None if there is no such member."""
-        if name not in self._properties:
-            return self._other()
         known = self._known.get(name)
         if known is None:
+            if name not in self._properties:
+                return self._other()
             known = self._known[name] = self._reader.read(self._properties[name], preserve=self._preserve)
         return known
 
@@ -90,27 +90,28 @@ class ListOf:
 
 
 class Structure:
-    """What a value may be; more than one only where a schema says nothing of the type."""
+    """What a value may be; more than one only where a schema says nothing of the type.
 
-    __slots__ = ("list", "map", "scalar")
+    `only`: map, scalar or list if it is one of them, else "". `first`: as what null is handled.
+    """
+
+    __slots__ = ("first", "list", "map", "only", "scalar")
 
     def __init__(self, scalar: str | None = None, list: ListOf | None = None, map: MapOf | None = None) -> None:  # noqa: A002
         self.scalar, self.list, self.map = scalar, list, map
+        sorts = [name for name, sort in (("map", map), ("scalar", scalar), ("list", list)) if sort is not None]
+        self.only = sorts[0] if len(sorts) == 1 else ""
+        self.first = sorts[0]
 
     def sort_of(self, value: Any) -> str:
         """Which of map, scalar and list counts for a value; "" where it does not say (null, or the wrong type)."""
+        if self.only:
+            return self.only
         if isinstance(value, dict):
-            return "map" if self.map is not None else self.only
+            return "map"
         if isinstance(value, list):
-            return "list" if self.list is not None else self.only
-        if value is not None and self.scalar is not None:
-            return "scalar"
-        return self.only
-
-    @property
-    def only(self) -> str:
-        sorts = [sort for sort in ("map", "scalar", "list") if getattr(self, sort) is not None]
-        return sorts[0] if len(sorts) == 1 else ""
+            return "list"
+        return "" if value is None else "scalar"
 
 
 class Reader:
@@ -199,12 +200,19 @@ def _list_type(schema: Schema) -> tuple[str, tuple[str, ...]]:
 
 
 _NO_DEFINITIONS: Final = Reader({})
-UNTYPED: Final = Structure("untyped")
-UNTYPED.list = ListOf(_NO_DEFINITIONS, UNTYPED, atomic=True)
-UNTYPED.map = MapOf(_NO_DEFINITIONS, {}, UNTYPED, atomic=True, preserve=False)
-DEDUCED: Final = Structure("untyped")  # nothing is known of it: maps are merged, lists are not
-DEDUCED.list = ListOf(_NO_DEFINITIONS, UNTYPED, atomic=True)
-DEDUCED.map = MapOf(_NO_DEFINITIONS, {}, DEDUCED, atomic=False, preserve=True)
+
+
+def _anything(*, atomic: bool) -> Structure:
+    """All three sorts, of which the maps contain the same again; lists are always one value."""
+    made = Structure("untyped")
+    made.list = ListOf(_NO_DEFINITIONS, made, atomic=True)
+    made.map = MapOf(_NO_DEFINITIONS, {}, made, atomic=atomic, preserve=True)
+    made.only, made.first = "", "map"
+    return made
+
+
+UNTYPED: Final = _anything(atomic=True)
+DEDUCED: Final = _anything(atomic=False)  # nothing is known of it: maps are merged by member
 
 
 @cache

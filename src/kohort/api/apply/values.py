@@ -34,9 +34,8 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def handled_as(structure: Structure, value: Any) -> str:
-    """map, scalar or list: what a value is handled as, in this order where the value does not say."""
-    sort = structure.sort_of(value)
-    return sort or next(sort for sort in ("map", "scalar", "list") if getattr(structure, sort) is not None)
+    """map, scalar or list: what a value is handled as, also where it does not say."""
+    return structure.only or structure.sort_of(value) or structure.first
 
 
 def element_of(sort: ListOf, item: Any) -> str:
