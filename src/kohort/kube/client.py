@@ -83,7 +83,7 @@ class Client:
         clock: Clock = REAL,
     ) -> Client:
         """To an API of this process."""
-        transport = InProcess(api, user)
+        transport = InProcess(api, user, clock)
         return cls(transport, namespace=namespace, manager=manager, timeout=timeout, warn=warn, clock=clock)
 
     async def __aenter__(self) -> Client:

@@ -23,7 +23,7 @@ TOKEN_SECONDS: Final = 60.0
 class Credential:
     """What goes with a request: headers, and a certificate with its key (PEM) for the connection."""
 
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     certificate: bytes = b""
     key: bytes = field(default=b"", repr=False)
 

@@ -7,12 +7,14 @@ import binascii
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kohort.kube.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_SECRET: Final = frozenset({"token", "password", "client-key-data"})
 
 
 @dataclass
@@ -98,7 +100,8 @@ class Section:
     def _typed(self, name: str, kind: type, accepted: str) -> Any:
         found = self.value.get(name)
         if found is not None and not isinstance(found, kind):
-            self.wrong(name, f"found {_shown(found)}, accepted is {accepted}")
+            shown = f"something that is not shown ({type(found).__name__})" if name in _SECRET else _shown(found)
+            self.wrong(name, f"found {shown}, accepted is {accepted}")
             return None
         return found
 

@@ -5,18 +5,19 @@ The HTTPS way is in kohort.kube.http. Whoever implements `Transport` can be put 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from kohort.kube.clock import REAL
 from kohort.kube.errors import TransportError
 from kohort.kube.wire import User
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
+    from kohort.kube.clock import Clock
     from kohort.kube.wire import Request, Response
 
 ADMIN: Final = User("kohort:in-process", groups=("system:masters", "system:authenticated"))
@@ -43,13 +44,14 @@ class Api(Protocol):
 class InProcess:
     """Straight into an API of this process, as `user`: no sockets, no TLS, no bytes copied."""
 
-    def __init__(self, api: Api, user: User | None = ADMIN) -> None:
+    def __init__(self, api: Api, user: User | None = ADMIN, clock: Clock = REAL) -> None:
         self._api = api
         self._user = user
+        self._clock = clock
 
     async def request(self, request: Request, *, timeout: float, again: bool = True) -> Response:
         try:
-            async with asyncio.timeout(timeout):
+            async with self._clock.timeout(timeout):
                 response = await self._api.handle(replace(request, user=self._user))
                 if not isinstance(response.body, bytes):
                     response.body = b"".join([chunk async for chunk in response.body])
@@ -63,7 +65,7 @@ class InProcess:
         if isinstance(response.body, bytes):
             response.body = _once(response.body)
         chunks = response.body
-        response.body = _patient(chunks, timeout, f"{request.method} {request.path}")
+        response.body = _patient(chunks, timeout, f"{request.method} {request.path}", self._clock)
         try:
             yield response
         finally:
@@ -95,12 +97,12 @@ async def _once(body: bytes) -> AsyncGenerator[bytes]:
     yield body
 
 
-async def _patient(chunks: AsyncIterator[bytes], seconds: float, what: str) -> AsyncGenerator[bytes]:
+async def _patient(chunks: AsyncIterator[bytes], seconds: float, what: str, clock: Clock) -> AsyncGenerator[bytes]:
     """The chunks; an error if there is none for `seconds`."""
     iterator = aiter(chunks)
     while True:
         try:
-            async with asyncio.timeout(seconds):
+            async with clock.timeout(seconds):
                 chunk = await anext(iterator)
         except StopAsyncIteration:
             return
