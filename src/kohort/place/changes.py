@@ -23,6 +23,9 @@ class ChangeLog:
     def add(self, row: int) -> None:
         self._rows.append(row)
 
+    def add_many(self, rows: list[int]) -> None:
+        self._rows += rows
+
     def since(self, cursor: int) -> list[int] | None:
         """Rows changed since the cursor, each once; None: too long ago, take everything as changed."""
         if cursor < self._base:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from kohort.place.pairs import PairClass
+from kohort.place.pairs import PairClass, PairTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,8 @@ class Pod:
 
     key: str
     kind: PairClass
+    labels: Mapping[str, str] = field(default_factory=dict)
+    nominated: int | None = None  # row of the node it was nominated for: tried first, alone
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +28,13 @@ class Leaf:
     minimum: int | None = None
     topology: str | None = None
     running: Sequence[int] = ()
+    kinds: Mapping[PairClass, int] = field(init=False, default_factory=dict)  # how many pods of each class
+
+    def __post_init__(self) -> None:
+        counts: dict[PairClass, int] = {}
+        for pod in self.pods:
+            counts[pod.kind] = counts.get(pod.kind, 0) + 1
+        object.__setattr__(self, "kinds", counts)
 
     @property
     def need(self) -> int:
@@ -48,6 +57,14 @@ class Branch:
     children: Sequence[Leaf | Branch]
     minimum: int | None = None
     topology: str | None = None
+    kinds: Mapping[PairClass, int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        counts: dict[PairClass, int] = {}
+        for child in self.children:
+            for kind, count in child.kinds.items():
+                counts[kind] = counts.get(kind, 0) + count
+        object.__setattr__(self, "kinds", counts)
 
     @property
     def need(self) -> int:
@@ -63,6 +80,28 @@ class Branch:
 
 
 Demand = Leaf | Branch
+
+
+def groups(root: Demand) -> Iterator[Demand]:
+    """The root and every group below it, parents first."""
+    yield root
+    for child in root.children if isinstance(root, Branch) else ():
+        yield from groups(child)
+
+
+def renewed(root: Demand, pairs: PairTerms) -> Demand:
+    """The same tree with classes that know every term: one registered for a later pod may speak of an earlier one."""
+    if not any(kind.stale for kind in root.kinds):
+        return root
+    if isinstance(root, Branch):
+        return replace(root, children=[renewed(child, pairs) for child in root.children])
+    return replace(root, pods=[renewed_pod(pod, pairs) for pod in root.pods])
+
+
+def renewed_pod(pod: Pod, pairs: PairTerms) -> Pod:
+    if not pod.kind.stale:
+        return pod
+    return replace(pod, kind=pairs.class_of(pod.kind.shape, pod.kind.shape.namespace, pod.labels))
 
 
 class Reason(StrEnum):
@@ -89,6 +128,7 @@ class Outcome:
     placed: dict[str, int] = field(default_factory=dict)  # pod -> row; of this group alone
     reason: Reason | None = None
     detail: str = ""
+    proven: bool = True  # False: not found; another search might find it
 
 
 @dataclass(slots=True)
@@ -98,6 +138,7 @@ class Result:
     ok: bool
     outcomes: dict[str, Outcome]
     placed: dict[str, int]
+    exact: bool = False  # the exact solver was asked
 
     def of(self, name: str) -> Outcome:
         return self.outcomes[name]

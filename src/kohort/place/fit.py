@@ -2,82 +2,120 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import numpy as np
 
-from kohort.place.columns import Amounts, Mask
-from kohort.place.selectors import node_meets_term, tolerates
-from kohort.place.shapes import Shape
+from kohort.place.columns import Amounts, Mask, Rows
+from kohort.place.selectors import Labels, meets, node_meets_term, tolerates
+from kohort.place.shapes import Shape, Taint
 from kohort.place.state import ClusterState, NodeFacts
 
+Json = Mapping[str, Any]
+FEW_ROWS = 12  # up to so many rows, plain numbers are faster than arrays
 MANY = np.iinfo(np.int32).max  # room without end: a shape that asks for nothing
 
 
 class ShapeFit:
     """What one shape finds in the cluster.
 
-    `suits` is what does not depend on load: labels, taints, presence. `room` is how many more pods each node takes by
-    its resources, 0 where it does not suit.
+    `chosen`: nodes it selects by name, labels and affinity. `suits`: those of them whose taints it tolerates and that
+    its claims allow; this does not depend on load. `room`: how many more pods each takes by its resources, 0 where it
+    does not suit.
     """
 
-    __slots__ = ("_node_cursor", "_state", "_usage_cursor", "room", "shape", "suits")
+    __slots__ = (
+        "_asks",
+        "_claims",
+        "_node_cursor",
+        "_state",
+        "_usage_cursor",
+        "chosen",
+        "room",
+        "shape",
+        "suits",
+        "tolerated",
+    )
 
     def __init__(self, state: ClusterState, shape: Shape) -> None:
         self._state = state
         self.shape = shape
+        self._asks: list[tuple[int, int]] = list(zip(shape.columns.tolist(), shape.amounts.tolist(), strict=True))
+        self.chosen: Mask = np.zeros(0, np.bool_)
+        self.tolerated: Mask = np.zeros(0, np.bool_)
         self.suits: Mask = np.zeros(0, np.bool_)
         self.room: Amounts = np.zeros(0, np.int64)
-        self._node_cursor = self._usage_cursor = -1
+        self._node_cursor = self._usage_cursor = self._claims = -1
 
     def refresh(self) -> list[int] | None:
         """Catch up with the cluster; the rows that were looked at again, None for all."""
         state = self._state
-        nodes = state.nodes.since(self._node_cursor) if len(self.suits) == state.rows else None
+        state.widen()
+        same = len(self.suits) == state.rows and (not self.shape.claims or self._claims == state.claims.version)
+        nodes = state.nodes.since(self._node_cursor) if same else None
         usage = state.usage.since(self._usage_cursor) if nodes is not None else None
         self._node_cursor, self._usage_cursor = state.nodes.end, state.usage.end
-        if nodes is None or usage is None:
+        if nodes is None or usage is None or 4 * len(nodes) > state.rows:
             self._all()
             return None
         for row in nodes:
-            self.suits[row] = self._suits(row)
+            self._look_at(row)
         rows = usage if not nodes else list(dict.fromkeys((*nodes, *usage)))
-        if len(rows) == 1:
-            self._one(rows[0])
-        elif rows:
+        if len(rows) <= FEW_ROWS:
+            for row in rows:
+                self._one(row)
+        else:
             self._some(np.array(rows))
         return rows
 
     def _all(self) -> None:
-        rows = self._state.rows
-        self.suits = np.fromiter((self._suits(row) for row in range(rows)), np.bool_, rows)
-        self.room = np.zeros(rows, np.int64)
-        self._some(np.arange(rows))
+        state, shape = self._state, self.shape
+        self._claims = state.claims.version
+        self.chosen = chosen_rows(state, shape)
+        self.tolerated = tolerated_rows(state, shape)
+        self.suits = self.chosen & self.tolerated
+        if shape.claims:
+            for row in np.flatnonzero(self.suits):
+                self.suits[row] = claimed(state, shape, state.node(int(row)))
+        self.room = np.zeros(state.rows, np.int64)
+        self._some(np.arange(state.rows))
 
-    def _suits(self, row: int) -> bool:
-        facts = self._state.facts[row]
-        return facts is not None and suits(self.shape, facts)
+    def _look_at(self, row: int) -> None:
+        facts, shape = self._state.facts[row], self.shape
+        self.chosen[row] = facts is not None and selected(shape, facts)
+        self.tolerated[row] = facts is not None and not untolerated(shape, facts)
+        self.suits[row] = (
+            facts is not None and self.chosen[row] and self.tolerated[row] and claimed(self._state, shape, facts)
+        )
 
-    def _some(self, rows: Amounts) -> None:
-        shape = self.shape
-        free = self._state.alloc[np.ix_(rows, shape.columns)] - self._state.used[np.ix_(rows, shape.columns)]
-        room = (free // shape.amounts).min(axis=1) if len(shape.columns) else np.full(len(rows), MANY)
+    def _some(self, rows: Rows) -> None:
+        state = self._state
+        room = np.full(len(rows), MANY, np.int64)
+        for column, amount in self._asks:
+            np.minimum(room, (state.alloc[rows, column] - state.used[rows, column]) // amount, out=room)
         self.room[rows] = np.where(self.suits[rows], np.maximum(room, 0), 0)
 
     def _one(self, row: int) -> None:
         if not self.suits[row]:
             self.room[row] = 0
             return
-        shape = self.shape
-        free = self._state.alloc[row, shape.columns] - self._state.used[row, shape.columns]
-        self.room[row] = max(int((free // shape.amounts).min()), 0) if len(shape.columns) else MANY
+        have, used = self._state.alloc[row].tolist(), self._state.used[row].tolist()
+        self.room[row] = max(min([(have[c] - used[c]) // ask for c, ask in self._asks], default=MANY), 0)
 
 
-def suits(shape: Shape, facts: NodeFacts) -> bool:
-    """Selector, affinity and taints."""
-    return selected(shape, facts) and not untolerated(shape, facts)
+# ---- one node
+
+
+def suits(state: ClusterState, shape: Shape, facts: NodeFacts) -> bool:
+    """Name, selector, affinity, taints and claims."""
+    return selected(shape, facts) and not untolerated(shape, facts) and claimed(state, shape, facts)
 
 
 def selected(shape: Shape, facts: NodeFacts) -> bool:
     labels = facts.labels
+    if shape.node is not None and shape.node != facts.name:
+        return False
     if any(labels.get(key) != value for key, value in shape.selector.items()):
         return False
     if shape.affinity is None:
@@ -87,7 +125,65 @@ def selected(shape: Shape, facts: NodeFacts) -> bool:
 
 def untolerated(shape: Shape, facts: NodeFacts) -> bool:
     """Whether a taint keeps the shape away."""
-    return any(
-        taint.effect in {"NoSchedule", "NoExecute"} and not tolerates(shape.tolerations, taint.as_json())
-        for taint in facts.taints
-    )
+    return any(_keeps_away(shape, taint) for taint in facts.taints)
+
+
+def _keeps_away(shape: Shape, taint: Taint) -> bool:
+    return taint.effect in {"NoSchedule", "NoExecute"} and not tolerates(shape.tolerations, taint.as_json())
+
+
+def claimed(state: ClusterState, shape: Shape, facts: NodeFacts) -> bool:
+    """Whether all its claims can be used on the node."""
+    return all(state.claims.get(key).suits(facts.labels, facts.name) for key in shape.claims)
+
+
+# ---- all nodes
+
+
+def chosen_rows(state: ClusterState, shape: Shape) -> Mask:
+    """`selected` for all rows: each label value is looked at once, not each node."""
+    mask: Mask = state.alive.copy()
+    if shape.node is not None:
+        mask &= _named(state, lambda name: name == shape.node)
+    for key, value in shape.selector.items():
+        column = state.column(key)
+        code = column.find(value)
+        mask &= False if code is None else column.codes == code
+    if shape.affinity is not None:
+        any_term = np.zeros(state.rows, np.bool_)
+        for term in shape.affinity:
+            any_term |= term_rows(state, term)
+        mask &= any_term
+    return mask
+
+
+def term_rows(state: ClusterState, term: Json) -> Mask:
+    """Rows that meet a node selector term; an empty one matches nothing."""
+    rules, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    mask: Mask = state.alive.copy() if rules or fields else np.zeros(state.rows, np.bool_)
+    for rule in rules:
+        mask &= _rule_rows(state, rule)
+    for rule in fields:
+        mask &= _named(state, lambda name, rule=rule: meets(rule, {"metadata.name": name}))  # type: ignore[misc]
+    return mask
+
+
+def _rule_rows(state: ClusterState, rule: Json) -> Mask:
+    column, key = state.column(rule["key"]), rule["key"]
+    absent: Labels = {}
+    values = (absent if code == 0 else {key: column.value(code)} for code in range(column.size))
+    truth = np.fromiter((meets(rule, labels) for labels in values), np.bool_, column.size)
+    found: Mask = truth[column.codes]
+    return found
+
+
+def _named(state: ClusterState, wanted: Callable[[str], bool]) -> Mask:
+    facts = state.facts
+    return np.fromiter((one is not None and wanted(one.name) for one in facts), np.bool_, len(facts))
+
+
+def tolerated_rows(state: ClusterState, shape: Shape) -> Mask:
+    """Rows without a taint that keeps the shape away: each set of taints is looked at once."""
+    truth = [not any(_keeps_away(shape, taint) for taint in taints) for taints in state.taints]
+    mask: Mask = np.array(truth, np.bool_)[state.tainted] & state.alive
+    return mask

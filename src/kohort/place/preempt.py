@@ -6,23 +6,27 @@ nodes that are free anyway; among topology domains the one that costs least is t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 
+from kohort.place.areas import Area
 from kohort.place.between import allowed
-from kohort.place.columns import Amounts, Rows
-from kohort.place.demand import Demand, Result
-from kohort.place.domains import domains
+from kohort.place.demand import Demand, Leaf, Pod, Result, renewed
+from kohort.place.domains import TwoDomains, domains
+from kohort.place.effort import Effort
 from kohort.place.engine import Engine
+from kohort.place.gentle import Gentle, Victims
 from kohort.place.pairs import PairClass
+from kohort.place.reserve import Reservation
 from kohort.place.search import Search
-from kohort.place.units import Budget, Unit, violating
+from kohort.place.units import Budget, Unit, exceeded, reverse, violating
 
-_DEAR = 2000  # a node's price is not counted beyond this
 _DOMAINS = 32  # root domains compared by what they cost
+_SPARED = 12  # up to so many victims, each is tried to be spared by another placement
+_LOWEST = -(2**31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,34 +35,52 @@ class Preemption:
 
     victims: tuple[Unit, ...]
     result: Result
-    over_budget: int = 0  # victims whose disruption budget does not allow it
+    over_budget: int = 0  # pods that go although their disruption budget does not allow it
 
     @property
-    def cost(self) -> tuple[int, int, int, int]:
-        """Less is better: budgets broken, the highest priority touched, units, pods."""
-        pods = sum(len(unit.pods) for unit in self.victims)
-        top = max((unit.priority for unit in self.victims), default=-(2**31))
-        return (self.over_budget, top, len(self.victims), pods)
+    def cost(self) -> tuple[int, int, int, int, int, tuple[str, ...]]:
+        """Less is better: budgets broken, the highest priority touched, gangs broken, units, pods, work lost."""
+        pods = [victim.pod for unit in self.victims for victim in unit.pods]
+        top = max((unit.priority for unit in self.victims), default=_LOWEST)
+        broken = sum(unit.breaks for unit in self.victims)
+        # Without a clock: of equally many pods, those that started later have done less.
+        work = tuple(sorted((reverse(pod.started) for pod in pods), reverse=True))
+        return (self.over_budget, top, broken, len(self.victims), len(pods), work)
+
+    def reservation(self, engine: Engine, root: Demand, priority: int) -> Reservation:
+        """The freed room, for the root to land in: `engine.hold` it until it has or gives up."""
+        return Reservation.of(root, priority, self.result.placed, engine.state)
 
 
 class Preemptor:
     """One attempt for one root."""
 
-    def __init__(self, engine: Engine, units: Sequence[Unit], budgets: Sequence[Budget] = ()) -> None:
+    def __init__(
+        self, engine: Engine, units: Sequence[Unit], budgets: Sequence[Budget] = (), effort: Effort | None = None
+    ) -> None:
         self._engine = engine
         self._units = units
         self._budgets = budgets
-        self._classes: dict[str, PairClass] = {}
+        self._effort = effort or Effort()
 
     def plan(self, root: Demand, priority: int) -> Preemption | None:
         """The least disruptive plan found, None if evicting everything below the priority would not help."""
-        eligible = sorted((unit for unit in self._units if unit.priority < priority), key=lambda unit: unit.importance)
-        level = self._level(root, eligible)
-        if level is None:
+        root = renewed(root, self._engine.state.pairs)
+        eligible = self._eligible(priority)
+        try:
+            level = self._level(root, eligible)
+            if level is None:
+                return None
+            removable = [unit for unit in eligible if unit.priority <= level]
+            plans = [plan for area in self._choices(root, removable) if (plan := self._on(root, removable, area))]
+        except TwoDomains:
             return None
-        removable = [unit for unit in eligible if unit.priority <= level]
-        plans = [plan for rows in self._choices(root, removable) if (plan := self._on(root, removable, rows))]
-        return min(plans, key=lambda plan: plan.cost, default=None)
+        best = min(plans, key=lambda plan: plan.cost, default=None)
+        return None if best is None else self._spare(root, best)
+
+    def _eligible(self, priority: int) -> list[Unit]:
+        """What may go, the least important first."""
+        return sorted((unit for unit in self._units if unit.priority < priority), key=lambda unit: unit.importance)
 
     def _level(self, root: Demand, eligible: Sequence[Unit]) -> int | None:
         """The lowest priority up to which units must be removable for the tree to fit."""
@@ -74,67 +96,123 @@ class Preemptor:
                 low = middle + 1
         return levels[low]
 
-    def _fits(self, root: Demand, gone: Iterable[Unit]) -> bool:
+    def _fits(self, root: Demand, gone: Sequence[Unit]) -> bool:
         mark = self._engine.mark()
-        self._lift(gone)
-        fits = Search(self._engine).place(root).ok
+        Victims(self._engine, gone, set()).lift(self._engine)
+        fits = Search(self._engine, replace(self._effort)).place(root).ok
         self._engine.undo(mark)
         return fits
 
-    def _choices(self, root: Demand, removable: Sequence[Unit]) -> list[Rows | None]:
-        """Node sets to compare: the domains of the root's constraint, or everything."""
+    def _choices(self, root: Demand, removable: Sequence[Unit]) -> list[Area]:
+        """Areas to compare: the domains of the root's constraint, or everything."""
+        area = self._engine.area
         if root.topology is None:
-            return [None]
+            return [area]
         mark = self._engine.mark()
-        self._lift(removable)
-        found = [domain.rows for domain in islice(domains(self._engine, root, None), _DOMAINS)]
+        Victims(self._engine, removable, set()).lift(self._engine)
+        found = list(islice(domains(self._engine, root, area), _DOMAINS))
         self._engine.undo(mark)
         return found
 
-    def _on(self, root: Demand, removable: Sequence[Unit], rows: Rows | None) -> Preemption | None:
+    def _on(self, root: Demand, removable: Sequence[Unit], area: Area) -> Preemption | None:
         engine = self._engine
         mark = engine.mark()
-        kinds = {pod.kind for leaf in root.leaves() for pod in leaf.pods}
-        wishes = {kind: (engine.room(kind).copy(), self._costs(kind, removable)) for kind in kinds}
-        self._lift(removable)
-        with engine.preferring(wishes):
-            result = Search(engine).place(root, rows)
+        over = violating(removable, self._budgets)
+        victims = Victims(engine, removable, over)
+        victims.lift(engine)
+        with engine.choosing(Gentle(engine, victims)):
+            result = Search(engine, replace(self._effort)).place(root, area)
         if not result.ok:
             engine.undo(mark)
             return None
-        back = self._put_back(root, result, removable)
+        back = _Return(engine, root, result).all(removable, over)
         engine.undo(mark)
-        victims = tuple(unit for unit in removable if unit.name not in back)
-        over = violating(removable, self._budgets)
-        return Preemption(victims, result, sum(unit.name in over for unit in victims))
+        gone = tuple(unit for unit in removable if unit.name not in back)
+        return Preemption(gone, result, exceeded(gone, self._budgets))
 
-    def _costs(self, kind: PairClass, removable: Sequence[Unit]) -> Amounts:
-        """Per node: how many pods must go, in the units they are in, before one pod of the class fits."""
-        state, shape = self._engine.state, kind.shape
-        costs = np.zeros(state.rows, np.int64)
-        missing: dict[int, Amounts] = {}
-        for unit in removable:
-            for victim in unit.pods:
-                row = victim.row
-                if row not in missing:
-                    free = state.alloc[row, shape.columns] - state.used[row, shape.columns]
-                    missing[row] = shape.amounts - free
-                if (missing[row] > 0).any():
-                    # A pod of a unit takes the unit along: its whole size is the price.
-                    costs[row] += len(unit.pods)
-                    missing[row] = missing[row] - victim.pod.shape.vector(shape.columns)
-        return np.minimum(costs, _DEAR)
+    def _spare(self, root: Demand, plan: Preemption) -> Preemption:
+        """Try to spare each victim, the most important first: perhaps the others make room enough elsewhere."""
+        if len(plan.victims) > _SPARED:
+            return plan
+        for unit in sorted(plan.victims, key=lambda unit: unit.importance, reverse=True):
+            if unit not in plan.victims:
+                continue  # it went with an earlier one
+            others = [one for one in plan.victims if one is not unit]
+            for area in self._choices(root, others):
+                found = self._on(root, others, area)
+                if found is not None and len(found.result.placed) >= len(plan.result.placed):
+                    plan = min(plan, found, key=lambda one: one.cost)
+        return plan
 
-    def _put_back(self, root: Demand, result: Result, removable: Sequence[Unit]) -> set[str]:
-        """Units that can stay after all: those over their budget first, then the most important ones."""
-        over = violating(removable, self._budgets)
-        order = sorted(removable, key=lambda unit: (unit.name in over, unit.importance), reverse=True)
+    # ---- a pod alone (5.5)
+
+    def plan_pod(self, root: Leaf, priority: int) -> Preemption | None:
+        """For a pod that is in no group: one node is chosen, as kube-scheduler ranks them."""
+        root_now = renewed(root, self._engine.state.pairs)
+        pod = next(pod for leaf in root_now.leaves() for pod in leaf.pods)
+        eligible = self._eligible(priority)
+        at_row: dict[int, list[Unit]] = {}
+        for unit in eligible:
+            for row in dict.fromkeys(victim.row for victim in unit.pods):
+                at_row.setdefault(row, []).append(unit)
+        suits = self._engine.look(pod.kind.shape)[0].suits
+        plans = [
+            plan
+            for row, units in sorted(at_row.items())
+            if suits[row] and (plan := self._on_node(root_now, pod, row, units))
+        ]
+        return min(plans, key=_ranked, default=None)
+
+    def _on_node(self, root: Demand, pod: Pod, row: int, units: Sequence[Unit]) -> Preemption | None:
+        """Everything that may go leaves the node; what need not go comes back."""
+        engine = self._engine
+        mark = engine.mark()
+        over = violating(units, self._budgets)
+        Victims(engine, units, over).lift(engine)
+        taken = engine.seat(pod.kind, np.array([row]), 1)
+        if not taken:
+            engine.undo(mark)
+            return None
+        result = Result(True, {}, {pod.key: row})
+        back = _Return(engine, root, result).all(units, over)
+        engine.undo(mark)
+        gone = tuple(unit for unit in units if unit.name not in back)
+        return Preemption(gone, result, exceeded(gone, self._budgets))
+
+
+def _ranked(plan: Preemption) -> tuple[object, ...]:
+    """Fewest budgets broken, lowest top priority, lowest sum, fewest pods, latest start; then the first node."""
+    pods = [victim.pod for unit in plan.victims for victim in unit.pods]
+    top = max((pod.priority for pod in pods), default=_LOWEST)
+    oldest = [pod.started for pod in pods if pod.priority == top and pod.started]
+    total = sum(pod.priority - _LOWEST for pod in pods)
+    return (plan.over_budget, top, total, len(pods), reverse(min(oldest, default="")))
+
+
+class _Return:
+    """Units that can stay after all, with the preemptor where it was placed."""
+
+    def __init__(self, engine: Engine, root: Demand, result: Result) -> None:
+        self._engine = engine
         kinds = {pod.key: pod.kind for leaf in root.leaves() for pod in leaf.pods}
-        ruled = any(not kinds[key].is_plain for key in result.placed)
-        back: set[str] = set()
+        self._placed = [(kinds[key], row) for key, row in result.placed.items()]
+        self._rows = set(result.placed.values())
+        # Whom a pod that comes back may disturb by a rule, not by its size.
+        self._ruled = [seat for seat in self._placed if seat[0].matched or not seat[0].shape.is_plain]
+
+    def all(self, units: Sequence[Unit], over: set[str]) -> set[str]:
+        """Those over their budget first, then the most important ones."""
+        order = sorted(units, key=lambda unit: (unit.name in over, unit.importance), reverse=True)
+        if not self._ruled:
+            away = [unit for unit in order if not any(victim.row in self._rows for victim in unit.pods)]
+            # Nobody is placed near them: they stay, whatever the others do.
+            back = {unit.name for unit in away}
+            order = [unit for unit in order if unit.name not in back]
+        else:
+            back = set()
         for unit in order:
             mark = self._engine.mark()
-            if self._seat(unit) and (not ruled or self._still_allowed(result, kinds)):
+            if self._seat(unit) and self._still_allowed():
                 back.add(unit.name)
             else:
                 self._engine.undo(mark)
@@ -144,34 +222,21 @@ class Preemptor:
         """Put a unit's pods back where they were, if there is room for all of them."""
         state = self._engine.state
         for victim in unit.pods:
-            self._engine.put(self._class(victim.pod.uid, unit), victim.row)
-        rows = [victim.row for victim in unit.pods]
+            pod = victim.pod
+            self._engine.put(state.pairs.class_of(pod.shape, pod.namespace, pod.labels, seated=True), victim.row)
+        # A node that was too full before anybody was placed is not the unit's fault.
+        rows = [victim.row for victim in unit.pods if victim.row in self._rows]
         return bool((state.used[rows] <= state.alloc[rows]).all())
 
-    def _still_allowed(self, result: Result, kinds: dict[str, PairClass]) -> bool:
+    def _still_allowed(self) -> bool:
         """Rules between pods: each placed pod, taken out and asked again, may still be where it is."""
+        return all(self._may_stay(kind, row) for kind, row in self._ruled)
+
+    def _may_stay(self, kind: PairClass, row: int) -> bool:
         engine = self._engine
-        for key, row in result.placed.items():
-            kind = kinds[key]
-            mark = engine.mark()
-            engine.lift(kind, row)
-            fit, _ = engine.look(kind.shape)
-            ok = bool(allowed(engine.state, kind, fit)[row])
-            engine.undo(mark)
-            if not ok:
-                return False
-        return True
-
-    def _lift(self, units: Iterable[Unit]) -> None:
-        for unit in units:
-            for victim in unit.pods:
-                self._engine.lift(self._class(victim.pod.uid, unit), victim.row)
-
-    def _class(self, uid: str, unit: Unit) -> PairClass:
-        known = self._classes.get(uid)
-        if known is None:
-            for victim in unit.pods:
-                pod = victim.pod
-                self._classes[pod.uid] = self._engine.state.pairs.class_of(pod.shape, pod.namespace, pod.labels)
-            known = self._classes[uid]
-        return known
+        mark = engine.mark()
+        engine.lift(kind, row)
+        fit, _ = engine.look(kind.shape)
+        ok = bool(allowed(engine.state, kind, fit)[row])
+        engine.undo(mark)
+        return ok

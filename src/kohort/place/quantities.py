@@ -32,8 +32,25 @@ def parse(text: str | int | float) -> Fraction:
     return Fraction(plain)
 
 
+MOST: Final = 1 << 47  # amounts are cut off here, so that sums and scores over a cluster stay within 64 bits
+
+
 @lru_cache(maxsize=4096)
 def amount(resource: str, text: str | int | float) -> int:
     """In the unit of the resource's column: thousandths for cpu, ones for all else; rounded up."""
     value = parse(text) * (1000 if resource == "cpu" else 1)
-    return -(-value.numerator // value.denominator)
+    return min(-(-value.numerator // value.denominator), MOST)
+
+
+_SHOWN: Final = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
+
+
+def shown(resource: str, value: int) -> str:
+    """An amount of a column, for people: 1500 of cpu is 1.5, bytes carry a unit."""
+    if resource == "cpu":
+        return f"{value // 1000}" if value % 1000 == 0 else f"{value / 1000:.3f}".rstrip("0")
+    if resource in {"memory", "ephemeral-storage"} or resource.startswith("hugepages-"):
+        for unit, size in _SHOWN:
+            if value >= size:
+                return f"{value // size}{unit}" if value % size == 0 else f"{value / size:.1f}{unit}"
+    return str(value)

@@ -31,7 +31,7 @@ def pod_requests(spec: Mapping[str, Any]) -> Amounts:
             )
     _add(total, sidecars)
     _raise(total, peak)
-    for name, value in _of(spec).items():
+    for name, value in _pod_level(spec, total).items():
         if name in _POD_LEVEL or name.startswith("hugepages-"):
             total[name] = value
     _add(total, {name: amount(name, value) for name, value in (spec.get("overhead") or {}).items()})
@@ -40,10 +40,20 @@ def pod_requests(spec: Mapping[str, Any]) -> Amounts:
 
 
 def _of(holder: Mapping[str, Any]) -> Amounts:
-    """Requests of a container or of the pod itself; a limit without a request is one."""
+    """Requests of a container; a limit without a request is one."""
     resources = holder.get("resources") or {}
     wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return {name: amount(name, value) for name, value in wanted.items()}
+
+
+def _pod_level(spec: Mapping[str, Any], containers: Amounts) -> Amounts:
+    """Requests of the pod as a whole. A limit alone is a request only where no container asked (KEP-2837)."""
+    resources = spec.get("resources") or {}
+    wanted = {name: amount(name, value) for name, value in (resources.get("requests") or {}).items()}
+    for name, value in (resources.get("limits") or {}).items():
+        if name not in wanted and not containers.get(name):
+            wanted[name] = amount(name, value)
+    return wanted
 
 
 def _add(total: Amounts, more: Mapping[str, int]) -> None:

@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from math import isqrt
 
 import numpy as np
 
 from kohort.place.columns import Amounts, Mask, Rows
-from kohort.place.fit import ShapeFit
-from kohort.place.selectors import node_meets_term, tolerates
+from kohort.place.fit import FEW_ROWS, ShapeFit, term_rows
+from kohort.place.profile import Profile
+from kohort.place.selectors import tolerates
 from kohort.place.shapes import SCORED, Shape
 from kohort.place.state import ClusterState
 
+__all__ = ["FULL", "Profile", "ShapeScore"]
 FULL = 100
+LOWEST = -(1 << 62)  # of a row that is not in question
+_FINE = 10_000  # parts of a whole in which balance is measured
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """What is weighed, and how much. The defaults are those of kube-scheduler's default profile."""
+class _Scored:
+    """One scored resource: its column, what the shape adds to it, and its weight."""
 
-    strategy: Literal["least", "most"] = "least"
-    resources: tuple[str, ...] = tuple(SCORED)
-    allocated: int = 1
-    balanced: int = 1
-    affinity: int = 2
-    taints: int = 3
-    pairs: int = 2
+    __slots__ = ("ask", "column", "counted", "weighed", "weight")
+
+    def __init__(self, state: ClusterState, shape: Shape, name: str, weight: int) -> None:
+        self.column = state.resources.number(name)
+        self.ask = shape.ask(self.column)
+        self.weight = weight
+        # cpu and memory count for something even if a pod asks for none; others are taken as they are.
+        self.weighed = list(SCORED).index(name) if name in SCORED else None
+        self.counted = self.ask if self.weighed is None else int(shape.weight[self.weighed])
 
 
 class ShapeScore:
     """Scores of all rows for one shape, kept beside its fit."""
 
-    __slots__ = ("_columns", "_fit", "_nodes", "_profile", "_state", "_weighed", "load", "static")
+    __slots__ = ("_fit", "_nodes", "_profile", "_scored", "_state", "load", "static")
 
     def __init__(self, state: ClusterState, fit: ShapeFit, profile: Profile) -> None:
         self._state = state
         self._fit = fit
         self._profile = profile
-        self._columns = np.array([state.resources.number(name) for name in profile.resources], np.intp)
-        self._weighed = np.array([list(SCORED).index(name) for name in profile.resources], np.intp)
+        self._scored = [_Scored(state, fit.shape, name, weight) for name, weight in profile.weights.items()]
         self._nodes = -1
         self.load: Amounts = np.zeros(0, np.int64)
         self.static: Amounts | None = None  # None: the same everywhere
@@ -50,51 +53,66 @@ class ShapeScore:
             self._nodes = self._state.nodes.end
             self.static = self._static()
         if rows is None or len(self.load) != self._state.rows:
-            self.load = np.zeros(self._state.rows, np.int64)
-            self._update(np.arange(self._state.rows))
-        elif len(rows) == 1:
-            self.load[rows[0]] = self.of_row(rows[0])
-        elif rows:
-            self._update(np.array(rows))
+            self._state.widen()
+            self.load = self.levels(np.arange(self._state.rows), 1)[:, 0]
+        elif len(rows) <= FEW_ROWS:
+            for row in rows:
+                self.load[row] = self.of_row(row)
+        else:
+            self.load[rows] = self.levels(np.array(rows), 1)[:, 0]
 
-    def _update(self, rows: Amounts) -> None:
-        have = self._state.alloc[np.ix_(rows, self._columns)]
-        taken = self._state.weighed[np.ix_(rows, self._weighed)] + self._fit.shape.weight[self._weighed]
-        safe = np.maximum(have, 1)
-        taken = np.where(have > 0, np.minimum(taken, have), 0)
-        share = taken if self._profile.strategy == "most" else np.where(have > 0, have - taken, 0)
-        allocated = (share * FULL // safe).sum(axis=1) // np.maximum((have > 0).sum(axis=1), 1)
-        parts = taken * 10_000 // safe
-        spread = (parts.max(axis=1) - parts.min(axis=1)) // FULL if len(self._columns) > 1 else 0
-        self.load[rows] = allocated * self._profile.allocated + (FULL - spread // 2) * self._profile.balanced
+    def levels(self, rows: Rows, pods: int) -> Amounts:
+        """Load scores of rows for the first, second, ... pod that would come to each: one line per row."""
+        state, profile = self._state, self._profile
+        shares = np.zeros((len(rows), pods), np.int64)
+        weights = np.zeros((len(rows), 1), np.int64)
+        parts: list[Amounts] = []
+        there: list[Mask] = []
+        step = np.arange(1, pods + 1)
+        for one in self._scored:
+            have = state.alloc[rows, one.column][:, None]
+            exists, safe = have > 0, np.maximum(have, 1)
+            used = state.used[rows, one.column][:, None]
+            before = used if one.weighed is None else state.weighed[rows, one.weighed][:, None]
+            taken = np.minimum(before + one.counted * step, have)
+            share = (taken if profile.strategy == "most" else have - taken) * FULL // safe
+            shares += np.where(exists, share * one.weight, 0)
+            weights += np.where(exists, one.weight, 0)
+            if profile.balanced:
+                parts.append(np.where(exists, np.minimum(used + one.ask * step, have) * _FINE // safe, 0))
+                there.append(exists)
+        load = shares // np.maximum(weights, 1) * profile.allocated
+        return load + _evenness(parts, there) * profile.balanced if profile.balanced else load
 
     def of_row(self, row: int) -> int:
         """The load score of one row; the same arithmetic as for many, without arrays."""
-        parts, shares, counted = [], 0, 0
-        for column, weighed in zip(self._columns, self._weighed, strict=True):
-            have = int(self._state.alloc[row, column])
+        state, most = self._state, self._profile.strategy == "most"
+        shares, weights, parts = 0, 0, []
+        offered, taken_up, weighed = state.alloc[row].tolist(), state.used[row].tolist(), state.weighed[row].tolist()
+        for one in self._scored:
+            have = offered[one.column]
             if have <= 0:
-                parts.append(0)
                 continue
-            taken = min(int(self._state.weighed[row, weighed]) + int(self._fit.shape.weight[weighed]), have)
-            shares += (taken if self._profile.strategy == "most" else have - taken) * FULL // have
-            parts.append(taken * 10_000 // have)
-            counted += 1
-        spread = (max(parts) - min(parts)) // FULL if len(parts) > 1 else 0
-        allocated = shares // max(counted, 1)
-        return allocated * self._profile.allocated + (FULL - spread // 2) * self._profile.balanced
+            used = taken_up[one.column]
+            before = used if one.weighed is None else weighed[one.weighed]
+            taken = min(before + one.counted, have)
+            shares += (taken if most else have - taken) * FULL // have * one.weight
+            weights += one.weight
+            parts.append(min(used + one.ask, have) * _FINE // have)
+        load = shares // max(weights, 1) * self._profile.allocated
+        return load + _evenness_of(parts) * self._profile.balanced if self._profile.balanced else load
 
     def _static(self) -> Amounts | None:
-        """Preferred node affinity and taints that are merely disliked, each brought to 0..100 over all nodes."""
-        shape, state = self._fit.shape, self._state
-        disliked = any(t.effect == "PreferNoSchedule" for facts in state.facts if facts for t in facts.taints)
+        """Preferred node affinity and taints that are merely disliked, each brought to 0..100 over suited nodes."""
+        shape, state, suits = self._fit.shape, self._state, self._fit.suits
+        disliked = any(taint.effect == "PreferNoSchedule" for taints in state.taints for taint in taints)
         if not shape.preferred and not disliked:
             return None
         total = np.zeros(state.rows, np.int64)
         if shape.preferred:
-            total += _scaled(_liking(shape, state)) * self._profile.affinity
+            total += _scaled(_liking(shape, state), suits) * self._profile.affinity
         if disliked:
-            total += (FULL - _scaled(_dislike(shape, state))) * self._profile.taints
+            total += (FULL - _scaled(_dislike(shape, state), suits)) * self._profile.taints
         return total
 
     def total(self, rows: Rows | None, extra: Amounts | None = None) -> Amounts:
@@ -105,34 +123,55 @@ class ShapeScore:
                 total = total + (more if rows is None else more[rows])
         return total
 
+    def at(self, row: int) -> int:
+        """The score of one row."""
+        return int(self.load[row]) + (0 if self.static is None else int(self.static[row]))
+
     def best(self, free: Mask, rows: Rows | None, extra: Amounts | None = None) -> int | None:
         """The best of the rows that are free (`free` goes with `rows`), the lowest among equals; None if none is."""
         if not len(free):
             return None
-        place = int(np.where(free, self.total(rows, extra), -1).argmax())
+        place = int(np.where(free, self.total(rows, extra), LOWEST).argmax())
         if not free[place]:
             return None
         return place if rows is None else int(rows[place])
 
 
+def _evenness(parts: list[Amounts], there: list[Mask]) -> Amounts:
+    """100 less the standard deviation of the used parts of the resources that a node has."""
+    count = np.maximum(sum(one.astype(np.int64) for one in there), 1)
+    mean = sum(parts) // count
+    variance = sum(np.where(exists, (part - mean) ** 2, 0) for part, exists in zip(parts, there, strict=True)) // count
+    # The root of a number below 2**53 is rounded correctly: its whole part is exact.
+    even: Amounts = (_FINE - np.sqrt(variance).astype(np.int64)) // FULL
+    return even
+
+
+def _evenness_of(parts: list[int]) -> int:
+    if not parts:
+        return FULL
+    mean = sum(parts) // len(parts)
+    return (_FINE - isqrt(sum((part - mean) ** 2 for part in parts) // len(parts))) // FULL
+
+
 def _liking(shape: Shape, state: ClusterState) -> Amounts:
     raw = np.zeros(state.rows, np.int64)
-    for row, facts in enumerate(state.facts):
-        if facts is not None:
-            raw[row] = sum(w for w, term in shape.preferred if node_meets_term(term, facts.labels, facts.name))
+    for weight, term in shape.preferred:
+        raw += term_rows(state, term) * weight
     return raw
 
 
 def _dislike(shape: Shape, state: ClusterState) -> Amounts:
-    raw = np.zeros(state.rows, np.int64)
-    for row, facts in enumerate(state.facts):
-        for taint in facts.taints if facts else ():
-            if taint.effect == "PreferNoSchedule" and not tolerates(shape.tolerations, taint.as_json()):
-                raw[row] += 1
+    counts = [
+        sum(t.effect == "PreferNoSchedule" and not tolerates(shape.tolerations, t.as_json()) for t in taints)
+        for taints in state.taints
+    ]
+    raw: Amounts = np.array(counts, np.int64)[state.tainted]
     return raw
 
 
-def _scaled(raw: Amounts) -> Amounts:
-    top = int(raw.max(initial=0))
-    scaled: Amounts = raw * FULL // top if top > 0 else raw
+def _scaled(raw: Amounts, suits: Mask) -> Amounts:
+    """To 0..100, where 100 is the most that a node in question has."""
+    top = int(raw[suits].max(initial=0))
+    scaled: Amounts = np.minimum(raw * FULL // top, FULL) if top > 0 else np.zeros_like(raw)
     return scaled

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
+from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
@@ -45,17 +46,17 @@ Taint.UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Pods that a rule speaks of, and the label key of the domains it counts them in. `text`: the selector as JSON."""
+    """Pods that a rule speaks of, and the label key of the domains it counts them in. `text`: the selector as JSON.
+
+    `also`: further terms that a pod must match to be counted. kube-scheduler counts a pod for required affinity only
+    if it matches all terms of the rule.
+    """
 
     key: str  # topology key
     text: bytes
     namespaces: tuple[str, ...]
     namespace_selector: bytes | None = None
-
-    @property
-    def selector(self) -> Json:
-        decoded: Json = msgspec.json.decode(self.text)
-        return decoded
+    also: tuple[Term, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Spread:
     honor_taints: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
 class Shape:
     """What a class of pods asks for. Told apart by identity: `Shapes` makes one per distinct ask."""
 
@@ -80,6 +81,7 @@ class Shape:
     columns: npt.NDArray[np.intp]  # numbers of the resources asked for
     amounts: npt.NDArray[np.int64]
     weight: npt.NDArray[np.int64]  # cpu and memory as scores see them
+    node: str | None = None  # the only node it may go to
     selector: Mapping[str, str] = field(default_factory=dict)
     affinity: Sequence[Json] | None = None  # node selector terms, any of them
     preferred: Sequence[tuple[int, Json]] = ()
@@ -89,6 +91,7 @@ class Shape:
     apart: tuple[Term, ...] = ()
     liked: tuple[tuple[int, Term], ...] = ()  # preferred affinity, negative weight for anti-affinity
     spreads: tuple[Spread, ...] = ()
+    claims: tuple[str, ...] = ()  # volume and resource claims that say where it may go
 
     def ask(self, column: int) -> int:
         """How much of one resource a pod asks for."""
@@ -100,32 +103,62 @@ class Shape:
 
     @property
     def is_plain(self) -> bool:
-        """Whether placing one pod of it changes nothing for the next but room (and ports)."""
-        return not (self.together or self.apart or self.spreads or self.liked or self.ports)
+        """Whether placing one pod of it changes nothing for the next but room."""
+        return not (self.together or self.apart or self.spreads or self.liked or self.ports or self.claims)
+
+    def between(self) -> Iterator[Term]:
+        """Terms that matter to others once a pod of the shape has a node."""
+        yield from self.together
+        yield from self.apart
+        yield from (term for _, term in self.liked)
+
+    def terms(self) -> Iterator[Term]:
+        """Every term of its rules between pods."""
+        yield from self.between()
+        yield from (spread.term for spread in self.spreads)
 
 
 class Shapes:
-    """All shapes seen, by what they ask for."""
+    """All shapes in use, by what they ask for. A shape that nobody holds any more is forgotten."""
 
     def __init__(self, resources: Names) -> None:
         self._resources = resources
-        self._known: dict[bytes, Shape] = {}
+        self._known: WeakValueDictionary[bytes, Shape] = WeakValueDictionary()
+        self._made = 0
         self._encode = msgspec.json.Encoder().encode
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def of_spec(self, spec: Json, namespace: str = "default") -> Shape:
-        """The shape of a pod's spec."""
-        key = self._encode([namespace, *(spec.get(name) for name in _ASKS), _light(spec)])
+    def __iter__(self) -> Iterator[Shape]:
+        return iter(list(self._known.values()))
+
+    def of_spec(
+        self,
+        spec: Json,
+        namespace: str = "default",
+        labels: Mapping[str, str] | None = None,
+        *,
+        claims: Sequence[str] = (),
+        node: str | None = None,
+        defaults: Sequence[Json] = (),
+    ) -> Shape:
+        """The shape of a pod's spec.
+
+        `labels` matter only to rules with matchLabelKeys. `claims`: those that say where it may go. `node`: the only
+        node it may go to. `defaults`: spread constraints of the cluster, for a pod that has none of its own.
+        """
+        own = spec.get("topologySpreadConstraints") or defaults
+        spreads = [_with_keys(item, labels or {}) for item in own]
+        key = self._encode([namespace, *(spec.get(name) for name in _ASKS), spreads, claims, node, _light(spec)])
         shape = self._known.get(key)
         if shape is None:
-            shape = self._known[key] = self._make(spec, namespace)
+            shape = self._known[key] = self._make(spec, namespace, spreads, claims=tuple(claims), node=node)
         return shape
 
     def of_requests(self, requests: Mapping[str, int], namespace: str = "default") -> Shape:
         """A shape that asks for nothing but room (in column units; `pods` is added)."""
-        amounts = {**requests, "pods": 1}
+        amounts = {**{name: value for name, value in requests.items() if value}, "pods": 1}
         key = self._encode([namespace, sorted(amounts.items())])
         shape = self._known.get(key)
         if shape is None:
@@ -136,8 +169,9 @@ class Shapes:
         numbers = np.array([self._resources.number(name) for name in requests], np.intp)
         amounts = np.array(list(requests.values()), np.int64)
         weight = np.array([requests.get(name) or least for name, least in SCORED.items()], np.int64)
+        self._made += 1
         return Shape(
-            number=len(self._known),
+            number=self._made,
             namespace=namespace,
             requests=dict(requests),
             columns=numbers,
@@ -146,23 +180,25 @@ class Shapes:
             **asks,
         )
 
-    def _make(self, spec: Json, namespace: str) -> Shape:
+    def _make(self, spec: Json, namespace: str, spreads: Sequence[Json], **asks: Any) -> Shape:
         affinity = spec.get("affinity") or {}
         node, pod, anti = (affinity.get(name) or {} for name in ("nodeAffinity", "podAffinity", "podAntiAffinity"))
         hard, soft = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+        required = node.get(hard)
         return self._build(
             namespace,
             pod_requests(spec),
             selector=spec.get("nodeSelector") or {},
-            affinity=(node.get(hard) or {}).get("nodeSelectorTerms"),
+            affinity=None if required is None else required.get("nodeSelectorTerms") or (),
             preferred=tuple((item["weight"], item["preference"]) for item in node.get(soft) or ()),
             tolerations=tuple(spec.get("tolerations") or ()),
             ports=host_ports(spec),
-            together=tuple(_term(item, namespace) for item in pod.get(hard) or ()),
+            together=_jointly([_term(item, namespace) for item in pod.get(hard) or ()]),
             apart=tuple(_term(item, namespace) for item in anti.get(hard) or ()),
             liked=tuple((i["weight"], _term(i["podAffinityTerm"], namespace)) for i in pod.get(soft) or ())
             + tuple((-i["weight"], _term(i["podAffinityTerm"], namespace)) for i in anti.get(soft) or ()),
-            spreads=tuple(_spread(item, namespace) for item in spec.get("topologySpreadConstraints") or ()),
+            spreads=tuple(_spread(item, namespace) for item in spreads),
+            **asks,
         )
 
 
@@ -170,7 +206,6 @@ _ASKS: Final = (
     "nodeSelector",
     "affinity",
     "tolerations",
-    "topologySpreadConstraints",
     "overhead",
     "resources",
     "hostNetwork",
@@ -188,7 +223,8 @@ def _light(spec: Json) -> list[Any]:
 def host_ports(spec: Json) -> tuple[Port, ...]:
     host_network = spec.get("hostNetwork")
     found = []
-    for container in spec.get("containers") or ():
+    sidecars = [one for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"]
+    for container in (*(spec.get("containers") or ()), *sidecars):
         for port in container.get("ports") or ():
             number = port.get("hostPort") or (port.get("containerPort") if host_network else 0)
             if number:
@@ -207,6 +243,25 @@ def _term(item: Json, namespace: str) -> Term:
         spaces,
         None if selector is None else msgspec.json.encode(selector),
     )
+
+
+def _jointly(terms: Sequence[Term]) -> tuple[Term, ...]:
+    """Required affinity: a pod counts for one term only if it matches all of them."""
+    if len(terms) < 2:
+        return tuple(terms)
+    return tuple(replace(term, also=tuple(one for one in terms if one is not term)) for term in terms)
+
+
+def _with_keys(item: Json, labels: Mapping[str, str]) -> Json:
+    """A spread constraint whose matchLabelKeys are folded into its selector, as servers do when a pod is made."""
+    keys = [key for key in item.get("matchLabelKeys") or () if key in labels]
+    selector = item.get("labelSelector")
+    if not keys or selector is None:
+        return item
+    said = {rule["key"] for rule in selector.get("matchExpressions") or ()}
+    more = [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys if key not in said]
+    rules = [*(selector.get("matchExpressions") or ()), *more]
+    return {**item, "labelSelector": {**selector, "matchExpressions": rules}}
 
 
 def _spread(item: Json, namespace: str) -> Spread:

@@ -6,19 +6,21 @@ Nodes are rows; a removed node's row is reused. Whoever caches something per row
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from kohort.place.changes import ChangeLog
-from kohort.place.columns import FIRST_RESOURCES, Amounts, LabelColumn, Mask, Names
-from kohort.place.pairs import PairTerms
+from kohort.place.claims import Claims
+from kohort.place.columns import FIRST_RESOURCES, Amounts, Codes, LabelColumn, Mask, Names, Rows
+from kohort.place.pairs import PairClass, PairTerms
 from kohort.place.requests import allocatable
-from kohort.place.shapes import SCORED, Shape, Shapes, Taint
+from kohort.place.shapes import SCORED, Port, Shape, Shapes, Taint
 
 _FIRST_ROWS = 16
+_VECTORS = 4096  # shapes whose asks are kept at hand
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class NodeFacts:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
     pods: dict[str, PodKey] = field(default_factory=dict)
-    ports: dict[tuple[str, str, int], int] = field(default_factory=dict)  # (protocol, ip, port) -> pods that hold it
+    ports: dict[Port, int] = field(default_factory=dict)  # -> pods that hold it
 
 
 class ClusterState:
@@ -53,19 +55,28 @@ class ClusterState:
     def __init__(self) -> None:
         self.resources = Names(FIRST_RESOURCES)
         self.shapes = Shapes(self.resources)
+        self.claims = Claims()
         self.alloc: Amounts = np.zeros((_FIRST_ROWS, len(self.resources)), np.int64)
         self.used: Amounts = np.zeros_like(self.alloc)
         self.weighed: Amounts = np.zeros((_FIRST_ROWS, len(SCORED)), np.int64)  # as scores see it
         self.alive: Mask = np.zeros(_FIRST_ROWS, np.bool_)
         self.facts: list[NodeFacts | None] = [None] * _FIRST_ROWS
         self.labels: dict[str, LabelColumn] = {}
+        self.tainted: Codes = np.zeros(_FIRST_ROWS, np.int32)  # row -> number of its set of taints
+        self.taints: list[tuple[Taint, ...]] = [()]
+        self.ports: dict[tuple[str, int], set[int]] = {}  # protocol and port -> rows where somebody holds it
         self.nodes = ChangeLog()
         self.usage = ChangeLog()
+        self.offers = 0  # counts changes of what nodes offer
         self.pairs = PairTerms(self)
         self._row: dict[str, int] = {}
         self._free: list[int] = list(range(_FIRST_ROWS - 1, -1, -1))
         self._where: dict[str, int] = {}  # pod uid -> row
+        self._spaces: dict[str, set[str]] = {}  # namespace -> uids of pods on nodes
         self._homeless: dict[str, dict[str, PodKey]] = {}  # node name -> pods bound to a node not known yet
+        self._bound_for: dict[str, str] = {}  # uid of such a pod -> node name
+        self._vectors: dict[int, Amounts] = {}  # shape number -> what a pod asks for
+        self._taint_sets: dict[tuple[Taint, ...], int] = {(): 0}
 
     # ---- nodes
 
@@ -105,11 +116,14 @@ class ClusterState:
         if fresh or facts.labels != labels or facts.taints != taints:
             self._move(facts, row, labels)
             facts.labels, facts.taints = dict(labels), taints
+            self.tainted[row] = self._taint_set(taints)
             self.nodes.add(row)
         if not np.array_equal(self.alloc[row], wanted):
             self.alloc[row] = wanted
+            self.offers += 1
             self.usage.add(row)
         for pod in self._homeless.pop(name, {}).values():
+            del self._bound_for[pod.uid]
             self._seat(pod, row)
         self._trim()
         return row
@@ -122,16 +136,19 @@ class ClusterState:
         pods = self.node(row).pods
         for pod in list(pods.values()):
             self._unseat(pod, row)
-            self._homeless.setdefault(name, {})[pod.uid] = pod
+            self._await(pod, name)
         self.alive[row] = False
         self.alloc[row] = 0
         self.used[row] = 0
         self.weighed[row] = 0
+        self.tainted[row] = 0
+        self.offers += 1
         self._relabel(row, {})
         self.facts[row] = None
         self._free.append(row)
         self.nodes.add(row)
         self.usage.add(row)
+        self._trim()
 
     def _take_row(self) -> int:
         if not self._free:
@@ -141,6 +158,7 @@ class ClusterState:
             self.used = np.concatenate([self.used, np.zeros((more, self.used.shape[1]), np.int64)])
             self.weighed = np.concatenate([self.weighed, np.zeros((more, len(SCORED)), np.int64)])
             self.alive = np.concatenate([self.alive, np.zeros(more, np.bool_)])
+            self.tainted = np.concatenate([self.tainted, np.zeros(more, np.int32)])
             self.facts += [None] * more
             for column in self.labels.values():
                 column.grow(old + more)
@@ -149,19 +167,27 @@ class ClusterState:
 
     def _vector(self, amounts: Mapping[str, int]) -> Amounts:
         numbers = [(self.resources.number(name), value) for name, value in amounts.items()]
-        self._widen()
+        self.widen()
         vector = np.zeros(self.alloc.shape[1], np.int64)
         for number, value in numbers:
             vector[number] = value
         return vector
 
-    def _widen(self) -> None:
+    def _taint_set(self, taints: tuple[Taint, ...]) -> int:
+        number = self._taint_sets.get(taints)
+        if number is None:
+            number = self._taint_sets[taints] = len(self.taints)
+            self.taints.append(taints)
+        return number
+
+    def widen(self) -> None:
         """A resource that nobody named before gets a column."""
         missing = len(self.resources) - self.alloc.shape[1]
         if missing > 0:
             fresh = np.zeros((self.rows, missing), np.int64)
             self.alloc = np.hstack([self.alloc, fresh])
             self.used = np.hstack([self.used, fresh])
+            self._vectors.clear()
 
     def column(self, key: str) -> LabelColumn:
         """The label column of a key; filled when first asked for, kept up to date from then on."""
@@ -191,29 +217,52 @@ class ClusterState:
 
     # ---- pods
 
-    def set_pod(self, obj: Mapping[str, Any], node: str) -> PodKey:
-        """A bound pod, from its API object."""
+    def pod_key(self, obj: Mapping[str, Any]) -> PodKey:
+        """What the engine remembers of a pod, from its API object."""
         meta, spec = obj["metadata"], obj["spec"]
-        key = PodKey(
+        namespace = meta.get("namespace") or "default"
+        # On a node, only claims for one pod still matter: to others.
+        claims = tuple(key for key in self.claims.of_pod(obj) if self.claims.get(key).once)
+        return PodKey(
             uid=meta["uid"],
-            namespace=meta.get("namespace") or "default",
+            namespace=namespace,
             name=meta["name"],
             labels=meta.get("labels") or {},
-            shape=self.shapes.of_spec(spec, meta.get("namespace") or "default"),
+            shape=self.shapes.of_spec(spec, namespace, meta.get("labels"), claims=claims),
             priority=spec.get("priority") or 0,
             group=group_of(obj),
             started=(obj.get("status") or {}).get("startTime") or "",
             terminating=meta.get("deletionTimestamp") is not None,
         )
+
+    def set_pod(self, obj: Mapping[str, Any], node: str) -> PodKey:
+        """A bound pod, from its API object."""
+        key = self.pod_key(obj)
         self.put_pod(key, node)
         return key
+
+    def pending(self, obj: Mapping[str, Any], *, claims: Sequence[str] = (), defaults: Sequence[Any] = ()) -> PairClass:
+        """The class of a pod that waits. `claims`: of resources, beside those of its volumes. `defaults`: spread
+        constraints of the cluster, for a pod that has none."""
+        meta, spec = obj["metadata"], obj["spec"]
+        namespace, labels = meta.get("namespace") or "default", meta.get("labels") or {}
+        more = tuple(key for key in claims if not self.claims.get(key).says_nothing)
+        shape = self.shapes.of_spec(
+            spec,
+            namespace,
+            labels,
+            claims=(*self.claims.of_pod(obj), *more),
+            node=spec.get("nodeName") or None,
+            defaults=defaults,
+        )
+        return self.pairs.class_of(shape, namespace, labels)
 
     def put_pod(self, pod: PodKey, node: str) -> None:
         """Seat a pod on a node, or note it for a node that is not known yet. Seating again replaces."""
         self.remove_pod(pod.uid)
         row = self._row.get(node)
         if row is None:
-            self._homeless.setdefault(node, {})[pod.uid] = pod
+            self._await(pod, node)
         else:
             self._seat(pod, row)
         self._trim()
@@ -222,31 +271,89 @@ class ClusterState:
         row = self._where.get(uid)
         if row is not None:
             self._unseat(self.node(row).pods[uid], row)
+            self._trim()
             return
-        for pods in self._homeless.values():
-            pods.pop(uid, None)
+        node = self._bound_for.pop(uid, None)
+        if node is not None:
+            waiting = self._homeless[node]
+            del waiting[uid]
+            if not waiting:
+                del self._homeless[node]
 
     def pod_row(self, uid: str) -> int | None:
         return self._where.get(uid)
 
+    def pods_of(self, namespaces: Sequence[str] | None) -> Iterator[tuple[PodKey, int]]:
+        """Pods on nodes, of some namespaces or (None) of all."""
+        for space in self._spaces if namespaces is None else namespaces:
+            for uid in self._spaces.get(space, ()):
+                row = self._where[uid]
+                yield self.node(row).pods[uid], row
+
+    def homeless(self) -> Iterator[tuple[PodKey, str]]:
+        """Pods bound to nodes that are not known, and the names of those."""
+        for node, pods in self._homeless.items():
+            yield from ((pod, node) for pod in pods.values())
+
+    def _await(self, pod: PodKey, node: str) -> None:
+        self._homeless.setdefault(node, {})[pod.uid] = pod
+        self._bound_for[pod.uid] = node
+
     def _seat(self, pod: PodKey, row: int) -> None:
-        facts = self.node(row)
-        facts.pods[pod.uid] = pod
-        self._where[pod.uid] = row
-        self._widen()
-        self.take(pod.shape, row, 1)
+        # Counted before it is listed: a term first seen now is counted over the pods listed so far.
         self.pairs.add(pod, row)
+        self.take(pod.shape, row, 1)
+        self.node(row).pods[pod.uid] = pod
+        self._where[pod.uid] = row
+        self._spaces.setdefault(pod.namespace, set()).add(pod.uid)
 
     def _unseat(self, pod: PodKey, row: int) -> None:
         self.pairs.remove(pod, row)
         self.take(pod.shape, row, -1)
         del self.node(row).pods[pod.uid]
         del self._where[pod.uid]
+        space = self._spaces[pod.namespace]
+        space.discard(pod.uid)
+        if not space:
+            del self._spaces[pod.namespace]
 
     def take(self, shape: Shape, row: int, count: int) -> None:
-        """Room and ports of `count` pods of a shape on a row (negative: given back)."""
-        self.used[row, shape.columns] += shape.amounts * count
-        self.weighed[row] += shape.weight * count
+        """Room, ports and claims of `count` pods of a shape on a row (negative: given back)."""
+        if count == 1:
+            self.used[row] += self._full(shape)
+            self.weighed[row] += shape.weight
+        elif count == -1:
+            self.used[row] -= self._full(shape)
+            self.weighed[row] -= shape.weight
+        else:
+            self.used[row] += self._full(shape) * count
+            self.weighed[row] += shape.weight * count
+        if shape.ports:
+            self._take_ports(shape, row, count)
+        if shape.claims:
+            self.claims.hold(shape.claims, count)
+        self.usage.add(row)
+
+    def take_many(self, shape: Shape, rows: Rows, counts: Amounts) -> None:
+        """The same for many rows, each given once, of a shape without ports and claims."""
+        self.widen()
+        self.used[np.ix_(rows, shape.columns)] += counts[:, None] * shape.amounts
+        self.weighed[rows] += counts[:, None] * shape.weight
+        self.usage.add_many(rows.tolist())
+
+    def _full(self, shape: Shape) -> Amounts:
+        """What a pod asks for, in all columns."""
+        self.widen()
+        vector = self._vectors.get(shape.number)
+        if vector is None:
+            if len(self._vectors) > _VECTORS:
+                self._vectors.clear()
+            vector = np.zeros(self.alloc.shape[1], np.int64)
+            vector[shape.columns] = shape.amounts
+            self._vectors[shape.number] = vector
+        return vector
+
+    def _take_ports(self, shape: Shape, row: int, count: int) -> None:
         ports = self.node(row).ports
         for port in shape.ports:
             left = ports.get(port, 0) + count
@@ -254,7 +361,12 @@ class ClusterState:
                 ports[port] = left
             else:
                 ports.pop(port, None)
-        self.usage.add(row)
+        for protocol, _, number in shape.ports:
+            rows = self.ports.setdefault((protocol, number), set())
+            if any(held[0] == protocol and held[2] == number for held in ports):
+                rows.add(row)
+            else:
+                rows.discard(row)
 
 
 def group_of(obj: Mapping[str, Any]) -> str | None:

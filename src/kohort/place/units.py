@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -25,6 +25,7 @@ class GroupFacts:
     together: bool = False  # disruptionMode all
     priority: int = 0
     composite: bool = False
+    minimum: int | None = None  # of a gang of pods: members beyond it are surplus
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +45,15 @@ class Unit:
     priority: int
     rank: Rank
     started: str  # earliest start; empty counts as now
+    breaks: bool = False  # a member that its gang cannot spare
 
     @property
-    def importance(self) -> tuple[int, int, int, str]:
-        """Sorts the least important first: lower priority, simpler kind, fewer pods, later start."""
-        return (self.priority, int(self.rank), len(self.pods), _reverse(self.started))
+    def importance(self) -> tuple[int, bool, int, int, str]:
+        """Sorts the least important first: lower priority, surplus, simpler kind, fewer pods, later start."""
+        return (self.priority, self.breaks, int(self.rank), len(self.pods), reverse(self.started))
 
 
-def _reverse(started: str) -> str:
+def reverse(started: str) -> str:
     """Later times sort before earlier ones; a pod that has not started is the latest."""
     return "".join(chr(0x10FFFF - ord(character)) for character in started) if started else ""
 
@@ -74,10 +76,30 @@ def find_units(state: ClusterState, groups: Mapping[str, GroupFacts]) -> list[Un
             name, priority, rank = _unit_of(pod, groups)
             gathered.setdefault(name, []).append(Victim(pod, row))
             facts[name] = (priority, rank)
+    needed = _needed(state, groups)
     return [
-        Unit(name, tuple(pods), *facts[name], min((one.pod.started for one in pods if one.pod.started), default=""))
+        Unit(name, tuple(pods), *facts[name], _start(pods), breaks=pods[0].pod.uid in needed)
         for name, pods in gathered.items()
     ]
+
+
+def _start(pods: Iterable[Victim]) -> str:
+    return min((one.pod.started for one in pods if one.pod.started), default="")
+
+
+def _needed(state: ClusterState, groups: Mapping[str, GroupFacts]) -> set[str]:
+    """Members that their gang cannot spare: the oldest of it, up to its minimum. Terminating ones are gone already."""
+    members: dict[str, list[PodKey]] = {}
+    for node in state.facts:
+        for pod in node.pods.values() if node else ():
+            group = groups.get(pod.group) if pod.group is not None else None
+            if pod.group is not None and group is not None and group.minimum is not None and not pod.terminating:
+                members.setdefault(pod.group, []).append(pod)
+    needed: set[str] = set()
+    for name, pods in members.items():
+        oldest = sorted(pods, key=lambda pod: (reverse(pod.started), pod.uid), reverse=True)
+        needed.update(pod.uid for pod in oldest[: groups[name].minimum])
+    return needed
 
 
 def _unit_of(pod: PodKey, groups: Mapping[str, GroupFacts]) -> tuple[str, int, Rank]:
@@ -101,16 +123,23 @@ def _unit_of(pod: PodKey, groups: Mapping[str, GroupFacts]) -> tuple[str, int, R
     return name, priority, rank
 
 
-def violating(units: Iterable[Unit], budgets: Iterable[Budget]) -> set[str]:
+def violating(units: Iterable[Unit], budgets: Sequence[Budget]) -> set[str]:
     """Units that would exceed a budget, walking from the most important on as kube-scheduler does."""
-    left = {budget.name: budget.allowed for budget in budgets}
-    covers = list(budgets)
+    if not budgets:
+        return set()
+    left = [budget.allowed for budget in budgets]
     over: set[str] = set()
     for unit in sorted(units, key=lambda unit: unit.importance, reverse=True):
         for victim in unit.pods:
-            for budget in covers:
+            for number, budget in enumerate(budgets):
                 if victim.pod.uid in budget.pods:
-                    left[budget.name] -= 1
-                    if left[budget.name] < 0:
+                    left[number] -= 1
+                    if left[number] < 0:
                         over.add(unit.name)
     return over
+
+
+def exceeded(units: Iterable[Unit], budgets: Sequence[Budget]) -> int:
+    """By how many pods these units, if they all go, exceed the budgets."""
+    gone = [victim.pod.uid for unit in units for victim in unit.pods]
+    return sum(max(sum(uid in budget.pods for uid in gone) - budget.allowed, 0) for budget in budgets)

@@ -1,0 +1,129 @@
+"""Why a group does not fit, with numbers: asked once, after a search has failed and its trials are undone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kohort.place.areas import Area
+from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason
+from kohort.place.domains import Bounds, TwoDomains, pinned
+from kohort.place.engine import Engine
+from kohort.place.leaf import bound, seat_leaf
+from kohort.place.quantities import shown
+from kohort.place.shapes import Shape
+
+
+def diagnose(engine: Engine, root: Demand, area: Area) -> dict[str, Outcome]:
+    """One outcome per group of a tree that failed: each leaf as if it were alone, then what its branch makes of it."""
+    found: dict[str, Outcome] = {}
+    _of(engine, root, area, found)
+    return found
+
+
+def _of(engine: Engine, group: Demand, area: Area, found: dict[str, Outcome]) -> Outcome:
+    if isinstance(group, Leaf):
+        outcome = why_not(engine, group, area)
+    else:
+        children = [_of(engine, child, area, found) for child in group.children]
+        outcome = _branch(group, children)
+    found[group.name] = outcome
+    return outcome
+
+
+def _branch(branch: Branch, children: list[Outcome]) -> Outcome:
+    """Too few children fit even alone: the cause most of them share. Otherwise they do not fit together."""
+    alone = [child for child in children if child.reason is not Reason.BLOCKED_BY_SIBLING]
+    total, need = len(children), branch.need
+    if total < need:
+        text = f"{total} of {need} groups exist"
+        return Outcome(False, reason=Reason.WAITING_FOR_GROUP, detail=text)
+    if total - len(alone) < need:
+        reasons = [child.reason for child in alone]
+        main = max(alone, key=lambda child: (reasons.count(child.reason), -reasons.index(child.reason)))
+        text = f"{need} of its {total} groups must fit, {total - len(alone)} can; first cause: {main.detail}"
+        return Outcome(False, reason=main.reason, detail=text)
+    where = f"in one domain of {branch.topology}" if branch.topology else "together"
+    text = f"each of {total - len(alone)} groups fits alone, fewer than {need} fit {where}"
+    reason = Reason.DOMAIN_TOO_SMALL if branch.topology else Reason.BLOCKED_BY_SIBLING
+    return Outcome(False, reason=reason, detail=text)
+
+
+def why_not(engine: Engine, leaf: Leaf, area: Area) -> Outcome:
+    """A leaf that was not placed: the cause that most of it failed for, with numbers."""
+    exist = len(leaf.running) + len(leaf.pods)
+    if exist < leaf.need:
+        return Outcome(False, reason=Reason.WAITING_FOR_MEMBERS, detail=f"{exist} of {leaf.need} members exist")
+    try:
+        code = pinned(engine, leaf)
+    except TwoDomains as wrong:
+        return Outcome(False, reason=Reason.MISCONFIGURED, detail=str(wrong))
+    return _in_area(engine, leaf, area) if leaf.topology is None else _by_domain(engine, leaf, area, code)
+
+
+def _by_domain(engine: Engine, leaf: Leaf, area: Area, code: int | None) -> Outcome:
+    parts = area.split(leaf.topology or "")
+    where = parts.find(code) if code is not None else None
+    if where is not None:
+        return _keyed(_in_area(engine, leaf, where), f"{leaf.topology}={where.value}, where its members run,")
+    if not len(parts):
+        return Outcome(False, reason=Reason.NO_MATCHING_NODE, detail=f"no node has the label {leaf.topology}")
+    whole = _in_area(engine, leaf, area)
+    if whole.reason in {Reason.NO_MATCHING_NODE, Reason.INSUFFICIENT}:
+        return whole
+    best = parts.area(int(Bounds(engine, leaf, parts).placed.argmax()))
+    return _keyed(_in_area(engine, leaf, best), f"{leaf.topology}={best.value}, the largest of {len(parts)},")
+
+
+def _keyed(outcome: Outcome, where: str) -> Outcome:
+    if outcome.reason not in {Reason.INSUFFICIENT, Reason.FRAGMENTED}:
+        return outcome
+    return Outcome(False, reason=Reason.DOMAIN_TOO_SMALL, detail=f"{where} is too small: {outcome.detail}")
+
+
+def _in_area(engine: Engine, leaf: Leaf, area: Area) -> Outcome:
+    matching, free = 0, 0
+    for kind in leaf.kinds:
+        fit, _ = engine.look(kind.shape)
+        matching = max(matching, int((fit.suits if area.rows is None else fit.suits[area.rows]).sum()))
+        free = max(free, int(np.minimum(area.of(fit.room), leaf.missing or 1).sum()))
+    if not matching:
+        nodes = int((engine.state.alive if area.rows is None else engine.state.alive[area.rows]).sum())
+        return Outcome(False, reason=Reason.NO_MATCHING_NODE, detail=f"none of {nodes} nodes suits its pods")
+    wanted = leaf.missing or 1
+    if bound(engine, leaf, area) < wanted:
+        return _short(engine, leaf, area, matching)
+    mark = engine.mark()
+    alone = seat_leaf(engine, leaf, area, wanted, wanted)
+    engine.undo(mark)
+    if alone is not None:
+        return Outcome(False, reason=Reason.BLOCKED_BY_SIBLING, detail="it fits alone, not beside its siblings")
+    text = f"{matching} nodes have room for {free} pods one by one, not for {wanted} of its pods together"
+    return Outcome(False, reason=Reason.FRAGMENTED, detail=text)
+
+
+def hardest(leaf: Leaf) -> Shape:
+    """The largest shape of a leaf."""
+    return max((kind.shape for kind in leaf.kinds), key=lambda shape: tuple(shape.weight.tolist()))
+
+
+def _short(engine: Engine, leaf: Leaf, area: Area, matching: int) -> Outcome:
+    """Too little room: is the total too small, or is it there in pieces too small for a pod?"""
+    shape, state, needed = hardest(leaf), engine.state, leaf.missing or 1
+    fit, _ = engine.look(shape)
+    suited = np.flatnonzero(fit.suits) if area.rows is None else area.rows[fit.suits[area.rows]]
+    where = np.ix_(suited, shape.columns)
+    left = (state.alloc[where] - state.used[where]).clip(min=0).sum(axis=0)
+    ratio = left // shape.amounts
+    scarce = int(ratio.argmin())
+    name = state.resources.names[int(shape.columns[scarce])]
+    have, room = shown(name, int(left[scarce])), bound(engine, leaf, area)
+    if int(ratio.min()) < needed and len(leaf.kinds) == 1:
+        total = shown(name, needed * int(shape.amounts[scarce]))
+        text = f"{needed} pods need {total} {name}, {matching} nodes have {have} free"
+        return Outcome(False, reason=Reason.INSUFFICIENT, detail=text)
+    each = shown(name, int(shape.amounts[scarce]))
+    if room == 0 or len(leaf.kinds) > 1:
+        text = f"{matching} nodes have {have} {name} free and take {room} of {needed} pods (the largest asks {each})"
+        return Outcome(False, reason=Reason.FRAGMENTED if room else Reason.INSUFFICIENT, detail=text)
+    text = f"{matching} nodes have {have} {name} free, in pieces that take {room} of {needed} pods of {each}"
+    return Outcome(False, reason=Reason.FRAGMENTED, detail=text)

@@ -1,0 +1,141 @@
+"""A profile: what placement weighs, and how much. Read from a plain dictionary, all mistakes told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from kohort.place.shapes import SCORED
+
+_MOST_WEIGHT: Final = 100  # as for kube-scheduler's plugins
+_STRATEGIES: Final = ("least", "most")
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The defaults are those of kube-scheduler's default profile."""
+
+    strategy: Literal["least", "most"] = "least"  # of a node's resources: allocated
+    resources: Mapping[str, int] | Sequence[str] = tuple(SCORED)  # what is scored; names alone weigh 1
+    allocated: int = 1
+    balanced: int = 1
+    affinity: int = 2
+    taints: int = 3
+    pairs: int = 2
+    spread: int = 2
+    default_spread: Sequence[Mapping[str, Any]] = ()  # constraints for pods that have none
+
+    @property
+    def weights(self) -> dict[str, int]:
+        """Scored resources and their weights."""
+        return dict(self.resources) if isinstance(self.resources, Mapping) else dict.fromkeys(self.resources, 1)
+
+
+class ProfileError(ValueError):
+    """A profile that cannot be used: every mistake, each with its field."""
+
+    def __init__(self, mistakes: Sequence[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = tuple(mistakes)
+
+
+_WEIGHTS: Final = {
+    "allocated": "allocated",
+    "balanced": "balanced",
+    "nodeAffinity": "affinity",
+    "taints": "taints",
+    "podAffinity": "pairs",
+    "spread": "spread",
+}
+
+
+def read_profile(data: object) -> Profile:
+    """A profile from what a file holds: strategy, resources, weights, defaultSpread. Absent parts keep defaults."""
+    if not isinstance(data, Mapping):
+        raise ProfileError([f"profile: found {_kind(data)}, a mapping is wanted"])
+    reader = _Reader()
+    fields: dict[str, Any] = {}
+    for key, value in data.items():
+        if key in _PARTS:
+            fields.update(_PARTS[key](reader, value))
+        else:
+            reader.wrong(str(key), "no such field", f"fields are {', '.join(_PARTS)}")
+    if reader.mistakes:
+        raise ProfileError(reader.mistakes)
+    return Profile(**fields)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.mistakes: list[str] = []
+
+    def wrong(self, field: str, found: str, wanted: str) -> None:
+        self.mistakes.append(f"{field}: {found}; {wanted}")
+
+    def strategy(self, value: object) -> dict[str, Any]:
+        if value not in _STRATEGIES:
+            self.wrong("strategy", f"found {value!r}", f"one of {', '.join(_STRATEGIES)} is wanted")
+        return {"strategy": value}
+
+    def resources(self, value: object) -> dict[str, Any]:
+        if not isinstance(value, Mapping) or not value:
+            self.wrong("resources", f"found {_kind(value)}", "a mapping of resource names to weights is wanted")
+            return {}
+        return {"resources": {str(name): self._weight(f"resources.{name}", one, 1) for name, one in value.items()}}
+
+    def weights(self, value: object) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            self.wrong("weights", f"found {_kind(value)}", "a mapping is wanted")
+            return {}
+        fields = {}
+        for name, one in value.items():
+            if name in _WEIGHTS:
+                fields[_WEIGHTS[name]] = self._weight(f"weights.{name}", one, 0)
+            else:
+                self.wrong(f"weights.{name}", "no such weight", f"weights are {', '.join(_WEIGHTS)}")
+        return fields
+
+    def default_spread(self, value: object) -> dict[str, Any]:
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            self.wrong("defaultSpread", f"found {_kind(value)}", "a list of constraints is wanted")
+            return {}
+        for position, item in enumerate(value):
+            self._constraint(f"defaultSpread[{position}]", item)
+        return {"default_spread": tuple(value)}
+
+    def _constraint(self, field: str, item: object) -> None:
+        if not isinstance(item, Mapping):
+            self.wrong(field, f"found {_kind(item)}", "a mapping is wanted")
+            return
+        if not isinstance(item.get("topologyKey"), str) or not item["topologyKey"]:
+            self.wrong(f"{field}.topologyKey", f"found {item.get('topologyKey')!r}", "a label key is wanted")
+        self._weight(f"{field}.maxSkew", item.get("maxSkew"), 1)
+        if item.get("whenUnsatisfiable") not in {"DoNotSchedule", "ScheduleAnyway"}:
+            found = f"found {item.get('whenUnsatisfiable')!r}"
+            self.wrong(f"{field}.whenUnsatisfiable", found, "DoNotSchedule or ScheduleAnyway is wanted")
+        if "labelSelector" in item:
+            self.wrong(f"{field}.labelSelector", "found one", "the cluster's default takes each pod's own selector")
+
+    def _weight(self, field: str, value: object, least: int) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_WEIGHT:
+            self.wrong(field, f"found {value!r}", f"a whole number from {least} to {_MOST_WEIGHT} is wanted")
+            return 0
+        return value
+
+
+_PARTS: Final[dict[str, Callable[[_Reader, object], dict[str, Any]]]] = {
+    "strategy": _Reader.strategy,
+    "resources": _Reader.resources,
+    "weights": _Reader.weights,
+    "defaultSpread": _Reader.default_spread,
+}
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else type(value).__name__
+
+
+def default_constraints(profile: Profile, selector: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The cluster's default spread constraints for a pod that is selected by its owners and services so."""
+    return [{**item, "labelSelector": selector} for item in profile.default_spread]
