@@ -131,6 +131,11 @@ class Sequence:
             assert sorted(answer.json()["details"]["causes"], key=key) == sorted(expected["details"]["causes"], key=key)
             return answer.code
         assert rehearsed is not None
+        if answer.code == 422 and rehearsed.ok and self.kind == "Widget":
+            # An emptied list whose name somebody else owns is null; a write drops that while it is read, upstream's
+            # apply refuses its own result. Ours goes the way of every write.
+            assert b"null" in answer.body
+            return answer.code
         assert answer.ok == rehearsed.ok, (answer.body, rehearsed.body)
         if not answer.ok:
             return answer.code
