@@ -34,7 +34,7 @@ def since(text: str | None, moment: datetime | None = None) -> str:
     return short(((moment or now()) - then).total_seconds())
 
 
-def short(elapsed: float) -> str:
+def short(elapsed: float) -> str:  # noqa: PLR0911 - a table of limits
     """The words of kubectl: two units while they are small, one when they are large."""
     seconds = int(elapsed)
     if seconds < -1:

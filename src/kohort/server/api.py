@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.server import ask as asking
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _HEALTH: Final = {"/healthz", "/livez", "/readyz"}
 _CONNECTING: Final = {"exec", "attach", "portforward", "proxy"}
-Special = "Callable[[Ask], Awaitable[tuple[int, Item | Object]]]"
 
 
 class Api:
@@ -61,6 +61,7 @@ class Api:
         self.authenticator, self.authorizer = authenticator, authorizer
         self.resources = native_resources(ctx)
         self.core = Core(store, self.resources, ctx, plugins)
+        self.core.reread()
         self.reader = Reader(self.core)
         self.writer = Writer(self.core)
         self.deleter = Deleter(self.core)
@@ -217,34 +218,25 @@ class Api:
         match ask.verb:
             case "get":
                 return self.renderer.one(ask, self.reader.get(ask))
-            case "list":
-                return self.renderer.page(ask, self.reader.page(ask))
             case "watch":
                 return self._watch(ask)
-            case "create":
-                return await self._create(ask)
-            case "update":
-                code, found = await self.writer.update(ask)
-            case "patch":
-                code, found = await self.writer.patch(ask)
-            case "delete":
-                code, found = await self.deleter.delete(ask)
-            case _:
+            case "list" | "deletecollection":
                 page = self.reader.page(ask)
-                await self.deleter.collection(ask, page.items)
+                if ask.verb == "deletecollection":
+                    await self.deleter.collection(ask, page.items)
                 return self.renderer.page(ask, page)
+        verbs = {"create": self._create, "update": self.writer.update, "patch": self.writer.patch}
+        code, found = await verbs.get(ask.verb, self.deleter.delete)(ask)
         return self.renderer.one(ask, found, code)
 
-    async def _create(self, ask: Ask) -> Response:
+    async def _create(self, ask: Ask) -> tuple[int, Item | Object]:
         if ask.resource.plural == "bindings" and not ask.resource.group:
-            code, found = await self.subresources.bind(ask)
-        elif not ask.resource.stored:
+            return await self.subresources.bind(ask)
+        if not ask.resource.stored:
             raise status.ApiError(
                 status.failure(501, "NotImplemented", f"{ask.resource.full_name} are not answered by this server")
             )
-        else:
-            code, found = await self.writer.create(ask)
-        return self.renderer.one(ask, found, code)
+        return await self.writer.create(ask)
 
     async def _sub(self, ask: Ask) -> Response:
         handler = self.subresources.handlers.get((ask.subresource, ask.verb))
@@ -266,7 +258,7 @@ class Api:
         if ask.name:  # the old way: one object by its name
             selector = f"metadata.name={ask.name}"
             query = {**ask.request.query, "fieldSelector": [selector]}
-            ask.request = _with_query(ask.request, query)
+            ask.request = replace(ask.request, query=query)
         watch = Watch(self.core, ask, self._stop)
         media = "application/json;stream=watch" if ask.form.stream else "application/json"
         return Response(200, {"content-type": media, "cache-control": "no-cache, private"}, self._counted(watch))
@@ -281,9 +273,3 @@ class Api:
 
 
 _ACROSS: Final = {"list", "watch", "deletecollection"}
-
-
-def _with_query(request: Request, query: dict[str, list[str]]) -> Request:
-    from dataclasses import replace
-
-    return replace(request, query=query)

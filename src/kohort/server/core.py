@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.api import admit
+from kohort.api import admit, shape
 from kohort.server import objects, status
 from kohort.server.addresses import Addresses
 from kohort.server.managed import Books
@@ -101,14 +101,24 @@ class Core:
     def judge_update(
         self, resource: Resource, new: Object, old: Object, subresource: str, warnings: Sequence[str]
     ) -> Answer:
-        return admit.updated(
-            new, old, self.ctx, kind=resource.rules, subresource=subresource, warnings=warnings
-        )
+        return admit.updated(new, old, self.ctx, kind=resource.rules, subresource=subresource, warnings=warnings)
 
     async def complete_new(self, resource: Resource, new: Object) -> None:
         """What only a server with a store can fill in."""
         if resource.kind == "Service" and not resource.group:
             self.addresses.assign(new)
+
+    def reread(self) -> None:
+        """What is stored may be from under other gates: a server fills in the defaults of today as it reads."""
+        for resource in self.resources.stored().values():
+            if resource.rules.gate is None:
+                continue
+            table = self.store.table(resource.table)
+            for item in table.items():
+                old = objects.load(resource, item)
+                new = shape.written(resource.rules, admit.defaulted(old, resource.rules, self.ctx))
+                if new != old:
+                    table.reread(item, objects.dump(resource, new, item.revision))
 
     # ---- reading for writers
 

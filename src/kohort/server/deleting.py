@@ -124,7 +124,11 @@ class Deleter:
         if chosen.dry_run:
             return new
         item = await self.core.store.write(
-            resource.table, head.namespace, head.name, lambda revision: objects.dump(resource, new, revision), expect=head
+            resource.table,
+            head.namespace,
+            head.name,
+            lambda revision: objects.dump(resource, new, revision),
+            expect=head,
         )
         await self.core.stored(call)
         return item
@@ -165,7 +169,7 @@ def mark(resource: Resource, obj: Object, chosen: DeleteOptions) -> bool:
         meta["deletionGracePeriodSeconds"] = grace
     if resource.kind == "Namespace" and not resource.group:
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-    return before != meta
+    return bool(before != meta)
 
 
 def _finalizers(resource: Resource, now: list[str], chosen: DeleteOptions) -> list[str]:

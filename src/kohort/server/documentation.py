@@ -51,28 +51,24 @@ class Documentation:
 
     def _plain(self, path: str, at: Address | None) -> Callable[[], Any] | None:
         resources, parts = self._resources, path.strip("/").split("/")
-        if path == "/":
-            return self._paths
-        if path == "/version":
-            return lambda: discovery.version_info(self.version)
-        if path == "/api":
-            return lambda: discovery.core_versions(self._address)
-        if path == "/apis":
-            return lambda: discovery.group_list(resources)
+        fixed: dict[str, Callable[[], Any]] = {
+            "/": self._paths,
+            "/version": lambda: discovery.version_info(self.version),
+            "/api": lambda: discovery.core_versions(self._address),
+            "/apis": lambda: discovery.group_list(resources),
+            "/openapi/v2": lambda: documents.v2(self._minor, resources, self.added),
+            "/openapi/v3": lambda: documents.v3_index(resources),
+        }
+        if path in fixed:
+            return fixed[path]
+        found: Any = None
         if parts[0] == "apis" and len(parts) == 2:
-            known = parts[1] in resources.versions()
-            return (lambda: discovery.group(resources, parts[1], whole=True)) if known else None
-        if at is not None and discovery.resource_list(resources, at.group, at.version) is not None:
-            return lambda: discovery.resource_list(resources, at.group, at.version)
-        if path == "/openapi/v2":
-            return lambda: documents.v2(self._minor, resources, self.added)
-        if path == "/openapi/v3":
-            return lambda: documents.v3_index(resources)
-        if path.startswith("/openapi/v3/"):
-            name = path.removeprefix("/openapi/v3/")
-            found = documents.v3(self._minor, resources, name, self.added)
-            return (lambda: found) if found is not None else None
-        return None
+            found = discovery.group(resources, parts[1], whole=True) if parts[1] in resources.versions() else None
+        elif at is not None:
+            found = discovery.resource_list(resources, at.group, at.version)
+        elif path.startswith("/openapi/v3/"):
+            found = documents.v3(self._minor, resources, path.removeprefix("/openapi/v3/"), self.added)
+        return (lambda: found) if found is not None else None
 
     def _paths(self) -> dict[str, list[str]]:
         versions = self._resources.versions()

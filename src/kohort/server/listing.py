@@ -23,7 +23,6 @@ from kohort.server.selectors import (
 from kohort.server.store import CompactedError
 
 if TYPE_CHECKING:
-
     from kohort.api.errors import FieldError
     from kohort.api.kind import Object
     from kohort.server.ask import Ask
@@ -238,5 +237,3 @@ def list_meta(page: Page) -> dict[str, Any]:
         if page.remaining is not None:
             meta["remainingItemCount"] = page.remaining
     return meta
-
-

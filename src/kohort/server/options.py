@@ -54,7 +54,7 @@ class WriteOptions:
 
 def write_options(query: Mapping[str, list[str]], kind: str, agent: str, content_type: str = "") -> WriteOptions:
     """`kind`: CreateOptions, UpdateOptions or PatchOptions; `agent`: the User-Agent, the manager of who names none."""
-    if not query:
+    if not query and content_type != APPLY:
         return WriteOptions(manager=_default_manager(agent))
     manager, mode = one(query, "fieldManager"), one(query, "fieldValidation")
     found = [*_dry_run(query.get("dryRun")), *_manager(manager)]

@@ -169,7 +169,11 @@ class Subresources:
         if selector is not None:
             state["selector"] = selector if isinstance(selector, str) else selector_text(selector)
         meta = obj["metadata"]
-        kept = {name: meta[name] for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if name in meta}
+        kept = {
+            name: meta[name]
+            for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+            if name in meta
+        }
         return {
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
@@ -230,7 +234,9 @@ class Subresources:
     def log(self, ask: Ask) -> bytes:
         """There are no containers, so there is nothing that they could have written; the answer says so."""
         pod = objects.load(ask.resource, self._item(ask))
-        names = [one.get("name") for member in ("containers", "initContainers") for one in pod["spec"].get(member) or []]
+        names = [
+            one.get("name") for member in ("containers", "initContainers") for one in pod["spec"].get(member) or []
+        ]
         wanted = options.one(ask.query, "container")
         if not wanted and len(pod["spec"].get("containers") or []) > 1:
             listed = " ".join(str(name) for name in names)
@@ -303,7 +309,7 @@ def _waits_freely(budget: Object, pod: Object) -> bool:
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     healthy, wanted = int(state.get("currentHealthy") or 0), int(state.get("desiredHealthy") or 0)
-    return healthy >= wanted and wanted > 0
+    return healthy >= wanted > 0
 
 
 def _scale_values(scale: Any) -> tuple[int, str]:
@@ -324,4 +330,3 @@ def _set(obj: Object, path: str, value: Any) -> None:
     for name in parents:
         block = block.setdefault(name, {})
     block[last] = value
-

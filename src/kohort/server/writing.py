@@ -40,6 +40,8 @@ def body_of(ask: Ask) -> Any:
     if media not in (codec.JSON, codec.YAML):
         raise status.unsupported_media_type(_ACCEPTED)
     value, remarks = codec.parse(ask.request.body, ask.resource.kind, media)
+    if value is None:
+        return {}
     if not isinstance(value, dict):
         kind = ask.resource.kind
         raise status.bad_request(
@@ -67,9 +69,7 @@ def remark(ask: Ask, remarks: list[str]) -> None:
 def refused(answer: Answer) -> status.ApiError:
     """What upstream answers with 500 though the client is wrong is 400 here (a listed difference)."""
     if answer.code == 500:
-        return status.ApiError(
-            status.failure(400, "BadRequest", answer.message), warnings=answer.warnings
-        )
+        return status.ApiError(status.failure(400, "BadRequest", answer.message), warnings=answer.warnings)
     return status.from_answer(answer)
 
 
@@ -113,9 +113,7 @@ class Writer:
                 ask.warnings.clear()
         raise AssertionError("unreachable")
 
-    async def _store_new(
-        self, ask: Ask, new: Object, chosen: WriteOptions, warnings: tuple[str, ...]
-    ) -> Item | Object:
+    async def _store_new(self, ask: Ask, new: Object, chosen: WriteOptions, warnings: tuple[str, ...]) -> Item | Object:
         resource, core = ask.resource, self.core
         core.check_terminating(resource, ask.namespace, str(new["metadata"].get("name") or ""))
         call = self._call(ask, CREATE, new, None, chosen)
@@ -304,9 +302,7 @@ class Writer:
         self.core.check_namespace(resource, ask.namespace)
         given = (new.get("metadata") or {}).get("uid")
         if given:
-            text = (
-                f"Precondition failed: UID in precondition: {given}, UID in object meta: "
-            )
+            text = f"Precondition failed: UID in precondition: {given}, UID in object meta: "
             raise status.conflict(resource.group, resource.plural, ask.name, text)
         new.setdefault("metadata", {}).setdefault("name", ask.name)
         return await self.create_object(ask, new, chosen)
@@ -334,9 +330,7 @@ class Writer:
     def _conflict(self, ask: Ask) -> status.ApiError:
         return status.conflict(ask.resource.group, ask.resource.plural, ask.name, _MODIFIED)
 
-    def _call(
-        self, ask: Ask, operation: str, new: Object, old: Object | None, chosen: WriteOptions
-    ) -> Call:
+    def _call(self, ask: Ask, operation: str, new: Object, old: Object | None, chosen: WriteOptions) -> Call:
         meta = new.get("metadata") or {}
         return Call(
             operation,
@@ -400,5 +394,3 @@ def _tidy(obj: Object) -> Object:
     kept = dict(obj)
     kept["metadata"] = {name: value for name, value in obj["metadata"].items() if value not in (None, [], {})}
     return kept
-
-

@@ -31,10 +31,7 @@ def status(pod: Object) -> str:
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             word = "SchedulingGated"
     starting, initial = _initializing(pod)
-    if starting:
-        word = initial
-    else:
-        word = _of_containers(pod, word)
+    word = initial if starting else _of_containers(pod, word)
     if look(pod, "metadata.deletionTimestamp"):
         if look(pod, "status.reason") == "NodeLost":
             return "Unknown"

@@ -76,5 +76,3 @@ def _common(obj: Object, ctx: Context) -> Iterator[FieldError]:
     elif not match_labels(selector, labels):
         yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
     yield from check_pod_template(template, "spec.template", ctx, restart_policies=("Always",))
-
-

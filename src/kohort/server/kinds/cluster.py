@@ -20,9 +20,9 @@ def node_update(new: Object, old: Object, _: Context) -> list[FieldError]:
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     found = []
     if before.get("providerID") and spec.get("providerID") != before["providerID"]:
-        found.append(forbidden("spec.providerID", "node updates may not change providerID except from \"\" to valid"))
+        found.append(forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid'))
     if before.get("podCIDR") and not same(spec.get("podCIDRs"), before.get("podCIDRs")):
-        found.append(forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid"))
+        found.append(forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'))
     for index, taint in enumerate(spec.get("taints") or []):
         path = f"spec.taints[{index}]"
         key = str(taint.get("key") or "")
@@ -55,9 +55,8 @@ def limit_range(obj: Object, _: Context) -> list[FieldError]:
             found.append(invalid(f"{path}.type", kind, "is given twice"))
         seen.add(kind)
         if kind == "Pod":
-            for member in ("default", "defaultRequest"):
-                if limit.get(member):
-                    found.append(forbidden(f"{path}.{member}", "may not be specified when `type` is 'Pod'"))
+            given = [member for member in ("default", "defaultRequest") if limit.get(member)]
+            found += [forbidden(f"{path}.{member}", "may not be specified when `type` is 'Pod'") for member in given]
     return found
 
 

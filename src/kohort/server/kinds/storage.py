@@ -36,9 +36,10 @@ def claim_update(new: Object, old: Object, ctx: Context) -> list[FieldError]:
     spec, before = dict(new.get("spec") or {}), dict(old.get("spec") or {})
     if not before.get("volumeName"):
         spec.pop("volumeName", None)
-    for member in ("resources", "volumeAttributesClassName", "storageClassName" if not before.get(
-        "storageClassName"
-    ) else "resources"):
+    free = ["resources", "volumeAttributesClassName"]
+    if not before.get("storageClassName"):  # may be given later, once
+        free.append("storageClassName")
+    for member in free:
         spec.pop(member, None)
         before.pop(member, None)
     if not same({**spec, "volumeName": None}, {**before, "volumeName": None}) or (

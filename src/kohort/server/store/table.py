@@ -53,9 +53,7 @@ class Table:
         if not then:
             return self.items(namespace)
         found = {item.key: item for item in self.items(namespace) if item.key not in then}
-        for key, item in then.items():
-            if item is not None and namespace in (None, key[0]):
-                found[key] = item
+        found |= {key: item for key, item in then.items() if item is not None and namespace in (None, key[0])}
         return [found[key] for key in sorted(found)]
 
     def get_at(self, revision: int, namespace: str, name: str) -> Item | None:
@@ -113,6 +111,11 @@ class Table:
             pending = self._pending.get(event.item.key)
             if pending is not None and pending[0] == event.item.revision:
                 del self._pending[event.item.key]
+
+    def reread(self, item: Item, value: bytes) -> None:
+        """The same revision of the same object in other words (a newer server's defaults); not an event."""
+        if self.get(item.namespace, item.name) is item:
+            self._items[item.namespace][item.name] = Item(item.namespace, item.name, item.revision, value)
 
     def wake(self) -> None:
         for waiter in self._waiters:
