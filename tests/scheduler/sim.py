@@ -1,4 +1,4 @@
-"""A simulated API server with one scheduler on it, in virtual time and without tasks: what a scenario does, step by step.
+"""A simulated API server with one scheduler on it, in virtual time and without tasks.
 
 Objects are real API objects (dictionaries), told to the scheduler as a watch would tell them. Bindings, evictions and
 status writes of the scheduler are carried out on them.
@@ -49,6 +49,7 @@ class Sim:
     steps: list[Step] = field(default_factory=list)
     before_binding: Callable[[], None] | None = None
     after_step: Callable[[], None] | None = None
+    on_binding: Callable[[dict[str, str]], None] | None = None
 
     def __post_init__(self) -> None:
         self._uids = itertools.count(1)
@@ -137,7 +138,10 @@ class Sim:
             if hook is not None:
                 hook()
         if step.verdict is not None and step.verdict.seats:
-            for uid, node in self.core.confirm(step.verdict, self.now).items():
+            seats = self.core.confirm(step.verdict, self.now)
+            if self.on_binding is not None:
+                self.on_binding(seats)
+            for uid, node in seats.items():
                 self.bind(uid, node)
         for eviction in step.evictions:
             name = eviction.pod.name

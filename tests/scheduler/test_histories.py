@@ -1,0 +1,270 @@
+"""Random histories in virtual time: nodes and pods come and go, bindings are refused, the scheduler is restarted.
+
+After each event the scheduler is left alone until nothing happens any more; then what must always hold is checked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+from tests.scheduler.short import create
+from tests.scheduler.sim import Sim
+
+from kohort.scheduler.core import Core
+from kohort.scheduler.decide import Kind
+from kohort.scheduler.trees import Group
+
+PRIORITIES = ("p0", "p10", "p100")
+LONG = 30.0  # longer than any backoff here
+
+
+def usage(core: Core) -> dict[str, dict[str, int]]:
+    state = core.world.state
+    names = state.resources.names
+    found = {}
+    for row, facts in enumerate(state.facts):
+        if facts is not None:
+            used = {names[column]: int(value) for column, value in enumerate(state.used[row]) if value}
+            found[facts.name] = used
+    return found
+
+
+def trees(core: Core) -> dict[str, Any]:
+    return {
+        group.key: (
+            group.answers,
+            sorted(group.pending),
+            sorted(group.placed),
+            sorted(group.finished),
+            dict(group.traits),
+            group.ready_children,
+            group.waiting_children,
+            group.held_children,
+            group.settled_children,
+        )
+        for group in core.world.trees
+    }
+
+
+class Histories(RuleBasedStateMachine):
+    """One cluster, one scheduler."""
+
+    groups: Bundle[str] = Bundle("groups")
+    composites: Bundle[str] = Bundle("composites")
+    pods: Bundle[str] = Bundle("pods")
+    nodes: Bundle[str] = Bundle("nodes")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sim = Sim()
+        self.sim.on_binding = self.check_binding
+        self.count = 0
+        self.preempted: set[str] = set()
+
+    def name(self, prefix: str) -> str:
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    # ---- what happens
+
+    @initialize(target=nodes)
+    def first_nodes(self) -> Any:
+        for number in range(3):
+            create(self.sim, {"node": f"n{number}", "cpu": "3", "labels": {"rack": f"r{number % 2}"}})
+        return multiple("n0", "n1", "n2")
+
+    @rule(target=nodes, cpu=st.integers(1, 4), rack=st.sampled_from(["r0", "r1", None]))
+    def add_node(self, cpu: int, rack: str | None) -> str:
+        name = self.name("node")
+        create(self.sim, {"node": name, "cpu": str(cpu), "labels": {"rack": rack} if rack else {}})
+        return name
+
+    @rule(node=consumes(nodes))
+    def lose_node(self, node: str) -> None:
+        """With its pods, as the node controller does it."""
+        self.sim.delete("node", node)
+        for name, pod in list(self.sim.objects["pod"].items()):
+            if pod["spec"].get("nodeName") == node:
+                self.sim.delete("pod", name)
+
+    @rule(
+        target=groups,
+        gang=st.sampled_from([None, 1, 2, 3, 4]),
+        topology=st.sampled_from([None, None, "rack"]),
+        disruption=st.sampled_from(["single", "all"]),
+        priority=st.sampled_from(PRIORITIES),
+        pods=st.integers(0, 4),
+    )
+    def add_group(self, gang: int | None, topology: str | None, disruption: str, priority: str, pods: int) -> str:
+        name = self.name("g")
+        item = {"group": name, "disruption": disruption, "priority": priority}
+        item |= {key: value for key, value in (("gang", gang), ("topology", topology)) if value is not None}
+        create(self.sim, item)
+        for _ in range(pods):
+            create(self.sim, {"pod": self.name("p"), "in": name, "cpu": "1", "priority": priority})
+        return name
+
+    @rule(target=composites, gang=st.sampled_from([None, 1, 2]), topology=st.sampled_from([None, "rack"]))
+    def add_composite(self, gang: int | None, topology: str | None) -> str:
+        name = self.name("c")
+        item: dict[str, Any] = {"composite": name}
+        item |= {key: value for key, value in (("gang", gang), ("topology", topology)) if value is not None}
+        create(self.sim, item)
+        return name
+
+    @rule(target=groups, parent=composites, gang=st.integers(1, 3), pods=st.integers(1, 3))
+    def add_leaf(self, parent: str, gang: int, pods: int) -> str:
+        name = self.name("g")
+        create(self.sim, {"group": name, "gang": gang, "parent": parent})
+        for _ in range(pods):
+            create(self.sim, {"pod": self.name("p"), "in": name, "cpu": "1"})
+        return name
+
+    @rule(target=pods, group=groups, cpu=st.integers(1, 2))
+    def add_member(self, group: str, cpu: int) -> str:
+        name = self.name("p")
+        known = self.sim.objects["group"].get(group)
+        priority = f"p{known['spec']['priority']}" if known else "p0"
+        create(self.sim, {"pod": name, "in": group, "cpu": str(cpu), "priority": priority})
+        return name
+
+    @rule(target=pods, cpu=st.integers(1, 3), priority=st.sampled_from(PRIORITIES))
+    def add_pod(self, cpu: int, priority: str) -> str:
+        name = self.name("p")
+        create(self.sim, {"pod": name, "cpu": str(cpu), "priority": priority})
+        return name
+
+    @rule(group=groups, gang=st.integers(1, 4))
+    def change_minimum(self, group: str, gang: int) -> None:
+        body = self.sim.objects["group"].get(group)
+        if body is not None and "gang" in body["spec"]["schedulingPolicy"]:
+            body["spec"]["schedulingPolicy"]["gang"]["minCount"] = gang
+            self.sim.tell("group", group)
+
+    @rule(group=groups)
+    def delete_group(self, group: str) -> None:
+        if group in self.sim.objects["group"]:
+            self.sim.delete("group", group)
+
+    @rule(composite=composites)
+    def delete_composite(self, composite: str) -> None:
+        if composite in self.sim.objects["composite"]:
+            self.sim.delete("composite", composite)
+
+    @rule(pick=st.integers(0, 1000), how=st.sampled_from(["delete", "Succeeded", "Failed"]))
+    def end_pod(self, pick: int, how: str) -> None:
+        names = sorted(self.sim.objects["pod"])
+        if not names:
+            return
+        name = names[pick % len(names)]
+        body = self.sim.objects["pod"][name]
+        if how == "delete":
+            self.sim.delete("pod", name)
+        elif name in self.sim.bound:
+            body["status"]["phase"] = how
+            self.sim.tell("pod", name)
+
+    @rule(pick=st.integers(0, 1000), times=st.integers(1, 3))
+    def refuse_bindings(self, pick: int, times: int) -> None:
+        names = sorted(name for name, pod in self.sim.objects["pod"].items() if not pod["spec"].get("nodeName"))
+        if names:
+            self.sim.refuse[names[pick % len(names)]] = times
+
+    @rule(pick=st.integers(0, 1000))
+    def delete_in_mid_cycle(self, pick: int) -> None:
+        """The next decision is made; before it is carried out, a pod goes."""
+
+        def go() -> None:
+            names = sorted(self.sim.objects["pod"])
+            if names:
+                self.sim.delete("pod", names[pick % len(names)])
+
+        self.sim.before_binding = go
+
+    @rule()
+    def restart(self) -> None:
+        self.sim.restart()
+
+    # ---- what must hold
+
+    def check_binding(self, seats: dict[str, str]) -> None:
+        """No gang is started below its minimum."""
+        world = self.sim.core.world
+        for uid in seats:
+            key = world.members[uid].pod.group
+            group = world.trees.get(key) if key is not None else None
+            if group is not None and group.spec is not None:
+                assert len(group.placed) + len(group.finished) >= group.spec.need, group.key
+
+    @invariant()
+    def holds(self) -> None:
+        sim = self.sim
+        before = len(sim.steps)
+        sim.settle(LONG)
+        self.check_room()
+        self.check_reasons()
+        self.check_queue()
+        self.check_victims(before)
+        self.check_restart()
+
+    def check_room(self) -> None:
+        state = self.sim.core.world.state
+        assert (state.used <= state.alloc).all(), "over-committed"
+
+    def check_reasons(self) -> None:
+        for one in self.sim.core.pending():
+            assert one.reason != "Queued", one
+            assert one.detail, one
+
+    def check_queue(self) -> None:
+        """Every root that waits is in the queue, and nothing else."""
+        core = self.sim.core
+        waiting = set()
+        for uid, member in core.world.members.items():
+            if not member.node and not member.leaving:
+                root = core.world.root(member)
+                if root is None:
+                    waiting.add(f"pod/{uid}")
+                elif isinstance(root, Group):
+                    waiting.add(root.key)
+        assert {entry.key for entry in core.queue} == waiting
+
+    def check_victims(self, before: int) -> None:
+        """Who was preempted for, got its place (unless the place was refused, or it went itself)."""
+        if any(self.sim.refuse.values()):
+            return
+        placed: set[str] = set()
+        for step in reversed(self.sim.steps[before:]):
+            verdict = step.verdict
+            if verdict is None:
+                continue
+            if verdict.kind is Kind.SCHEDULED:
+                placed.add(verdict.root)
+            if step.evictions and self.sim.core.queue.get(verdict.root) is not None:
+                assert verdict.root in placed, f"{verdict.root} preempted in vain"
+
+    def check_restart(self) -> None:
+        """A scheduler that starts now knows the same, and finds nothing to place that this one missed."""
+        sim, kept = self.sim, self.sim.core
+        kept.sync(sim.now)
+        fresh = Sim(settings=sim.settings, objects=sim.objects, now=sim.now)
+        fresh.restart()
+        assert usage(fresh.core) == usage(kept)
+        assert trees(fresh.core) == trees(kept)
+        fresh.core.sync(fresh.now)
+        assert {entry.key for entry in fresh.core.queue} == {entry.key for entry in kept.queue}
+        if any(sim.refuse.values()):
+            return
+        while (step := fresh.core.step(fresh.now)) is not None:
+            assert step.verdict is None or not step.verdict.seats, f"{step.verdict.root} was not woken"
+            if step.evictions:
+                break
+
+
+Histories.TestCase.settings = settings(
+    max_examples=40, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestHistories = Histories.TestCase
