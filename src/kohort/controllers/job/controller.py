@@ -1,0 +1,147 @@
+"""The Job controller as the runtime sees it: what it watches, and the view of one Job."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from kohort.api.kind import Object
+from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
+from kohort.controllers.job.sync import Memory, View, sync
+from kohort.controllers.script import Script
+from kohort.gang.compile import CompileContext
+from kohort.gang.compile.job_find import MAX_CHAIN, controller_of
+from kohort.gang.render import v1alpha2, v1beta1
+
+BATCH: Final = 1.0  # seconds in which changes of pods are gathered
+_PARENTS: Final = (("jobset.x-k8s.io/v1alpha2", "JobSet"),)
+
+
+def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
+    """`grouping`: whether the server has Workloads and PodGroups. Without, Jobs run as they always did."""
+    watches = [
+        Watch("batch/v1", "Job", _of_job),
+        Watch("v1", "Pod", _of_pod, {"job": _jobs_of_pod, "loose": _loose}),
+    ]
+    if grouping and ctx.generation.has_pod_groups:
+        version = ctx.generation.api_version
+        parity = bool(ctx.settings.get("parity"))
+        # Upstream does not look at a Job when its groups change; an edit stays until something else happens.
+        owner = _nothing if parity else _of_owned
+        watches += [
+            Watch(version, "Workload", owner, {"ref": _reference}),
+            Watch(version, "PodGroup", owner, {"workload": _workload}),
+            *(Watch(api_version, kind, _nothing, optional=True) for api_version, kind in _PARENTS),
+        ]
+    memories: dict[Key, Memory] = {}
+
+    def script(key: Key, reader: Reader, now: datetime) -> Script:
+        view = view_of(key, reader, now, grouping=grouping)
+        if view.job is None:
+            memories.pop(key, None)
+        return sync(view, memories.setdefault(key, Memory()) if view.job is not None else Memory(), ctx)
+
+    return Controller(name="job", watches=tuple(watches), script=script)
+
+
+def view_of(key: Key, reader: Reader, now: datetime, *, grouping: bool = True) -> View:
+    job = reader.get("Job", key)
+    pods = reader.indexed("Pod", "job", key)
+    if job is not None:
+        pods = pods + reader.indexed("Pod", "loose", key.namespace)
+    others = _others(job, key, reader) if job is not None and grouping else []
+    return View(job, pods, others, now)
+
+
+def _others(job: Object, key: Key, reader: Reader) -> list[Object]:
+    """Workloads that name the Job or an owner of it, their PodGroups, and those owners."""
+    found: list[Object] = []
+    child, named = job, (key.namespace, "Job", key.name)
+    for _ in range(MAX_CHAIN + 1):
+        workloads = reader.indexed("Workload", "ref", named)
+        found += workloads
+        for workload in workloads:
+            found += reader.indexed("PodGroup", "workload", (key.namespace, str(workload["metadata"]["name"])))
+        owner = controller_of(child)
+        if owner is None:
+            break
+        named = (key.namespace, str(owner.get("kind")), str(owner.get("name")))
+        above = reader.get(named[1], Key(key.namespace, named[2]))
+        if above is None:
+            found += reader.indexed("Workload", "ref", named) if child is job else []
+            found += _groups(found, key.namespace, reader) if child is job else []
+            break
+        found.append(above)
+        child = above
+    return _once(found)
+
+
+def _groups(workloads: Iterable[Object], namespace: str, reader: Reader) -> list[Object]:
+    named = [str(one["metadata"]["name"]) for one in workloads if one.get("kind") == "Workload"]
+    return [group for name in named for group in reader.indexed("PodGroup", "workload", (namespace, name))]
+
+
+def _once(objects: list[Object]) -> list[Object]:
+    return list({str(obj["metadata"].get("uid") or id(obj)): obj for obj in objects}.values())
+
+
+# ---- whom a change concerns
+
+
+def _nothing(_: Object | None, __: Object | None) -> Iterable[Due]:
+    return ()
+
+
+def _of_job(old: Object | None, new: Object | None) -> Iterable[Due]:
+    """What a user changed is looked at now; what the controller itself wrote, in a moment."""
+    job = new or old
+    if job is None:
+        return
+    same = old is not None and new is not None and _generation(old) == _generation(new)
+    yield Due(key_of(job), BATCH if same else 0.0)
+
+
+def _generation(job: Object) -> Any:
+    return job["metadata"].get("generation")
+
+
+def _of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
+    for pod in (old, new):
+        if pod is not None:
+            yield from (Due(key, BATCH) for key in _jobs_of_pod(pod))
+
+
+def _of_owned(old: Object | None, new: Object | None) -> Iterable[Due]:
+    if old is None:
+        return  # made by us, or by somebody who tells the Job in another way
+    for key in _owner_job(new or old):
+        yield Due(key, BATCH)
+
+
+def _owner_job(obj: Object) -> Iterable[Key]:
+    owner = controller_of(obj)
+    if owner is not None and owner.get("kind") == "Job" and str(owner.get("apiVersion") or "").startswith("batch/"):
+        yield Key(str(obj["metadata"].get("namespace") or ""), str(owner.get("name")))
+
+
+_jobs_of_pod = _owner_job
+
+
+def _loose(pod: Object) -> Iterable[Hashable]:
+    """Pods without a controller, which a Job may adopt."""
+    if controller_of(pod) is None:
+        yield str(pod["metadata"].get("namespace") or "")
+
+
+def _reference(workload: Object) -> Iterable[Hashable]:
+    found = (workload.get("spec") or {}).get("controllerRef") or {}
+    if found:
+        yield (str(workload["metadata"].get("namespace") or ""), str(found.get("kind")), str(found.get("name")))
+
+
+def _workload(group: Object) -> Iterable[Hashable]:
+    spec = group.get("spec") or {}
+    named = v1beta1.reference(spec) or v1alpha2.reference(spec)
+    if named:
+        yield (str(group["metadata"].get("namespace") or ""), named[0])

@@ -1,0 +1,129 @@
+"""Runs controllers on the simulated API in virtual time: no event loop, every order the same each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+
+from tests.controllers.simapi import Change, SimApi
+
+from kohort.api.kind import Object
+from kohort.controllers.controller import Controller, Key
+from kohort.controllers.script import Answer, Outcome, Step, SyncError, Told, Write
+
+
+class KilledError(Exception):
+    """The process ended here."""
+
+
+@dataclass
+class Reading:
+    """The state as the API has it. Nobody copies: a script that changed what it reads would change the store."""
+
+    api: SimApi
+    controller: Controller
+
+    def get(self, kind: str, key: Key) -> Object | None:
+        return self.api.objects.get((kind, key.namespace, key.name))
+
+    def indexed(self, kind: str, index: str, value: Hashable) -> list[Object]:
+        indexers = [
+            one.indexers[index] for one in self.controller.watches if one.kind == kind and index in one.indexers
+        ]
+        if not indexers:
+            return []
+        state = self.api.objects
+        return [obj for key, obj in state.items() if key[0] == kind and value in set(indexers[0](obj))]
+
+
+@dataclass
+class Driver:
+    api: SimApi
+    controllers: list[Controller] = field(default_factory=list)
+    events: list[Told] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    before_write: Callable[[Write], None] = lambda write: None
+    on: bool = True
+    _due: dict[tuple[str, Key], float] = field(default_factory=dict)
+    _failures: dict[tuple[str, Key], int] = field(default_factory=dict)
+    _epoch: int = 0
+
+    def __post_init__(self) -> None:
+        self.api.watchers.append(self._changed)
+
+    def start(self, *controllers: Controller) -> None:
+        """A new process: nothing is remembered, everything is looked at."""
+        self.stop()
+        self.on = True
+        # As the runtime does it: a controller begins when the server has all that it watches.
+        self.controllers = [
+            one
+            for one in controllers
+            if all(watch.optional or watch.kind not in self.api.unserved for watch in one.watches)
+        ]
+        for controller in self.controllers:
+            for watch in controller.watches:
+                for obj in self.api.every(watch.kind):
+                    for key, after in watch.concerns(None, obj):
+                        self._add(controller, key, after)
+
+    def stop(self) -> None:
+        self.on = False
+        self._epoch += 1
+        self._due.clear()
+        self._failures.clear()
+
+    def _changed(self, change: Change) -> None:
+        if not self.on:
+            return
+        for controller in self.controllers:
+            for watch in controller.watches:
+                if watch.kind == change.kind:
+                    for key, after in watch.concerns(change.old, change.new):
+                        self._add(controller, key, after)
+
+    def _add(self, controller: Controller, key: Key, after: float) -> None:
+        """Of several times for one key the earliest counts."""
+        at, slot = self.api.clock.seconds + after, (controller.name, key)
+        if slot in self._due and self._due[slot] <= at:
+            return
+        self._due[slot] = at
+        epoch = self._epoch
+        self.api.clock.later(after, lambda: self._look(controller, key, at, epoch))
+
+    def _look(self, controller: Controller, key: Key, at: float, epoch: int) -> None:
+        slot = (controller.name, key)
+        if not self.on or epoch != self._epoch or self._due.get(slot) != at:
+            return
+        del self._due[slot]
+        try:
+            outcome = self.play(controller, key)
+        except SyncError as error:
+            failures = self._failures.get(slot, 0)
+            self._failures[slot] = failures + 1
+            self.errors.append(str(error))
+            self._add(controller, key, min(controller.most, controller.first * 2.0**failures))
+            return
+        except KilledError:
+            self.stop()
+            raise
+        self._failures.pop(slot, None)
+        if outcome.after is not None:
+            self._add(controller, key, outcome.after)
+
+    def play(self, controller: Controller, key: Key) -> Outcome:
+        """One script to its end."""
+        script = controller.script(key, Reading(self.api, controller), self.api.clock.now)
+        answers: Sequence[Answer] | None = None
+        while True:
+            try:
+                step: Step = next(script) if answers is None else script.send(answers)
+            except StopIteration as end:
+                outcome: Outcome = end.value
+                return outcome
+            self.events += step.events
+            answers = [self._write(write) for write in step.writes]
+
+    def _write(self, write: Write) -> Answer:
+        self.before_write(write)
+        return self.api.do(write)
