@@ -51,7 +51,7 @@ def _scheduling_group(spec: PodSpec, path: str, ctx: Context) -> Iterator[FieldE
     else:
         yield from _text(name, formats.subdomain, at(path, "podGroupName"))
     if ctx.on(Gate.EVICTION_REQUEST) and spec.get("evictionResponders"):
-        yield forbidden(path, "may not be set together with evictionResponders")
+        yield forbidden(path, "may not be set when evictionResponders is set")
 
 
 def _text(text: str, form: formats.Format, path: str) -> Iterator[FieldError]:
