@@ -14,7 +14,7 @@ from kohort.server.status import bad_request
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
-WRITTEN: Final = (JSON, YAML, PROTOBUF)  # as upstream lists them; protobuf is not among ours
+READ: Final = (JSON, YAML, PROTOBUF)  # bodies of requests; answers are JSON or YAML
 MAX_DEPTH: Final = 200
 
 _MEMBER: Final = re.compile(rb'"[\s]*:')
@@ -28,9 +28,21 @@ def media_type(text: str) -> str:
 
 def parse(body: bytes, kind: str, content_type: str) -> tuple[Any, list[str]]:
     """The value of a body, and what is odd about it though it can be read (repeated keys)."""
-    if media_type(content_type) in (YAML, "application/x-yaml", "text/yaml"):
+    media = media_type(content_type)
+    if media in (YAML, "application/x-yaml", "text/yaml"):
         return _parse_yaml(body, kind)
+    if media == PROTOBUF:
+        return _parse_protobuf(body, kind), []
     return parse_json(body, kind)
+
+
+def _parse_protobuf(body: bytes, kind: str) -> Any:
+    from kohort.server import protobuf  # its data is loaded when it is first needed
+
+    try:
+        return protobuf.decode(body)
+    except protobuf.ProtobufError as error:
+        raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {error}") from None
 
 
 def parse_json(body: bytes, kind: str) -> tuple[Any, list[str]]:

@@ -44,8 +44,8 @@ def read_options(ask: Ask) -> DeleteOptions:
     body: Any = None
     if ask.request.body.strip():
         media = codec.media_type(ask.content_type) or codec.JSON
-        if media not in (codec.JSON, codec.YAML):
-            raise status.unsupported_media_type((codec.JSON, codec.YAML, codec.PROTOBUF))
+        if media not in codec.READ:
+            raise status.unsupported_media_type(codec.READ)
         body, _ = codec.parse(ask.request.body, "DeleteOptions", media)
         if not isinstance(body, dict):
             raise status.bad_request("DeleteOptions: expected an object")

@@ -39,8 +39,9 @@ class Documentation:
             return self._cached(
                 request, f"aggregated {path}", lambda: discovery.aggregated(self._resources, path), _AGGREGATED
             )
-        make = self._plain(path, at)
-        if make is None:
+        known = self._made.get(f"{path} {codec.JSON}")
+        make = self._plain(path, at) if known is None else None
+        if make is None and known is None:
             return None
         if path == "/openapi/v2" and "json" not in accept and "protobuf" in accept and "*/*" not in accept:
             raise status.not_acceptable((codec.JSON,))
@@ -77,11 +78,11 @@ class Documentation:
         rest = ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
         return {"paths": ["/api", "/api/v1", "/apis", *sorted([*groups, *every]), *rest]}
 
-    def _cached(self, request: Request, key: str, make: Callable[[], Any], media: str) -> Response:
+    def _cached(self, request: Request, key: str, make: Callable[[], Any] | None, media: str) -> Response:
         wanted = f"{key} {media}"
         made = self._made.get(wanted)
         if made is None:
-            value = make()
+            value = make() if make is not None else codec.parse_json(self._made[f"{key} {codec.JSON}"][0], "")[0]
             body = codec.to_yaml(value) if media == codec.YAML else encode(value)
             made = self._made[wanted] = (body, f'"{discovery.etag(body)}"')
         body, tag = made

@@ -87,8 +87,8 @@ class Subresources:
 
     def _binding_body(self, ask: Ask) -> dict[str, Any]:
         media = codec.media_type(ask.content_type) or codec.JSON
-        if media not in (codec.JSON, codec.YAML):
-            raise status.unsupported_media_type((codec.JSON, codec.YAML, codec.PROTOBUF))
+        if media not in codec.READ:
+            raise status.unsupported_media_type(codec.READ)
         value, _ = codec.parse(ask.request.body, "Binding", media)
         if not isinstance(value, dict) or any(
             not isinstance(value.get(name) or {}, dict) for name in ("metadata", "target")

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # no words by accident
 _TRIES: Final = 8
 _PATCH_TRIES: Final = 50
-_ACCEPTED: Final = (codec.JSON, codec.YAML, codec.PROTOBUF)
 _MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -37,8 +36,8 @@ def suffix() -> str:
 def body_of(ask: Ask) -> Any:
     """The body of a write as a value; repeated keys are warned of, or refused."""
     media = codec.media_type(ask.content_type) or codec.JSON
-    if media not in (codec.JSON, codec.YAML):
-        raise status.unsupported_media_type(_ACCEPTED)
+    if media not in codec.READ:
+        raise status.unsupported_media_type(codec.READ)
     value, remarks = codec.parse(ask.request.body, ask.resource.kind, media)
     if value is None:
         return {}

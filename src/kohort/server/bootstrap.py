@@ -1,0 +1,98 @@
+"""What a new cluster has before anybody asks for it: namespaces, priority classes, the kubernetes service, roles."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api import shape
+from kohort.server import ages, objects
+from kohort.server.auth import bootstrap as roles
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Object
+    from kohort.server.api import Api
+    from kohort.server.resources import Resource
+
+_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
+_CLASSES: Final = {
+    "system-cluster-critical": (2_000_000_000, "Used for system critical pods that must run in the cluster."),
+    "system-node-critical": (2_000_001_000, "Used for system critical pods that must not be moved from their node."),
+}
+
+
+async def bootstrap(api: Api) -> None:
+    """Everything that is missing, in one go; what somebody changed is left as it is."""
+    writes = [write for group, obj in _wanted(api) if (write := _missing(api, group, obj)) is not None]
+    await asyncio.gather(*writes)
+
+
+def _wanted(api: Api) -> list[tuple[str, Object]]:
+    found: list[tuple[str, Object]] = []
+    for name in _NAMESPACES:
+        found.append(("", {"kind": "Namespace", "metadata": {"name": name}}))
+    for name, (value, description) in _CLASSES.items():
+        body: dict[str, Any] = {"kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        found.append(("scheduling.k8s.io", {**body, "description": description, "preemptionPolicy": _LOWER}))
+    found.append(("", _service()))
+    found += [("rbac.authorization.k8s.io", one) for one in roles.objects(api.ctx.generation.minor)]
+    return found
+
+
+_LOWER: Final = "PreemptLowerPriority"
+
+
+def _service() -> Object:
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    return {
+        "kind": "Service",
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels},
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "10.96.0.1",
+            "clusterIPs": ["10.96.0.1"],
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+            "internalTrafficPolicy": "Cluster",
+            "sessionAffinity": "None",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+        },
+        "status": {"loadBalancer": {}},
+    }
+
+
+def _missing(api: Api, group: str, obj: Object) -> asyncio.Future[Any] | None:
+    resource = api.resources.of_kind(group, obj["kind"])
+    if resource is None:
+        return None
+    meta = obj["metadata"]
+    head = api.core.head(resource, meta.get("namespace", ""), meta["name"])
+    if head is not None:
+        wanted = None
+        if group == "rbac.authorization.k8s.io":
+            wanted = roles.repaired(objects.load(resource, head), obj)
+        if wanted is None:
+            return None
+        return _write(api, resource, wanted, head)
+    return _write(api, resource, _new(api, resource, obj), None)
+
+
+def _new(api: Api, resource: Resource, obj: Object) -> Object:
+    new = {**obj, "apiVersion": resource.api_version, "metadata": dict(obj["metadata"])}
+    new["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": ages.stamp()}
+    resource.rules.default(new, api.ctx)
+    if resource.rules.status:
+        new["status"] = new.get("status") or resource.rules.first_status(new)
+    return shape.written(resource.rules, new)
+
+
+def _write(api: Api, resource: Resource, obj: Object, head: Any) -> asyncio.Future[Any]:
+    meta = obj["metadata"]
+    return api.store.write(
+        resource.table,
+        meta.get("namespace", "") if resource.namespaced else "",
+        meta["name"],
+        lambda revision: objects.dump(resource, obj, revision),
+        expect=head,
+    )

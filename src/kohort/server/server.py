@@ -1,0 +1,152 @@
+"""A whole server: the store, the API, who may do what, and the port. `kohort up` and the pytest fixture start this."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.server import bootstrap, kubeconfig, objects
+from kohort.server.api import Api
+from kohort.server.auth import tls, tokens
+from kohort.server.auth.authenticator import Authenticator
+from kohort.server.auth.jwt import SigningKey
+from kohort.server.auth.rbac import Authorizer
+from kohort.server.auth.reviews import Reviews
+from kohort.server.auth.serviceaccounts import ServiceAccountTokens
+from kohort.server.http import HttpServer
+from kohort.server.store import Store
+from kohort.server.store.journal import MemoryJournal
+from kohort.server.store.sqlite import SqliteJournal
+from kohort.server.writing import body_of
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Object
+    from kohort.server.ask import Ask
+    from kohort.server.settings import Settings
+    from kohort.server.wire import User
+
+log = logging.getLogger(__name__)
+_LOOPBACK: Final = {"127.0.0.1", "::1", "localhost"}
+_REVIEWS: Final = (
+    "subjectaccessreviews",
+    "localsubjectaccessreviews",
+    "selfsubjectaccessreviews",
+    "selfsubjectrulesreviews",
+    "selfsubjectreviews",
+    "tokenreviews",
+)
+_COMPACTION: Final = 10.0  # seconds between looks at the history
+
+
+class Server:
+    """`async with Server(settings) as server: ...`; or `start` and `close`."""
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.host not in _LOOPBACK and not settings.secure:
+            raise ValueError(f"host {settings.host}: without TLS and tokens only loopback is listened on (127.0.0.1)")
+        self.settings = settings
+        self.ctx = settings.context()
+        self.store = Store(self._journal())
+        self.token = ""
+        self.pki: tls.Pki | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self.api: Api
+        self.http: HttpServer
+
+    def _journal(self) -> MemoryJournal | SqliteJournal:
+        settings = self.settings
+        if settings.in_memory:
+            return MemoryJournal()
+        return SqliteJournal(settings.store_path, {"Kubernetes": self.ctx.generation.minor})
+
+    async def __aenter__(self) -> Server:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def url(self) -> str:
+        scheme = "https" if self.settings.secure else "http"
+        return f"{scheme}://{self.settings.host}:{self.http.port}"
+
+    async def start(self) -> None:
+        """Returns when requests are answered and the kubeconfig is written."""
+        settings = self.settings
+        await self.store.open()
+        self.api = Api(self.store, self.ctx, address=f"{settings.host}:{settings.port}")
+        context = None
+        authenticator = None
+        if settings.secure:
+            authenticator = self._secure()
+            assert self.pki is not None
+            context = self.pki.server_context()
+        await bootstrap.bootstrap(self.api)
+        self.http = HttpServer(self.api, context=context, authenticator=authenticator)
+        await self.http.listen(settings.host, settings.port)
+        self._tasks = [asyncio.create_task(self._compact())]
+        authority = self.pki.ca_pem if self.pki is not None else None
+        kubeconfig.write(settings.kubeconfig_path, url=self.url, authority=authority, token=self.token)
+
+    def _secure(self) -> Authenticator:
+        settings, api = self.settings, self.api
+        self.pki = tls.ensure(settings.data / "pki", names=[settings.host])
+        given = tokens.ensure(settings.data / "tokens.json")
+        self.token = given["admin"]
+        stored = objects.StoredObjects(self.store, api.resources)
+        accounts = ServiceAccountTokens(SigningKey.ensure(settings.data / "pki" / "sa.key"), stored)
+        authenticator = Authenticator(tokens.load(settings.data / "tokens.json"), accounts)
+        authorizer = Authorizer(stored)
+        api.authenticator, api.authorizer = authenticator, authorizer
+        reviews = Reviews(authorizer, authenticator)
+
+        async def review(ask: Ask) -> tuple[int, Object]:
+            found = await reviews.review(ask.resource.kind, body_of(ask), _somebody(ask.user), ask.namespace)
+            return 201, found
+
+        async def token(ask: Ask) -> tuple[int, Object]:
+            return 201, accounts.request(ask.namespace, ask.name, body_of(ask))
+
+        for plural in _REVIEWS:
+            api.special[plural, ""] = review
+        api.special["serviceaccounts", "token"] = token
+        return authenticator
+
+    async def close(self) -> None:
+        """Requests under way are answered, what was written is on disk."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        if hasattr(self, "http"):
+            await self.http.close()
+        await self.store.close()
+
+    async def _compact(self) -> None:
+        """Forget history that is older than it needs to be, or larger."""
+        marks: list[tuple[float, int]] = []
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(min(_COMPACTION, self.settings.history_seconds))
+            now = loop.time()
+            marks.append((now, self.store.revision))
+            old = [revision for moment, revision in marks if now - moment >= self.settings.history_seconds]
+            marks = [one for one in marks if now - one[0] < self.settings.history_seconds]
+            if old:
+                self.store.compact(old[-1])
+            while self.store.kept > self.settings.history_bytes and marks:
+                self.store.compact(marks.pop(0)[1])
+
+
+def _somebody(user: User | None) -> Any:
+    assert user is not None  # authentication comes first
+    return user
+
+
+def write_pid(settings: Settings) -> None:
+    settings.pid_path.write_text(f"{os.getpid()}\n")
