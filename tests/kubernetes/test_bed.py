@@ -88,9 +88,7 @@ def gone(pid: int) -> bool:
 @pytest.mark.parametrize("minor", MINORS)
 def test_every_minor_serves_its_scheduling_versions(minor: str) -> None:
     require_binaries(minor)
-    began = time.monotonic()
     with Bed(minor) as bed:
-        seconds = time.monotonic() - began
         with bed.client() as client:
             assert client.get("/version")["gitVersion"] == f"v{bed.version}"
             for version, resources in RESOURCES[minor].items():
@@ -98,9 +96,20 @@ def test_every_minor_serves_its_scheduling_versions(minor: str) -> None:
                 assert {one["name"] for one in listed if "/" not in one["name"]} == resources
         folder = bed.folder
         pids = bed.pids()
-    assert seconds < 10
     assert not folder.exists()
     assert all(gone(pid) for pid in pids.values())
+
+
+def test_ready_in_ten_seconds_and_stopped_in_one() -> None:
+    require_binaries("1.37")
+    for _ in range(2):  # another chance if the machine was busy
+        began = time.monotonic()
+        with Bed("1.37", ("kcm", "scheduler")):
+            ready = time.monotonic()
+        stopped = time.monotonic()
+        if ready - began < 10 and stopped - ready < 1:
+            return
+    pytest.fail(f"ready after {ready - began:.1f} s, stopped after {stopped - ready:.1f} s")
 
 
 def test_kubectl_reads_the_kubeconfig(kubernetes_beds: Callable[..., Bed]) -> None:

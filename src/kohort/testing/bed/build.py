@@ -109,7 +109,9 @@ def _go_build(recipe: Recipe, target: Path, report: Report) -> float:
     linking = len(recipe.commands) * _LINK_SECONDS_PER_COMMAND
     estimate = total / _PACKAGES_PER_SECOND + linking
     report(f"{what}: {total} packages to compile, {len(recipe.commands)} commands to link, about {_clock(estimate)}")
-    argv = ["go", "build", "-v", "-ldflags", recipe.ldflags, "-o", f"{target}/", *recipe.packages]
+    # Nobody debugs these, and without debug information a build takes a sixth less time and a fifth less disk.
+    flags = ["-v", "-gcflags=all=-dwarf=false", "-ldflags", recipe.ldflags]
+    argv = ["go", "build", *flags, "-o", f"{target}/", *recipe.packages]
     process = subprocess.Popen(
         argv,
         cwd=recipe.folder,
@@ -138,7 +140,7 @@ def _go_build(recipe: Recipe, target: Path, report: Report) -> float:
 
 def _packages_to_compile(recipe: Recipe) -> int:
     """How many packages Go's build cache does not have yet (all of them, the first time)."""
-    argv = ["go", "list", "-deps", "-f", "{{.Stale}} {{.StaleReason}}", *recipe.packages]
+    argv = ["go", "list", "-deps", "-gcflags=all=-dwarf=false", "-f", "{{.Stale}} {{.StaleReason}}", *recipe.packages]
     done = subprocess.run(argv, cwd=recipe.folder, env=_go_environment(), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BuildError(f"{recipe.name} {recipe.version}: `go list` failed:\n{done.stderr.strip()}")
