@@ -123,11 +123,11 @@ class Writer:
         answer = core.judge_create(resource, new, ask.namespace, warnings)
         if answer.object is None:
             raise refused(answer)
-        ask.warnings += [*answer.warnings, *call.warnings]
         new = shape.written(resource.rules, answer.object)
         await core.complete_new(resource, new)
         call.object = new
         await core.validate(call)
+        ask.warnings += [*answer.warnings, *call.warnings]
         namespace = new["metadata"].get("namespace", "") if resource.namespaced else ""
         name = new["metadata"]["name"]
         if core.store.table(resource.table).head(namespace, name) is not None:
@@ -199,10 +199,10 @@ class Writer:
         answer = core.judge_update(resource, new, old, sub, read.warnings)
         if answer.object is None:
             raise refused(answer)
-        ask.warnings += [*answer.warnings, *call.warnings]
         new = apply.keep_times(old, shape.written(resource.rules, answer.object))
         call.object = new
         await core.validate(call)
+        ask.warnings += [*answer.warnings, *call.warnings]
         return await self.put(ask, head, old, new, dry_run=chosen.dry_run, call=call)
 
     async def put(

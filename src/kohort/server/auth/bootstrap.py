@@ -78,8 +78,8 @@ def _ours() -> Iterator[Object]:
     }
     yield _object("ClusterRole", "kohort:aggregate-to-view", {f"{_LABEL}view": "true"}, rules=[view])
     yield _object("ClusterRole", "kohort:aggregate-to-edit", {f"{_LABEL}edit": "true"}, rules=[edit, family])
-    yield _object("ClusterRole", "kohort:cluster-viewer", {"kohort/aggregate-to-viewer": "true"}, rules=_CLUSTER)
-    selectors = [{"matchLabels": {name: "true"}} for name in (f"{_LABEL}view", "kohort/aggregate-to-viewer")]
+    yield _object("ClusterRole", "kohort:cluster-viewer", {"kohort.dev/aggregate-to-viewer": "true"}, rules=_CLUSTER)
+    selectors = [{"matchLabels": {name: "true"}} for name in (f"{_LABEL}view", "kohort.dev/aggregate-to-viewer")]
     yield _object("ClusterRole", "kohort:viewer", aggregationRule={"clusterRoleSelectors": selectors})
     yield _binding("kohort:viewer", users.VIEWERS, "kohort:viewer")
     # Instead of upstream's Node authorizer, which narrows every node down to what its own pods need.

@@ -45,6 +45,16 @@ class Table:
             return [found[name] for name in sorted(found)]
         return [inner[name] for _, inner in sorted(self._items.items()) for name in sorted(inner)]
 
+    def heads(self, namespace: str) -> list[Item]:
+        """The newest values of a namespace, also those whose commit is still under way."""
+        found = dict(self._items.get(namespace, _NONE))
+        for (where, name), (_, item) in self._pending.items():
+            if where == namespace and item is not None:
+                found[name] = item
+            elif where == namespace:
+                found.pop(name, None)
+        return list(found.values())
+
     def items_at(self, revision: int, namespace: str | None = None) -> list[Item]:
         """The same at an earlier revision, which the log must still reach back to."""
         then: dict[tuple[str, str], Item | None] = {}

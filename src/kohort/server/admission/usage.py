@@ -1,0 +1,191 @@
+"""What an object counts for in a quota, and whether a quota's scopes pick it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.server.admission import podsize, quantities
+from kohort.server.admission.quantities import ONE, Amount, Amounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from kohort.api.kind import Object
+
+Source = tuple[str, str]  # API group, plural
+PODS: Final = ("", "pods")
+SERVICES: Final = ("", "services")
+CLAIMS: Final = ("", "persistentvolumeclaims")
+_BY_CLASS: Final = ".storageclass.storage.k8s.io/"
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_SERVICE_NAMES: Final = {"services", "services.nodeports", "services.loadbalancers"}
+_OBJECTS: Final = {"configmaps", "secrets", "replicationcontrollers", "resourcequotas"}
+_PLAIN: Final = ("cpu", "memory", "ephemeral-storage")  # may be asked for without "requests."
+REQUIRED: Final = frozenset(
+    {"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
+)  # of every container, where a quota limits them
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`scopes`: those that hold for a pod; None for what scopes never pick."""
+
+    usage: Amounts
+    scopes: frozenset[str] | None = None
+    priority_class: str = ""
+    containers: Mapping[str, frozenset[str]] = field(default_factory=dict)  # what each states
+
+
+def source(name: str) -> Source:
+    """Whose objects a name in `hard` is about."""
+    if name.startswith("count/"):
+        plural, _, group = name.removeprefix("count/").partition(".")
+        return group, plural
+    if name in _SERVICE_NAMES:
+        return SERVICES
+    if name in {"persistentvolumeclaims", "requests.storage"} or _BY_CLASS in name:
+        return CLAIMS
+    return ("", name) if name in _OBJECTS else PODS
+
+
+def facts(kind: Source, obj: Object, now: datetime) -> Facts:
+    if kind == PODS:
+        return _of_pod(obj, now)
+    count = {f"count/{kind[1]}.{kind[0]}" if kind[0] else f"count/{kind[1]}": ONE}
+    if kind == SERVICES:
+        return Facts(count | _of_service(obj))
+    if kind == CLAIMS:
+        return Facts(count | _of_claim(obj))
+    return Facts(count | ({kind[1]: ONE} if not kind[0] and kind[1] in _OBJECTS else {}))
+
+
+# ---- pods
+
+
+def _of_pod(pod: Object, now: datetime) -> Facts:
+    spec = pod.get("spec") or {}
+    usage: Amounts = {"count/pods": ONE}
+    if _runs(pod, now):
+        usage["pods"] = ONE
+        usage |= dict(_named(*podsize.of_pod(pod)))
+    whole = frozenset(name for name, _ in _named(*podsize.of_container(spec)))
+    stated = {
+        str(one.get("name")): whole | {name for name, _ in _named(*podsize.of_container(one))}
+        for one in podsize.containers(pod)
+    }
+    return Facts(usage, frozenset(_scopes(pod)), spec.get("priorityClassName") or "", stated)
+
+
+def _runs(pod: Object, now: datetime) -> bool:
+    """Whether it still takes anything: not when it has ended, nor when its node never said that it has."""
+    if (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
+        return False
+    meta = pod["metadata"]
+    gone, grace = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
+    return not gone or grace is None or now <= datetime.fromisoformat(gone) + timedelta(seconds=grace)
+
+
+def _named(requests: Amounts, limits: Amounts) -> Iterator[tuple[str, Amount]]:
+    for name, value in requests.items():
+        yield f"requests.{name}", value
+        if name in _PLAIN or name.startswith("hugepages-"):
+            yield name, value
+    for name, value in limits.items():
+        if name in _PLAIN:
+            yield f"limits.{name}", value
+
+
+def _scopes(pod: Object) -> Iterator[str]:
+    spec = pod.get("spec") or {}
+    deadline = spec.get("activeDeadlineSeconds")
+    yield "Terminating" if deadline is not None and deadline >= 0 else "NotTerminating"
+    yield "BestEffort" if _best_effort(pod) else "NotBestEffort"
+    if _reaches_out(spec.get("affinity") or {}):
+        yield "CrossNamespacePodAffinity"
+
+
+def _best_effort(pod: Object) -> bool:
+    holders = [*podsize.containers(pod), pod.get("spec") or {}]
+    return not any(
+        amount.value for one in holders for part in podsize.of_container(one) for name, amount in part.items()
+        if name in {"cpu", "memory"}
+    )  # fmt: skip
+
+
+def _reaches_out(affinity: Mapping[str, Any]) -> bool:
+    for member in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(member) or {}
+        terms = [*(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ())]
+        preferred = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        terms += [one.get("podAffinityTerm") or {} for one in preferred]
+        if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms):
+            return True
+    return False
+
+
+# ---- the others
+
+
+def _of_service(service: Object) -> Amounts:
+    spec = service.get("spec") or {}
+    ports, kind = spec.get("ports") or (), spec.get("type") or "ClusterIP"
+    usage = {"services": ONE}
+    if kind == "NodePort":
+        usage["services.nodeports"] = quantities.read(len(ports))
+    if kind == "LoadBalancer":
+        usage["services.loadbalancers"] = ONE
+        given = spec.get("allocateLoadBalancerNodePorts") is not False
+        number = len(ports) if given else sum(1 for port in ports if port.get("nodePort"))
+        usage["services.nodeports"] = quantities.read(number)
+    return usage
+
+
+def _of_claim(claim: Object) -> Amounts:
+    usage = {"persistentvolumeclaims": ONE}
+    storage = podsize.of_claim(claim).get("storage")
+    annotations = claim["metadata"].get("annotations") or {}
+    name = annotations.get(_CLASS_ANNOTATION) or (claim.get("spec") or {}).get("storageClassName")
+    if name:
+        usage[f"{name}{_BY_CLASS}persistentvolumeclaims"] = ONE
+    if storage is not None:
+        usage["requests.storage"] = storage
+        if name:
+            usage[f"{name}{_BY_CLASS}requests.storage"] = storage
+    return usage
+
+
+# ---- quotas
+
+
+def picks(spec: Mapping[str, Any], found: Facts) -> bool:
+    """Whether all scopes of a quota hold."""
+    conditions = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
+    conditions += (spec.get("scopeSelector") or {}).get("matchExpressions") or []
+    return not conditions or (found.scopes is not None and all(_holds(one, found) for one in conditions))
+
+
+def _holds(condition: Mapping[str, Any], found: Facts) -> bool:
+    scope, operator = condition.get("scopeName"), condition.get("operator")
+    if scope != "PriorityClass":
+        return scope in (found.scopes or ())
+    name, values = found.priority_class, condition.get("values") or ()
+    match operator:
+        case "In":
+            return bool(name) and name in values
+        case "NotIn":
+            return not name or name not in values
+        case "DoesNotExist":
+            return not name
+    return bool(name)
+
+
+def unstated(hard: Iterable[str], found: Facts) -> str:
+    """Which containers leave out what a quota limits: "limits.memory for: a,b; requests.cpu for: a"."""
+    wanted = REQUIRED.intersection(hard)
+    missing = {
+        name: [container for container, stated in found.containers.items() if name not in stated]
+        for name in sorted(wanted)
+    }
+    return "; ".join(f"{name} for: {','.join(sorted(who))}" for name, who in missing.items() if who)

@@ -1,0 +1,138 @@
+"""One question to one webhook over HTTPS."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from base64 import b64decode
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from kohort.server.admission.webhooks.review import AnswerError
+from kohort.server.codec import encode
+
+if TYPE_CHECKING:
+    from kohort.server.admission.webhooks.matching import Hook
+    from kohort.server.auth.objects import Objects
+
+_LARGEST: Final = 16 * 1024 * 1024  # bytes of an answer
+_HEADERS: Final = {"content-type": "application/json", "accept": "application/json, */*", "user-agent": "kohort"}
+
+# Namespace, name and port of a Service -> host and port where it can be reached from here. LookupError: why not.
+Resolver = Callable[[str, str, int], tuple[str, int]]
+Ask = Callable[["Hook", dict[str, Any]], Awaitable[bytes]]
+
+
+class Caller:
+    """Keeps connections. The time-out of a call is the webhook's own."""
+
+    def __init__(self, resolve: Resolver) -> None:
+        self._resolve = resolve
+        self._session: aiohttp.ClientSession | None = None
+        self._contexts: dict[str, ssl.SSLContext] = {}
+
+    async def ask(self, hook: Hook, review: dict[str, Any]) -> bytes:
+        """The body of the answer; AnswerError if there is none."""
+        url, server = "", ""
+        try:
+            url, server = self._address(hook)
+            async with asyncio.timeout(hook.timeout):
+                return await self._post(url, server, hook, review)
+        except TimeoutError:
+            raise _failed(f'Post "{url}": context deadline exceeded') from None
+        except LookupError as error:
+            raise _failed(str(error)) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise _failed(f'Post "{url}": {error or type(error).__name__}') from None
+
+    async def _post(self, url: str, server: str, hook: Hook, review: dict[str, Any]) -> bytes:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None), trust_env=False)
+        context = self._context((hook.spec.get("clientConfig") or {}).get("caBundle") or "")
+        async with self._session.post(
+            url,
+            data=encode(review),
+            headers=_HEADERS,
+            ssl=context,
+            server_hostname=server or None,
+            allow_redirects=False,
+        ) as answer:
+            body = await answer.content.read(_LARGEST + 1)
+            while len(body) <= _LARGEST and not answer.content.at_eof():
+                body += await answer.content.read(_LARGEST + 1 - len(body))
+            if len(body) > _LARGEST:
+                raise AnswerError(f"failed to call webhook: the answer is larger than {_LARGEST} bytes")
+            if answer.status != 200:
+                text = f'an error on the server ("{body[:200].decode(errors="replace") or "unknown"}", {answer.status})'
+                raise AnswerError(f"failed to call webhook: {text} has prevented the request from succeeding")
+            return body
+
+    def _address(self, hook: Hook) -> tuple[str, str]:
+        """The URL to call, and the name that the certificate has to be for (empty: the URL's)."""
+        config = hook.spec.get("clientConfig") or {}
+        timeout = f"timeout={hook.timeout}s"
+        service = config.get("service")
+        if service is None:
+            url = str(config.get("url") or "")
+            if urlsplit(url).scheme != "https":
+                raise LookupError(f'Post "{url}": only https is called')
+            return f"{url}{'&' if urlsplit(url).query else '?'}{timeout}", ""
+        namespace, name = str(service.get("namespace") or ""), str(service.get("name") or "")
+        wanted = int(service.get("port") or 443)
+        path = "/" + str(service.get("path") or "").lstrip("/")
+        try:
+            host, port = self._resolve(namespace, name, wanted)
+        except LookupError as error:
+            shown = f"https://{name}.{namespace}.svc:{wanted}{path}?{timeout}"
+            raise LookupError(f'Post "{shown}": {error.args[0]}') from None
+        host = f"[{host}]" if ":" in host else host
+        return f"https://{host}:{port}{path}?{timeout}", f"{name}.{namespace}.svc"
+
+    def _context(self, bundle: str) -> ssl.SSLContext:
+        """What the webhook's certificate has to be signed by: its bundle, or what this machine trusts."""
+        found = self._contexts.get(bundle)
+        if found is None:
+            if len(self._contexts) > 256:
+                self._contexts.clear()
+            pem = b64decode(bundle).decode() if bundle else None
+            found = ssl.create_default_context(cadata=pem)
+            # Tools that make webhook certificates are not as thorough as OpenSSL's strict mode asks.
+            found.verify_flags &= ~ssl.VERIFY_X509_STRICT
+            self._contexts[bundle] = found
+        return found
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+def _failed(text: str) -> AnswerError:
+    return AnswerError(f"failed to call webhook: {text}")
+
+
+def on_this_machine(objects: Objects) -> Resolver:
+    """There is no cluster network: a Service leads to its target port on loopback, where an operator under
+    development listens; one of type ExternalName leads to its name."""
+
+    def resolve(namespace: str, name: str, port: int) -> tuple[str, int]:
+        service = objects.get("", "services", namespace, name)
+        if service is None:
+            raise LookupError(f'service "{name}" not found')
+        spec = service.get("spec") or {}
+        if spec.get("type") == "ExternalName":
+            return str(spec.get("externalName")), port
+        found = next((one for one in spec.get("ports") or () if one.get("port") == port), None)
+        if found is None:
+            raise LookupError(f'no service port {port} found for service "{name}"')
+        aim = found.get("targetPort") or port
+        if not isinstance(aim, int):
+            raise LookupError(
+                f'service "{name}": targetPort {aim!r} is a name, which only pods have; a number is a port of 127.0.0.1'
+            )
+        return "127.0.0.1", aim
+
+    return resolve

@@ -1,0 +1,115 @@
+"""Which webhooks a write concerns. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api.core import selectors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from kohort.api.kind import Object
+    from kohort.server.call import Call
+    from kohort.server.resources import Resource
+
+GROUP: Final = "admissionregistration.k8s.io"
+ALL: Final = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One webhook of a configuration, with its defaults."""
+
+    configuration: str
+    name: str
+    spec: Mapping[str, Any]
+
+    @property
+    def timeout(self) -> int:
+        return int(self.spec.get("timeoutSeconds") or 10)
+
+    @property
+    def ignores_failure(self) -> bool:
+        return self.spec.get("failurePolicy") == "Ignore"
+
+    @property
+    def again(self) -> bool:
+        return self.spec.get("reinvocationPolicy") == "IfNeeded"
+
+    @property
+    def dry(self) -> bool:
+        """Whether it may be asked about what will not happen."""
+        return self.spec.get("sideEffects") in {"None", "NoneOnDryRun"}
+
+
+def hooks(configurations: Iterable[Object]) -> list[Hook]:
+    """In the order in which they are called: configurations by name."""
+    ordered = sorted(configurations, key=lambda one: str(one["metadata"]["name"]))
+    return [
+        Hook(str(one["metadata"]["name"]), str(spec.get("name")), spec)
+        for one in ordered
+        for spec in one.get("webhooks") or ()
+    ]
+
+
+def target(hook: Hook, call: Call, versions: Sequence[Resource]) -> Resource | None:
+    """The version of the resource in which the webhook wants to see the object; None if it does not want to.
+
+    `versions`: all versions of the resource. With matchPolicy Equivalent one of them is enough.
+    """
+    if _fits(hook, call, call.resource):
+        return call.resource
+    if hook.spec.get("matchPolicy") == "Exact":
+        return None
+    return next((one for one in versions if one is not call.resource and _fits(hook, call, one)), None)
+
+
+def _fits(hook: Hook, call: Call, resource: Resource) -> bool:
+    return any(_rule_fits(rule, call, resource) for rule in hook.spec.get("rules") or ())
+
+
+def _rule_fits(rule: Mapping[str, Any], call: Call, resource: Resource) -> bool:
+    scope = rule.get("scope") or ALL
+    return (
+        _among(call.operation, rule.get("operations"))
+        and _among(resource.group, rule.get("apiGroups"))
+        and _among(resource.version, rule.get("apiVersions"))
+        and scope in (ALL, "Namespaced" if resource.namespaced else "Cluster")
+        and any(_resource_fits(one, resource.plural, call.subresource) for one in rule.get("resources") or ())
+    )
+
+
+def _among(value: str, accepted: Sequence[str] | None) -> bool:
+    return value in (accepted or ()) or ALL in (accepted or ())
+
+
+def _resource_fits(wanted: str, plural: str, subresource: str) -> bool:
+    """`pods`, `pods/log`, `pods/*`, `*/log`, `*` (without subresources), `*/*` (with)."""
+    resource, _, sub = wanted.partition("/")
+    return resource in (ALL, plural) and sub in ((ALL, subresource) if "/" in wanted else (subresource,))
+
+
+def selected(hook: Hook, call: Call, namespace: Object | None) -> bool:
+    """The selectors: labels of the namespace (of a Namespace itself), and of the object as it was or will be."""
+    wanted = hook.spec.get("namespaceSelector")
+    if wanted and (call.resource.namespaced or _is_namespace(call)):
+        holder = (call.object or call.old) if _is_namespace(call) else namespace
+        if not selectors.matches(wanted, _labels(holder)):
+            return False
+    wanted = hook.spec.get("objectSelector")
+    return not wanted or any(selectors.matches(wanted, _labels(one)) for one in (call.object, call.old) if one)
+
+
+def _is_namespace(call: Call) -> bool:
+    return (call.resource.group, call.resource.plural) == ("", "namespaces")
+
+
+def _labels(obj: Object | None) -> Mapping[str, str]:
+    return ((obj or {}).get("metadata") or {}).get("labels") or {}
+
+
+def exempt(call: Call) -> bool:
+    """Nobody can lock themselves out by a webhook that refuses its own removal."""
+    return call.resource.group == GROUP

@@ -1,0 +1,191 @@
+"""The two plugins that ask webhooks, and the one that looks at their configurations."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api import admit, decode, shape
+from kohort.api import patch as patches
+from kohort.api.errors import ErrorKind, FieldError, forbidden
+from kohort.server import status
+from kohort.server.admission.webhooks import matching, review
+from kohort.server.admission.webhooks.review import AnswerError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kohort.api.kind import Context, Object
+    from kohort.server.admission.webhooks.caller import Ask
+    from kohort.server.admission.webhooks.matching import Hook
+    from kohort.server.auth.objects import Objects
+    from kohort.server.call import Call
+    from kohort.server.resources import Resource, Resources
+
+log = logging.getLogger(__name__)
+_CONDITIONS: Final = "matchConditions are not supported by this server; leave them out, or decide in the webhook itself"
+
+
+class _Webhooks:
+    """What both have in common: the configurations, read again when they have changed, and the call."""
+
+    plural = ""
+    mutating = False
+
+    def __init__(self, objects: Objects, resources: Resources, ctx: Context, ask: Ask) -> None:
+        self._objects, self._resources, self._ctx, self._ask = objects, resources, ctx, ask
+        self._version: int | None = None
+        self._hooks: list[Hook] = []
+
+    def _concerned(self, call: Call) -> list[tuple[Hook, Resource]]:
+        """The webhooks that a write concerns, and the version each wants."""
+        version = self._objects.version(matching.GROUP, self.plural)
+        if version != self._version:
+            self._hooks = matching.hooks(self._objects.list(matching.GROUP, self.plural))
+            self._version = version
+        if not self._hooks or matching.exempt(call):
+            return []
+        same = [one for one in self._resources.every() if one.table == call.resource.table]
+        namespace = self._objects.get("", "namespaces", "", call.namespace) if call.namespace else None
+        found = [(hook, matching.target(hook, call, same)) for hook in self._hooks]
+        return [
+            (hook, resource)
+            for hook, resource in found
+            if resource is not None and matching.selected(hook, call, namespace)
+        ]
+
+    async def _call(self, hook: Hook, call: Call, resource: Resource) -> dict[str, Any] | None:
+        """The response of a webhook; None if it failed and that is to be ignored."""
+        if call.dry_run and not hook.dry:
+            raise status.bad_request(f'admission webhook "{hook.name}" does not support dry run')
+        uid = str(uuid.uuid4())
+        new, old = (self._shown(call, one, resource) for one in (call.object, call.old))
+        try:
+            body = await self._ask(hook, review.question(call, resource, uid, new, old))
+            response = review.read(body, uid, mutating=self.mutating)
+            review.operations(response)
+        except AnswerError as error:
+            text = f'failed calling webhook "{hook.name}": {error}'
+            if hook.ignores_failure:
+                log.warning("%s (ignored)", text)
+                return None
+            raise status.internal(text) from None
+        if not response.get("allowed"):
+            raise review.denied(hook, response)
+        call.warnings += review.warnings(response)
+        return response
+
+    def _shown(self, call: Call, obj: Object | None, resource: Resource) -> Object | None:
+        """An object as a client of that version sees it."""
+        if obj is None:
+            return None
+        if resource is call.resource:
+            return shape.written(resource.rules, obj)
+        body = {name: value for name, value in deepcopy(obj).items() if name not in ("apiVersion", "kind")}
+        found = resource.read(call.resource.write(body))
+        return shape.written(resource.rules, {"kind": resource.kind, "apiVersion": resource.api_version, **found})
+
+
+class ValidatingWebhooks(_Webhooks):
+    plural = "validatingwebhookconfigurations"
+
+    async def validate(self, call: Call) -> None:
+        """All are asked at once; the first in order that refuses is the answer."""
+        concerned = self._concerned(call)
+        if not concerned:
+            return
+        answers = await asyncio.gather(
+            *(self._call(hook, call, resource) for hook, resource in concerned), return_exceptions=True
+        )
+        for one in answers:
+            if isinstance(one, BaseException):
+                raise one
+
+
+class MutatingWebhooks(_Webhooks):
+    """`before`: the server's own mutating plugins, which look again at what webhooks have changed."""
+
+    plural = "mutatingwebhookconfigurations"
+    mutating = True
+
+    def __init__(
+        self, objects: Objects, resources: Resources, ctx: Context, ask: Ask, before: Sequence[Any] = ()
+    ) -> None:
+        super().__init__(objects, resources, ctx, ask)
+        self._before = tuple(before)
+
+    async def admit(self, call: Call) -> None:
+        concerned = self._concerned(call)
+        if not concerned:
+            return
+        again = await self._pass(call, concerned)
+        if again is None:
+            return
+        changed = deepcopy(call.object)
+        for plugin in self._before:
+            await plugin.admit(call)
+        if changed != call.object:
+            again = [(hook, resource) for hook, resource in concerned if hook.again]
+        if again:
+            await self._pass(call, again)
+
+    async def _pass(self, call: Call, concerned: Sequence[tuple[Hook, Resource]]) -> list[tuple[Hook, Resource]] | None:
+        """One after the other. Gives back those that want to see what later ones changed; None: nothing changed."""
+        asked: list[tuple[Hook, Resource]] = []
+        again: list[tuple[Hook, Resource]] = []
+        changed = False
+        for hook, resource in concerned:
+            response = await self._call(hook, call, resource)
+            operations = review.operations(response) if response is not None else None
+            if operations and self._patch(call, resource, operations):
+                changed = True
+                again += [one for one in asked if one[0].again and one not in again]
+            asked.append((hook, resource))
+        return again if changed else None
+
+    def _patch(self, call: Call, resource: Resource, operations: Any) -> bool:
+        """Whether a patch changed the object."""
+        if call.object is None:
+            return False
+        shown = self._shown(call, call.object, resource)
+        try:
+            patched = patches.json_patch(shown, operations)
+        except patches.PatchError as error:
+            raise status.internal(str(error)) from None
+        if patched == shown:
+            return False
+        call.object = self._received(call, resource, patched)
+        return True
+
+    def _received(self, call: Call, resource: Resource, patched: Any) -> Object:
+        """What a webhook made of an object, decoded and with defaults as if a client had sent it."""
+        if not isinstance(patched, dict):
+            raise status.internal("a webhook's patch left no object")
+        if resource is not call.resource:
+            body = {name: value for name, value in patched.items() if name not in ("apiVersion", "kind")}
+            patched = call.resource.read(resource.write(body))
+            patched = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, **patched}
+        rules = call.resource.rules
+        found = decode.decode(rules.schema, patched, self._ctx.generation.minor)
+        wrong = [error for error in found if error.kind is ErrorKind.DECODE]
+        if wrong:
+            raise status.internal(f"a webhook's patch does not fit: {'; '.join(map(str, wrong))}")
+        return admit.defaulted(patched, rules, self._ctx)
+
+
+class WebhookRules:
+    """What this server cannot do for a webhook is refused when the webhook is registered, and not passed over."""
+
+    async def validate(self, call: Call) -> None:
+        if call.resource.group != matching.GROUP or call.object is None:
+            return
+        found: list[FieldError] = [
+            forbidden(f"webhooks[{index}].matchConditions", _CONDITIONS)
+            for index, hook in enumerate(call.object.get("webhooks") or ())
+            if hook.get("matchConditions")
+        ]
+        if found:
+            raise status.invalid(matching.GROUP, call.resource.kind, call.name, found)
