@@ -122,7 +122,10 @@ def _short(engine: Engine, leaf: Leaf, area: Area, matching: int) -> Outcome:
         text = f"{needed} pods need {total} {name}, {matching} nodes have {have} free"
         return Outcome(False, reason=Reason.INSUFFICIENT, detail=text)
     each = shown(name, int(shape.amounts[scarce]))
-    if room == 0 or len(leaf.kinds) > 1:
+    if not bool((state.alloc[where] >= shape.amounts).all(axis=1).any()):
+        text = f"none of {matching} nodes is large enough, even when empty (a pod asks {each} {name})"
+        return Outcome(False, reason=Reason.INSUFFICIENT, detail=text)
+    if len(leaf.kinds) > 1:
         text = f"{matching} nodes have {have} {name} free and take {room} of {needed} pods (the largest asks {each})"
         return Outcome(False, reason=Reason.FRAGMENTED if room else Reason.INSUFFICIENT, detail=text)
     text = f"{matching} nodes have {have} {name} free, in pieces that take {room} of {needed} pods of {each}"

@@ -95,6 +95,10 @@ class PairTerms:
     def counters(self) -> Iterable[Counter]:
         return self._counters.values()
 
+    def namespaces(self) -> Mapping[str, Mapping[str, str]]:
+        """Namespaces whose labels are known."""
+        return self._spaces
+
     def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
         """Labels of a namespace (None: it is gone). Terms that select namespaces are counted anew."""
         known = self._spaces.get(name)

@@ -53,9 +53,9 @@ class Term:
     """
 
     key: str  # topology key
-    text: bytes
+    text: str
     namespaces: tuple[str, ...]
-    namespace_selector: bytes | None = None
+    namespace_selector: str | None = None
     also: tuple[Term, ...] = ()
 
 
@@ -165,6 +165,14 @@ class Shapes:
             shape = self._known[key] = self._build(namespace, amounts)
         return shape
 
+    def restore(self, namespace: str, requests: Mapping[str, int], asks: Mapping[str, Any]) -> Shape:
+        """A shape as it was: what it asks for besides room, by field."""
+        key = self._encode([namespace, sorted(requests.items()), sorted(asks.items())])
+        shape = self._known.get(key)
+        if shape is None:
+            shape = self._known[key] = self._build(namespace, requests, **asks)
+        return shape
+
     def _build(self, namespace: str, requests: Mapping[str, int], **asks: Any) -> Shape:
         numbers = np.array([self._resources.number(name) for name in requests], np.intp)
         amounts = np.array(list(requests.values()), np.int64)
@@ -232,6 +240,10 @@ def host_ports(spec: Json) -> tuple[Port, ...]:
     return tuple(found)
 
 
+def _text(selector: Json | None) -> str:
+    return msgspec.json.encode(selector).decode()
+
+
 def _term(item: Json, namespace: str) -> Term:
     selector = item.get("namespaceSelector")
     spaces = tuple(item.get("namespaces") or ())
@@ -239,9 +251,9 @@ def _term(item: Json, namespace: str) -> Term:
         spaces = (namespace,)
     return Term(
         item["topologyKey"],
-        msgspec.json.encode(item.get("labelSelector")),
+        _text(item.get("labelSelector")),
         spaces,
-        None if selector is None else msgspec.json.encode(selector),
+        None if selector is None else _text(selector),
     )
 
 
@@ -266,7 +278,7 @@ def _with_keys(item: Json, labels: Mapping[str, str]) -> Json:
 
 def _spread(item: Json, namespace: str) -> Spread:
     return Spread(
-        Term(item["topologyKey"], msgspec.json.encode(item.get("labelSelector")), (namespace,)),
+        Term(item["topologyKey"], _text(item.get("labelSelector")), (namespace,)),
         item["maxSkew"],
         item["whenUnsatisfiable"] == "DoNotSchedule",
         item.get("minDomains") or 1,

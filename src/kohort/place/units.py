@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 from kohort.place.state import ClusterState, PodKey
 
@@ -53,6 +54,7 @@ class Unit:
         return (self.priority, self.breaks, int(self.rank), len(self.pods), reverse(self.started))
 
 
+@lru_cache(maxsize=1 << 16)
 def reverse(started: str) -> str:
     """Later times sort before earlier ones; a pod that has not started is the latest."""
     return "".join(chr(0x10FFFF - ord(character)) for character in started) if started else ""

@@ -1,0 +1,232 @@
+"""Decisions of the placement engine, without an API server: how many, how fast, how large.
+
+`python -m bench.place` prints the table and ends with 1 if a bar is missed; `--json` for machines, `--case NAME` for
+one row, `--list` for their names. Times are processor time, the least of some runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from math import log2
+
+from bench.place_cases import HOST, cluster, decide, fill, gang, least, spent, tree
+from bench.result import Result
+from kohort.place.demand import Leaf
+from kohort.place.engine import Engine
+from kohort.place.explain import explain
+from kohort.place.preempt import Preemptor
+from kohort.place.search import Search
+from kohort.place.units import GroupFacts, find_units
+
+_GROWTH_BAR = 1.25  # exponent: 1 is linear; the rest is noise of a shared machine
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    case: str
+    value: float
+    unit: str
+    bar: float
+    more_is_better: bool = False
+    note: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.value >= self.bar if self.more_is_better else self.value <= self.bar
+
+    def line(self, width: int) -> str:
+        sign = "at least" if self.more_is_better else "at most"
+        verdict = "ok" if self.ok else "MISSED"
+        note = f"  {self.note}" if self.note else ""
+        return f"{self.case:<{width}}  {self.value:12,.2f} {self.unit:<7} {sign:>8} {self.bar:>8,.6g}  {verdict}{note}"
+
+
+def small_gangs() -> list[Row]:
+    def ready() -> Callable[[], object]:
+        engine = cluster(5000)
+        return lambda: [_placed(engine, gang(engine, f"g{n}", 3)) for n in range(3000)]
+
+    return [Row("small", 9000 / least(ready, 3), "pods/s", 5000, True, "5,000 nodes, 3,000 gangs of 3")]
+
+
+def large_gangs() -> list[Row]:
+    def worst() -> float:
+        engine = cluster(5000)
+        return max(spent(partial(_placed, engine, gang(engine, f"g{n}", 1000))) for n in range(9))
+
+    value = min(worst() for _ in range(3)) * 1e3
+    return [Row("large", value, "ms", 50, note="5,000 nodes, slowest of 9 gangs of 1,000")]
+
+
+def topology() -> list[Row]:
+    rows = []
+    for racks in (50, 312):
+
+        def ready(racks: int = racks) -> Callable[[], object]:
+            engine = cluster(5000, racks)
+            return lambda: [_placed(engine, gang(engine, f"g{n}", 4, "rack")) for n in range(2250)]
+
+        rate = 9000 / least(ready, 3)
+        note = f"5,000 nodes in {racks} racks, 2,250 gangs of 4, rack required"
+        rows.append(Row(f"topology-{racks}", rate, "pods/s", 5000, True, note))
+    return rows
+
+
+def trees() -> list[Row]:
+    def ready() -> Callable[[], object]:
+        engine = cluster(5000, 312)
+        demand = tree(engine)
+
+        def work() -> None:
+            assert len(Search(engine).place(demand).placed) == 1024
+
+        return work
+
+    return [Row("tree", least(ready, 5) * 1e3, "ms", 100, note="zone, rack, node: 64 leaves of 16 pods")]
+
+
+def no_fit() -> list[Row]:
+    rows = []
+    for name, key in (("nofit", None), ("nofit-rack", "rack")):
+        engine = cluster(5000, 312)
+        fill(engine, 1, {"cpu": 2500, "memory": 1 << 30}, skip=900)
+        leaf = gang(engine, "g", 1000, key, {"cpu": 3000, "memory": 1 << 30})
+
+        def work(engine: Engine = engine, leaf: Leaf = leaf) -> None:
+            result = Search(engine).place(leaf)
+            assert not result.ok
+            assert str(explain(engine, leaf, result))
+
+        work()
+        value = min(spent(work) for _ in range(5)) * 1e3
+        rows.append(Row(name, value, "ms", 20, note=f"1,000-pod gang, reason and remedy, key {key}"))
+    return rows
+
+
+def preemption() -> list[Row]:
+    rows = []
+    for case, nodes, groups, bar in (("preempt-100", 100, 0, 100), ("preempt-1000", 1000, 1000, 500)):
+        for together in (False, True) if groups else (False,):
+            engine = cluster(nodes)
+            fill(engine, 10, {"cpu": 400, "memory": 100 << 20}, groups)
+            facts = {f"default/v{n}": GroupFacts(None, together, 0, False, 10) for n in range(groups)}
+            leaf = gang(engine, "g", 100, None, {"cpu": 3970})
+
+            def work(engine: Engine = engine, facts: dict[str, GroupFacts] = facts, leaf: Leaf = leaf) -> None:
+                plan = Preemptor(engine, find_units(engine.state, facts)).plan(leaf, 100)
+                assert plan is not None
+                assert len(plan.result.placed) == 100
+
+            value = min(spent(work) for _ in range(5)) * 1e3
+            mode = f", {groups} gangs of 10, disruption {'all' if together else 'single'}" if groups else ""
+            name = f"{case}-all" if together else case
+            rows.append(Row(name, value, "ms", bar, note=f"{nodes} nodes, {nodes * 10} victims{mode}"))
+    return rows
+
+
+def huge() -> list[Row]:
+    """In a process of its own, so that its memory is its own."""
+    line = [sys.executable, "-m", "bench.place_huge"]
+    said = json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
+    note = "50,000 nodes, 500,000 running pods"
+    return [
+        Row("huge-memory", said["gib"], "GiB", 3, note=note),
+        Row("huge-gang", said["gang_ms"], "ms", 500, note=f"{note}: a 1,000-pod gang"),
+    ]
+
+
+def growth() -> list[Row]:
+    """Twice as much of one thing: how many times the cost? The exponent over the whole range, 1 being linear."""
+    return [
+        _growth("growth-group", [250, 500, 1000, 2000], _one_gang),
+        _growth("growth-cluster", [2500, 5000, 10_000, 20_000], _nodes),
+        _growth("growth-queue", [250, 500, 1000, 2000], _queue),
+        _growth("growth-running", [5, 10, 20, 40], _running),
+    ]
+
+
+def _growth(name: str, sizes: list[int], cost: Callable[[int], float]) -> Row:
+    costs = [min(cost(size) for _ in range(3)) for size in sizes]
+    exponent = log2(costs[-1] / costs[0]) / log2(sizes[-1] / sizes[0])
+    points = ", ".join(f"{size}: {value * 1e3:.1f} ms" for size, value in zip(sizes, costs, strict=True))
+    return Row(name, exponent, "power", _GROWTH_BAR, note=points)
+
+
+def _one_gang(size: int) -> float:
+    engine = cluster(5000)
+    return spent(lambda: _placed(engine, gang(engine, "g", size)))
+
+
+def _nodes(size: int) -> float:
+    engine = cluster(size, size // 16)
+    _placed(engine, gang(engine, "warm", 4, "rack"))
+    return spent(lambda: [_placed(engine, gang(engine, f"g{n}", 4, "rack")) for n in range(100)])
+
+
+def _queue(size: int) -> float:
+    engine = cluster(5000)
+    return spent(lambda: [_placed(engine, gang(engine, f"g{n}", 3)) for n in range(size)])
+
+
+def _running(per_node: int) -> float:
+    engine = cluster(1000)
+    fill(engine, per_node, {"cpu": 10})
+    _placed(engine, gang(engine, "warm", 3, HOST))
+    return spent(lambda: [_placed(engine, gang(engine, f"g{n}", 3)) for n in range(200)])
+
+
+def _placed(engine: Engine, leaf: Leaf) -> bool:
+    ok = decide(engine, leaf).ok
+    assert ok
+    return ok
+
+
+CASES: dict[str, Callable[[], list[Row]]] = {
+    "small": small_gangs,
+    "large": large_gangs,
+    "topology": topology,
+    "tree": trees,
+    "nofit": no_fit,
+    "preempt": preemption,
+    "huge": huge,
+    "growth": growth,
+}
+
+
+def run() -> list[Result]:
+    """For `python -m bench`: rows that are times, rates turned into the time of a thousand pods."""
+    results = []
+    for row in (row for case in CASES.values() for row in case()):
+        if row.unit == "ms":
+            results.append(Result(f"place {row.case}", row.value / 1e3, promise=row.bar / 1e3))
+        elif row.more_is_better:
+            results.append(Result(f"place {row.case}, 1,000 pods", 1000 / row.value, promise=1000 / row.bar))
+    return results
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.place", description=__doc__)
+    parser.add_argument("--case", action="append", choices=list(CASES), help="only this row (may be repeated)")
+    parser.add_argument("--json", action="store_true", help="for machines")
+    parser.add_argument("--list", action="store_true", help="names of the rows")
+    chosen = parser.parse_args(arguments)
+    if chosen.list:
+        print("\n".join(CASES))
+        return 0
+    rows = [row for name in chosen.case or CASES for row in CASES[name]()]
+    if chosen.json:
+        print(json.dumps([{**asdict(row), "ok": row.ok} for row in rows], indent=2))
+    else:
+        width = max(len(row.case) for row in rows)
+        print("\n".join(row.line(width) for row in rows))
+    return 0 if all(row.ok for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

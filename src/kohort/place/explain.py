@@ -1,0 +1,202 @@
+"""Why a tree waits, told so that it can be acted on: causes with numbers, the nearest miss, the smallest change.
+
+Built after a search has failed and its trials are undone; costs about what the search cost. Reasons come from the
+closed vocabulary of `demand.Reason`; text is for people, fields are for programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kohort.place.areas import Area
+from kohort.place.causes import diagnose
+from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason, Result, renewed
+from kohort.place.domains import Bounds, TwoDomains, domains, pinned
+from kohort.place.engine import Engine
+from kohort.place.leaf import seat_leaf
+from kohort.place.nodecauses import Cause, node_causes
+from kohort.place.remedies import NearestMiss, Remedy, leaf_remedies, nearest_miss
+
+_SIMPLE = {
+    Reason.WAITING_FOR_GROUP,
+    Reason.WAITING_FOR_MEMBERS,
+    Reason.GATED,
+    Reason.MISCONFIGURED,
+    Reason.PREEMPTING,
+}
+
+
+@dataclass(slots=True)
+class Explanation:
+    """One group of the tree: `level` 0 is the root."""
+
+    group: str
+    level: int
+    ok: bool
+    reason: Reason | None = None
+    detail: str = ""
+    proven: bool = True
+    need: int = 0  # pods (leaf) or groups (branch) that must be placed
+    can: int = 0  # how many of them could be now
+    causes: list[Cause] = field(default_factory=list)
+    nearest: NearestMiss | None = None
+    remedies: list[Remedy] = field(default_factory=list)
+    children: list[Explanation] = field(default_factory=list)
+
+    def every(self) -> Iterator[Explanation]:
+        yield self
+        for child in self.children:
+            yield from child.every()
+
+    def lines(self) -> Iterator[str]:
+        """For people, children indented."""
+        yield from (f"{'  ' * self.level}{line}" for line in self._own())
+        for child in self.children:
+            yield from child.lines()
+
+    def _own(self) -> Iterator[str]:
+        if self.ok or self.reason is None:
+            yield f"{self.group}: placed"
+            return
+        unproven = "" if self.proven else " (not found; it is not proven impossible)"
+        yield f"{self.group}: {self.reason}{unproven}: {self.detail}"
+        if self.causes:
+            yield "  nodes: " + "; ".join(str(cause) for cause in self.causes)
+        if self.nearest is not None:
+            yield f"  closest: {self.nearest}"
+        if self.remedies:
+            yield "  would fit: " + "; or ".join(str(remedy) for remedy in self.remedies)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def explain(engine: Engine, root: Demand, result: Result | None = None, area: Area | None = None) -> Explanation:
+    """Why the tree was not placed as the result says (None: as if it just failed)."""
+    root, area = renewed(root, engine.state.pairs), area or engine.area
+    outcomes = result.outcomes if result is not None else diagnose(engine, root, area)
+    return _Teller(engine, outcomes).group(root, area, 0)
+
+
+def waits(group: str, reason: Reason, detail: str) -> Explanation:
+    """A root that did not come as far as a search: gated, incomplete, misconfigured, preempting."""
+    return Explanation(group, 0, False, reason, detail)
+
+
+class _Teller:
+    def __init__(self, engine: Engine, outcomes: dict[str, Outcome]) -> None:
+        self._engine, self._outcomes = engine, outcomes
+
+    def group(self, group: Demand, area: Area, level: int) -> Explanation:
+        outcome = self._outcomes[group.name]
+        told = Explanation(group.name, level, outcome.ok, outcome.reason, outcome.detail, outcome.proven)
+        if isinstance(group, Branch):
+            told.need = group.need
+            told.children = [self.group(child, area, level + 1) for child in group.children]
+            if not told.ok and told.reason not in _SIMPLE:
+                self._branch(group, area, told)
+        elif not told.ok and told.reason not in _SIMPLE:
+            told.need = group.missing or 1
+            self._leaf(group, area, told)
+        elif told.reason is Reason.WAITING_FOR_MEMBERS:
+            exist = len(group.pods) + len(group.running)
+            told.need, told.can = group.need, exist
+            told.remedies = [Remedy("members", f"with {_count(group.need - exist, 'more member')}", group.need - exist)]
+        return told
+
+    # ---- leaves
+
+    def _leaf(self, leaf: Leaf, area: Area, told: Explanation) -> None:
+        where = self._closest(leaf, area)
+        if where is None:
+            return
+        wanted = told.need
+        if told.reason is Reason.BLOCKED_BY_SIBLING:
+            told.can = wanted
+            return
+        told.causes = node_causes(self._engine, leaf, where)
+        mark = self._engine.mark()
+        placed = seat_leaf(self._engine, leaf, where, wanted, 0) or {}
+        told.can = len(placed)
+        if told.can < wanted:
+            told.nearest = nearest_miss(self._engine, leaf, where, told.can)
+            told.remedies = leaf_remedies(self._engine, leaf, where, placed)
+        self._engine.undo(mark)
+        if leaf.topology is not None and told.can < wanted and not leaf.running and self._fits_unkeyed(leaf, area):
+            told.remedies.append(Remedy("topology", f"without the constraint to one {leaf.topology}", 0))
+
+    def _closest(self, leaf: Leaf, area: Area) -> Area | None:
+        """The domain that takes most of it."""
+        if leaf.topology is None:
+            return area
+        parts = area.split(leaf.topology)
+        try:
+            code = pinned(self._engine, leaf)
+        except TwoDomains:
+            return None
+        if code is not None:
+            return parts.find(code)
+        return parts.area(int(Bounds(self._engine, leaf, parts).placed.argmax())) if len(parts) else None
+
+    def _fits_unkeyed(self, leaf: Leaf, area: Area) -> bool:
+        mark = self._engine.mark()
+        fits = seat_leaf(self._engine, leaf, area, leaf.missing, leaf.missing) is not None
+        self._engine.undo(mark)
+        return fits
+
+    # ---- branches
+
+    def _branch(self, branch: Branch, area: Area, told: Explanation) -> None:
+        """How many children fit side by side, as created, and where that is."""
+        best: tuple[int, Area | None] = (0, None)
+        for domain in self._some_domains(branch, area):
+            seated = self._side_by_side(branch.children, domain)
+            if seated > best[0]:
+                best = (seated, domain)
+        told.can = best[0]
+        if best[1] is not None and branch.topology is not None:
+            text = f"{branch.topology}={best[1].value} takes {best[0]} of {branch.need} groups"
+            told.nearest = NearestMiss(text, best[1].value, best[0], branch.need)
+        if 0 < told.can < branch.need:
+            told.remedies.append(Remedy("minimum", f"with minGroupCount {told.can}, now", told.can))
+
+    def _some_domains(self, branch: Branch, area: Area) -> Sequence[Area]:
+        """The best domains by bounds; if none is possible, the one that takes most pods."""
+        try:
+            found = [domain for domain, _ in zip(domains(self._engine, branch, area), range(4), strict=False)]
+        except TwoDomains:
+            return []
+        if found or branch.topology is None or branch.running:
+            return found
+        parts = area.split(branch.topology)
+        return [parts.area(int(Bounds(self._engine, branch, parts).placed.argmax()))] if len(parts) else []
+
+    def _side_by_side(self, children: Sequence[Demand], area: Area) -> int:
+        mark = self._engine.mark()
+        done = sum(self._seats(child, area) for child in children)
+        self._engine.undo(mark)
+        return done
+
+    def _seats(self, group: Demand, area: Area) -> bool:
+        """Greedily, without another try: a lower bound that needs no search."""
+        mark = self._engine.mark()
+        for domain in self._tries(group, area):
+            if isinstance(group, Leaf):
+                ok = seat_leaf(self._engine, group, domain, group.missing, group.missing) is not None
+            else:
+                ok = sum(self._seats(child, domain) for child in group.children) >= group.need
+            if ok:
+                return True
+            self._engine.undo(mark)
+        return False
+
+    def _tries(self, group: Demand, area: Area) -> Iterator[Area]:
+        if isinstance(group, Leaf) and not group.pods and group.missing:
+            return
+        for domain, _ in zip(domains(self._engine, group, area), range(2), strict=False):
+            yield domain
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

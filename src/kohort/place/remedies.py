@@ -1,0 +1,192 @@
+"""What came closest, and the smallest changes that would make a leaf fit. Each is worked out, not guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kohort.place.areas import Area
+from kohort.place.columns import Amounts, Mask, Rows
+from kohort.place.demand import Leaf, Pod
+from kohort.place.engine import Engine
+from kohort.place.leaf import size
+from kohort.place.nodecauses import scarcest
+from kohort.place.quantities import shown
+from kohort.place.shapes import Shape
+
+_UNLIKE = 200  # unlike pods packed in thought
+_NAMED = 3  # nodes named before "and so many others"
+
+
+@dataclass(frozen=True, slots=True)
+class NearestMiss:
+    """The domain or node that came closest."""
+
+    text: str
+    where: str | None
+    takes: int
+    needs: int
+    lacks: Mapping[str, int] | None = None  # resource -> amount, for one more pod
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change after which it would fit."""
+
+    kind: str  # nodes, free, minimum, members, topology, label
+    text: str
+    amount: int
+    nodes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def nearest_miss(engine: Engine, leaf: Leaf, area: Area, takes: int) -> NearestMiss | None:
+    """With as many placed as fit: where one more would need the least."""
+    needs = leaf.missing or 1
+    shape = scarcest(leaf).shape
+    fit, _ = engine.look(shape)
+    rows = _inside(area, fit.suits)
+    where = "" if area.value is None else f"{leaf.topology}={area.value} takes {takes} of {needs}; "
+    if not len(rows):
+        return NearestMiss(f"{where}no node suits", area.value, takes, needs) if where else None
+    lack = _lack(engine, shape, rows)
+    worst = (lack * 1000 // shape.amounts).max(axis=1)
+    best = int(worst.argmin())
+    name = engine.state.node(int(rows[best])).name
+    if not worst[best]:
+        return NearestMiss(f"{where}{name} has room, but rules between pods", name, takes, needs) if where else None
+    names = engine.state.resources.names
+    short = {
+        names[column]: int(value)
+        for column, value in zip(shape.columns.tolist(), lack[best].tolist(), strict=True)
+        if value
+    }
+    text = " and ".join(f"{shown(resource, value)} {resource}" for resource, value in short.items())
+    return NearestMiss(f"{where}{name} lacks {text} for one more pod", name, takes, needs, short)
+
+
+def _inside(area: Area, suits: Mask) -> Rows:
+    rows: Rows = np.flatnonzero(suits) if area.rows is None else area.rows[suits[area.rows]]
+    return rows
+
+
+def _lack(engine: Engine, shape: Shape, rows: Rows) -> Amounts:
+    """Per row and resource: what is missing for one more pod."""
+    where = np.ix_(rows, shape.columns)
+    free = engine.state.alloc[where] - engine.state.used[where]
+    missing: Amounts = np.maximum(shape.amounts - free, 0)
+    return missing
+
+
+def leaf_remedies(engine: Engine, leaf: Leaf, area: Area, placed: Mapping[str, int]) -> list[Remedy]:
+    """Changes that let the rest in beside what is placed now (and stays in the trial)."""
+    left = [pod for pod in leaf.pods if pod.key not in placed][: (leaf.missing or 1) - len(placed)]
+    found = [_more_nodes(engine, leaf, area, left), _freed(engine, leaf, area, len(left)), _labels(engine, leaf)]
+    total = len(placed) + len(leaf.running)
+    if placed and leaf.minimum is not None and total < leaf.minimum:
+        found.append(Remedy("minimum", f"with minCount {total}, now", total))
+    return [remedy for remedy in found if remedy is not None]
+
+
+# ---- more nodes
+
+
+def _more_nodes(engine: Engine, leaf: Leaf, area: Area, left: Sequence[Pod]) -> Remedy | None:
+    """Copies of the largest node that suits, empty but for what every node holds."""
+    rows = _inside(area, engine.look(scarcest(leaf).shape)[0].suits)
+    if not len(rows) or any(not pod.kind.shape.is_plain for pod in left):
+        return None
+    shape = scarcest(leaf).shape
+    alloc = engine.state.alloc[rows]
+    takes = (alloc[:, shape.columns] // shape.amounts).min(axis=1)
+    best = int(takes.argmax())
+    copies = _packed(alloc[best], left)
+    if not copies:
+        return None
+    name = engine.state.node(int(rows[best])).name
+    where = "" if area.value is None else f" in {leaf.topology}={area.value}"
+    return Remedy("nodes", f"with {copies} more {_nodes(copies)} like {name}{where}", copies, (name,))
+
+
+def _packed(room: Amounts, pods: Sequence[Pod]) -> int:
+    """How many empty nodes the pods fill, the largest first into the first that takes it; 0 if one takes none."""
+    kinds = {pod.kind for pod in pods}
+    if len(kinds) == 1:
+        shape = pods[0].kind.shape
+        takes = int((room[shape.columns] // shape.amounts).min())
+        return -(-len(pods) // takes) if takes else 0
+    if len(pods) > _UNLIKE:
+        return 0
+    open_nodes: list[Amounts] = []
+    for pod in sorted(pods, key=lambda pod: size(pod.kind), reverse=True):
+        shape = pod.kind.shape
+        for free in open_nodes:
+            if (free[shape.columns] >= shape.amounts).all():
+                free[shape.columns] -= shape.amounts
+                break
+        else:
+            fresh = room.copy()
+            if (fresh[shape.columns] < shape.amounts).any():
+                return 0
+            fresh[shape.columns] -= shape.amounts
+            open_nodes.append(fresh)
+    return len(open_nodes)
+
+
+# ---- room that others hold
+
+
+def _freed(engine: Engine, leaf: Leaf, area: Area, pods: int) -> Remedy | None:
+    """Pods of one class: the least of one resource that, freed on nodes where nothing else is short, lets them in."""
+    if len(leaf.kinds) != 1 or not scarcest(leaf).is_plain:
+        return None
+    shape, state = scarcest(leaf).shape, engine.state
+    rows = _inside(area, engine.look(shape)[0].suits)
+    lack = _lack(engine, shape, rows)
+    best: tuple[int, str, Rows] | None = None
+    for place, column in enumerate(shape.columns.tolist()):
+        only = (lack[:, place] > 0) & (np.delete(lack, place, axis=1) == 0).all(axis=1)
+        # What is freed must be in use, and the node large enough for it.
+        only &= (lack[:, place] <= state.used[rows, column]) & (state.alloc[rows, column] >= shape.amounts[place])
+        chosen = np.flatnonzero(only)
+        if len(chosen) < pods:
+            continue
+        chosen = chosen[np.argsort(lack[chosen, place], kind="stable")[:pods]]
+        amount = int(lack[chosen, place].sum())
+        if best is None or len(chosen) < len(best[2]):
+            best = (amount, state.resources.names[column], rows[chosen])
+    if best is None:
+        return None
+    names = [state.node(int(row)).name for row in best[2]]
+    return Remedy("free", f"with {shown(best[1], best[0])} {best[1]} freed on {_named(names)}", best[0], tuple(names))
+
+
+# ---- labels
+
+
+def _labels(engine: Engine, leaf: Leaf) -> Remedy | None:
+    """A label that it selects and no node has."""
+    selector = scarcest(leaf).shape.selector
+    for key, value in selector.items():
+        column = engine.state.column(key)
+        code = column.find(value)
+        if code is None or not (column.codes == code).any():
+            return Remedy("label", f"on nodes labelled {key}={value} (there is none)", 0)
+    return None
+
+
+def _nodes(count: int) -> str:
+    return "node" if count == 1 else "nodes"
+
+
+def _named(names: Sequence[str]) -> str:
+    if len(names) <= _NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} others"

@@ -1,0 +1,239 @@
+"""An independent model of the placement problem: small clusters, answered by trying everything.
+
+It knows nothing of the engine. Clusters are plain data; `fits` searches all assignments, `mistakes` checks one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+
+@dataclass
+class Node:
+    name: str
+    cpu: int
+    memory: int
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a pod asks for. `apart`: at most one pod of this kind's colour per domain of the key, itself included."""
+
+    cpu: int
+    memory: int = 0
+    select: tuple[tuple[str, str], ...] = ()
+    colour: str = ""
+    apart: tuple[str, str] | None = None  # (key, colour it keeps away from)
+
+
+@dataclass
+class Group:
+    """A leaf (pods) or a branch (children). `running`: (kind, node) of members on nodes."""
+
+    name: str
+    need: int
+    key: str | None = None
+    pods: list[Kind] = field(default_factory=list)
+    running: list[tuple[Kind, str]] = field(default_factory=list)
+    children: list[Group] = field(default_factory=list)
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.children
+
+    def leaves(self) -> Iterator[Group]:
+        if self.is_leaf:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+    def every(self) -> Iterator[Group]:
+        yield self
+        for child in self.children:
+            yield from child.every()
+
+
+@dataclass
+class Case:
+    nodes: list[Node]
+    others: list[tuple[Kind, str]]  # pods of nobody in particular, on nodes
+    root: Group
+
+
+Seats = list[tuple[Kind, str]]
+
+
+def node_of(case: Case, name: str) -> Node:
+    return next(node for node in case.nodes if node.name == name)
+
+
+def allows(case: Case, seats: Seats, kind: Kind, node: Node) -> bool:
+    """Whether one more pod may join those seated."""
+    here = [one for one, where in seats if where == node.name]
+    if sum(one.cpu for one in here) + kind.cpu > node.cpu or sum(one.memory for one in here) + kind.memory > node.memory:
+        return False
+    if any(node.labels.get(key) != value for key, value in kind.select):
+        return False
+    return not any(_repels(case, kind, node, one, where) for one, where in seats)
+
+
+def _repels(case: Case, kind: Kind, node: Node, other: Kind, where: str) -> bool:
+    """Whether either pod keeps away from the other, and both are in one domain."""
+    for holder, seen in ((kind, other), (other, kind)):
+        if holder.apart is not None and seen.colour == holder.apart[1]:
+            key = holder.apart[0]
+            domain = node.labels.get(key)
+            if domain is not None and node_of(case, where).labels.get(key) == domain:
+                return True
+    return False
+
+
+# ---- does it fit? all ways to give each leaf that counts its minimum
+
+
+def fits(case: Case) -> bool:
+    """Whether the root's minimum can be met."""
+    seats: Seats = [*case.others, *(seat for leaf in case.root.leaves() for seat in leaf.running)]
+    return any(True for _ in _ways(case, case.root, case.nodes, seats))
+
+
+def _ways(case: Case, group: Group, nodes: list[Node], seats: Seats) -> Iterator[Seats]:
+    """Every way to meet the group's minimum within the nodes, as all seats afterwards."""
+    for domain in _domains(case, group, nodes):
+        if group.is_leaf:
+            yield from _pods(case, group, domain, seats)
+        else:
+            yield from _some(case, group.children, group.need, domain, seats)
+
+
+def _domains(case: Case, group: Group, nodes: list[Node]) -> list[list[Node]]:
+    if group.key is None:
+        return [nodes]
+    held = {node_of(case, where).labels.get(group.key) for leaf in group.leaves() for _, where in leaf.running}
+    values = held or {node.labels[group.key] for node in nodes if group.key in node.labels}
+    return [[node for node in nodes if node.labels.get(group.key) == value] for value in sorted(values, key=str)]
+
+
+def _some(case: Case, children: list[Group], need: int, nodes: list[Node], seats: Seats) -> Iterator[Seats]:
+    """Ways to satisfy `need` of the children."""
+    if need <= 0:
+        yield seats
+        return
+    if len(children) < need:
+        return
+    for after in _ways(case, children[0], nodes, seats):
+        yield from _some(case, children[1:], need - 1, nodes, after)
+    yield from _some(case, children[1:], need, nodes, seats)
+
+
+def _pods(case: Case, leaf: Group, nodes: list[Node], seats: Seats) -> Iterator[Seats]:
+    missing = max(leaf.need - len(leaf.running), 0)
+    pods = sorted(leaf.pods, key=lambda kind: (-kind.cpu, -kind.memory, str(kind)))
+    yield from _seat(case, pods, 0, missing, nodes, seats)
+
+
+def _seat(case: Case, pods: list[Kind], first: int, missing: int, nodes: list[Node], seats: Seats) -> Iterator[Seats]:
+    """Equal pods go to nodes in order, so that no way is tried twice."""
+    if missing == 0:
+        yield seats
+        return
+    if len(pods) < missing:
+        return
+    kind, rest = pods[0], pods[1:]
+    for position in range(first, len(nodes)):
+        if allows(case, seats, kind, nodes[position]):
+            again = position if rest and rest[0] == kind else 0
+            yield from _seat(case, rest, again, missing - 1, nodes, [*seats, (kind, nodes[position].name)])
+    others = [one for one in rest if one != kind]
+    yield from _seat(case, others, 0, missing, nodes, seats)
+
+
+# ---- is a placement right?
+
+
+def mistakes(case: Case, placed: dict[str, dict[int, str]]) -> list[str]:
+    """What is wrong with a placement: leaf name -> number of its pod -> node name."""
+    found: list[str] = []
+    seats: Seats = [*case.others, *(seat for leaf in case.root.leaves() for seat in leaf.running)]
+    for leaf in case.root.leaves():
+        for number, name in placed.get(leaf.name, {}).items():
+            if not allows(case, seats, leaf.pods[number], node_of(case, name)):
+                found.append(f"{leaf.name}/{number} may not be on {name}")
+            seats.append((leaf.pods[number], name))
+    met = {group.name: _met(case, group, placed) for group in case.root.every()}
+    if placed and not met[case.root.name]:
+        found.append("the root's minimum is not met")
+    for leaf in case.root.leaves():
+        if placed.get(leaf.name) and not met[leaf.name]:
+            found.append(f"{leaf.name} is placed below its minimum")
+    return found
+
+
+def _met(case: Case, group: Group, placed: dict[str, dict[int, str]]) -> bool:
+    where = [name for leaf in group.leaves() for name in placed.get(leaf.name, {}).values()]
+    where += [name for leaf in group.leaves() for _, name in leaf.running]
+    if group.key is not None and len({node_of(case, name).labels.get(group.key, name) for name in where}) > 1:
+        return False
+    if group.is_leaf:
+        return len(where) >= group.need
+    return sum(_met(case, child, placed) for child in group.children) >= group.need
+
+
+# ---- random cases
+
+
+def random_case(rng: Random) -> Case:
+    kinds = [random_kind(rng) for _ in range(rng.randint(1, 3))]
+    nodes = [
+        Node(f"n{number}", rng.randint(1, 8), rng.randint(2, 8), random_labels(rng, number))
+        for number in range(rng.randint(2, 5))
+    ]
+    case = Case(nodes, [], Group("empty", 1))
+    for _ in range(rng.randint(0, 3)):
+        seat = (random_kind(rng), rng.choice(nodes).name)
+        if allows(case, case.others, seat[0], node_of(case, seat[1])):
+            case.others.append(seat)
+    case.root = random_group(rng, "g", kinds, depth=rng.choice([0, 0, 1, 1, 2]), budget=[7])
+    _random_running(rng, case)
+    return case
+
+
+def random_labels(rng: Random, number: int) -> dict[str, str]:
+    labels = {"host": f"n{number}", "zone": rng.choice(["z1", "z1", "z2"])}
+    if rng.random() < 0.9:
+        labels["rack"] = f"{labels['zone']}-{rng.choice(['a', 'b'])}"
+    return labels
+
+
+def random_kind(rng: Random) -> Kind:
+    colour = rng.choice(["", "", "", "red", "blue"])
+    apart = (rng.choice(["host", "rack"]), rng.choice(["red", "blue"])) if rng.random() < 0.15 else None
+    select = (("zone", rng.choice(["z1", "z2"])),) if rng.random() < 0.1 else ()
+    return Kind(rng.randint(1, 4), rng.choice([0, 0, 1, 2, 3]), select, colour, apart)
+
+
+def random_group(rng: Random, name: str, kinds: list[Kind], depth: int, budget: list[int]) -> Group:
+    if depth == 0 or budget[0] < 2:
+        pods = [rng.choice(kinds) for _ in range(max(min(rng.randint(1, 5), budget[0]), 1))]
+        budget[0] -= len(pods)
+        need = rng.choice([len(pods), rng.randint(1, len(pods))])
+        return Group(name, need, rng.choice([None, None, "rack", "zone"]), pods)
+    count = rng.randint(1, 3)
+    children = [random_group(rng, f"{name}{number}", kinds, depth - 1, budget) for number in range(count)]
+    need = rng.choice([count, rng.randint(1, count)])
+    return Group(name, need, rng.choice([None, None, None, "zone", "rack"]), children=children)
+
+
+def _random_running(rng: Random, case: Case) -> None:
+    """Now and then a member runs already."""
+    if rng.random() < 0.75:
+        return
+    leaf = rng.choice(list(case.root.leaves()))
+    seat = (rng.choice(leaf.pods), rng.choice(case.nodes).name)
+    labels = node_of(case, seat[1]).labels
+    keys = [group.key for group in case.root.every() if group.key]
+    if all(key in labels for key in keys) and allows(case, case.others, seat[0], node_of(case, seat[1])):
+        leaf.running.append(seat)
