@@ -90,7 +90,11 @@ def _fields(body: str, name: str, imports: dict[str, str]) -> Any:
         if binary is None or text is None:
             continue
         json_name, _, rest = text.group(1).partition(",")
-        yield [int(binary.group(1)), "" if "inline" in rest or not json_name else json_name, _qualified(kind, name, imports)]
+        yield [
+            int(binary.group(1)),
+            "" if "inline" in rest or not json_name else json_name,
+            _qualified(kind, name, imports),
+        ]
 
 
 def settle(kind: str, named: dict[str, str], types: dict[str, Any]) -> list[Any]:
@@ -132,7 +136,7 @@ def main(root: Path, versions: list[str]) -> None:
         for field in fields
         if "." in field[3].removeprefix("wrapped ") and field[3].removeprefix("wrapped ") not in document
     }
-    print(len(document), "types,", OUT.stat().st_size, "bytes; unresolved:", sorted(unknown))
+    sys.stdout.write(f"{len(document)} types, {OUT.stat().st_size} bytes; without fields: {sorted(unknown)}\n")
 
 
 if __name__ == "__main__":

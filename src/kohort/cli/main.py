@@ -91,6 +91,39 @@ def convert(
     raise typer.Exit(run(filename, to, output, flatten=flatten, recursive=recursive))
 
 
+@app.command()
+def up(
+    bare: Annotated[bool, typer.Option("--bare", help="Only the API server: no controllers, no nodes.")] = False,
+    data_dir: Annotated[str, typer.Option("--data-dir", metavar="DIR", help="Where objects and keys are kept.")] = "",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="On loopback; 0 takes a free one.")] = 6443,
+    kubeconfig: Annotated[
+        str, typer.Option("--kubeconfig", metavar="FILE", help="To write; DIR/kubeconfig by default.")
+    ] = "",
+    kubernetes: Annotated[str, typer.Option("--kubernetes", metavar="1.35|1.36|1.37", help="The minor.")] = "1.37",
+    feature_gates: Annotated[
+        str, typer.Option("--feature-gates", metavar="A=true,B=false", help="Feature gates to switch.")
+    ] = "",
+    in_memory: Annotated[bool, typer.Option("--in-memory", help="Forget everything at the end.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready; end it with down.")] = False,
+) -> None:
+    """Start the embedded Kubernetes API server and write a kubeconfig for it."""
+    from kohort.cli import up as command
+
+    raise typer.Exit(
+        command.up(data_dir, port, kubeconfig, kubernetes, feature_gates, bare=bare, in_memory=in_memory, detach=detach)
+    )
+
+
+@app.command()
+def down(
+    data_dir: Annotated[str, typer.Option("--data-dir", metavar="DIR", help="The folder given to up.")] = "",
+) -> None:
+    """Stop the server that runs on a data folder."""
+    from kohort.cli import up as command
+
+    raise typer.Exit(command.down(data_dir))
+
+
 def main() -> None:
     """Entry point of `kohort` and `kubectl kohort`."""
     try:

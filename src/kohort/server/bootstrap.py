@@ -29,9 +29,7 @@ async def bootstrap(api: Api) -> None:
 
 
 def _wanted(api: Api) -> list[tuple[str, Object]]:
-    found: list[tuple[str, Object]] = []
-    for name in _NAMESPACES:
-        found.append(("", {"kind": "Namespace", "metadata": {"name": name}}))
+    found: list[tuple[str, Object]] = [("", {"kind": "Namespace", "metadata": {"name": name}}) for name in _NAMESPACES]
     for name, (value, description) in _CLASSES.items():
         body: dict[str, Any] = {"kind": "PriorityClass", "metadata": {"name": name}, "value": value}
         found.append(("scheduling.k8s.io", {**body, "description": description, "preemptionPolicy": _LOWER}))

@@ -35,7 +35,7 @@ _GRACE_SECONDS: Final = 5.0
 _NO_QUERY: Final[dict[str, list[str]]] = {}
 
 
-class _Protocol(RequestHandler):  # type: ignore[misc]
+class _Protocol(RequestHandler):
     """One connection. Whatever is wrong with the HTTP itself is answered with a Status, too."""
 
     __slots__ = ()
@@ -47,14 +47,14 @@ class _Protocol(RequestHandler):  # type: ignore[misc]
             log.error("%s", message or exc, exc_info=exc)
         reason = "BadRequest" if status_code < 500 else "InternalError"
         text = (message or str(exc or "")).strip().splitlines()
-        error = status.ApiError(status.failure(status_code, reason, text[0][:500] if text else reason))
-        found = _plain(render.failure(error))
+        wrong = status.ApiError(status.failure(status_code, reason, text[0][:500] if text else reason))
+        found = _plain(render.failure(wrong))
         found.force_close()
         return found
 
 
 class _Server(web.Server):
-    def __call__(self) -> RequestHandler[web.BaseRequest]:
+    def __call__(self) -> RequestHandler:
         return _Protocol(self, loop=self._loop, **self._kwargs)
 
 
@@ -73,7 +73,7 @@ class HttpServer:
         def make(
             message: RawRequestMessage,
             payload: StreamReader,
-            protocol: RequestHandler[web.BaseRequest],
+            protocol: RequestHandler,
             writer: AbstractStreamWriter,
             task: asyncio.Task[None],
         ) -> web.BaseRequest:
@@ -115,8 +115,8 @@ class HttpServer:
             async with asyncio.timeout(_REQUEST_SECONDS):
                 response = await asyncio.shield(answer)
         except TimeoutError:
-            error = status.ApiError(status.failure(504, "Timeout", "the request took too long"))
-            return _plain(render.failure(error))
+            late = status.ApiError(status.failure(504, "Timeout", "the request took too long"))
+            return _plain(render.failure(late))
         if isinstance(response.body, bytes):
             return _plain(response)
         return await _stream(incoming, response, response.body)

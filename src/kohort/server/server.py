@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.server import bootstrap, kubeconfig, objects
@@ -146,7 +145,3 @@ class Server:
 def _somebody(user: User | None) -> Any:
     assert user is not None  # authentication comes first
     return user
-
-
-def write_pid(settings: Settings) -> None:
-    settings.pid_path.write_text(f"{os.getpid()}\n")

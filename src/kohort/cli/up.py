@@ -1,0 +1,196 @@
+"""`kohort up` and `kohort down`: the embedded control plane, in this terminal or behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import gc
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kohort.api.generations import GENERATIONS
+from kohort.cli.common import UsageError, checked, choice, friendly, parse_gates, say, write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kohort.server.settings import Settings
+
+_START_SECONDS: Final = 30.0
+_STOP_SECONDS: Final = 20.0
+
+
+def default_folder() -> Path:
+    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "kohort"
+
+
+@friendly
+def up(
+    data_dir: str,
+    port: int,
+    kubeconfig: str,
+    kubernetes: str,
+    feature_gates: str,
+    *,
+    bare: bool,
+    in_memory: bool,
+    detach: bool,
+) -> int:
+    if not bare:
+        raise UsageError("kohort up: give --bare; schedulers and nodes come with a later version")
+    choice("--kubernetes", kubernetes, tuple(GENERATIONS))
+    gates = parse_gates(feature_gates)
+    with _folder(data_dir, in_memory=in_memory, kept=detach) as folder:
+        from kohort.server.settings import Settings
+
+        settings = Settings(
+            data=folder,
+            minor=kubernetes,
+            gates=gates,
+            port=port,
+            in_memory=in_memory,
+            kubeconfig=Path(kubeconfig).absolute() if kubeconfig else None,
+        )
+        checked(settings.context)
+        return _detached(settings) if detach else _here(settings)
+
+
+@contextlib.contextmanager
+def _folder(data_dir: str, *, in_memory: bool, kept: bool) -> Iterator[Path]:
+    """The data folder; what is in memory only leaves nothing behind unless a folder was named."""
+    if data_dir or not in_memory:
+        yield (Path(data_dir) if data_dir else default_folder()).absolute()
+        return
+    folder = Path(tempfile.mkdtemp(prefix="kohort-"))
+    try:
+        yield folder
+    finally:
+        if not kept:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+# ---- in this process
+
+
+def _here(settings: Settings) -> int:
+    began = time.perf_counter()
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with settings.pid_path.open("a+") as pid:
+        if not _lock(pid.fileno()):
+            raise UsageError(f"{settings.data}: a server is running on this folder; stop it with kohort down")
+        pid.seek(0)
+        pid.truncate()
+        pid.write(f"{os.getpid()}\n")
+        pid.flush()
+        try:
+            import uvloop
+
+            uvloop.run(_serve(settings, began))
+        finally:
+            settings.pid_path.unlink(missing_ok=True)
+    return 0
+
+
+async def _serve(settings: Settings, began: float) -> None:
+    from kohort.server.server import Server
+    from kohort.server.store import StoreError
+
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    try:
+        server = Server(settings)
+        await server.start()
+    except (StoreError, OSError) as error:
+        raise UsageError(f"kohort up: {error}") from None
+    gc.collect()
+    gc.freeze()  # what is loaded stays: no need to look at it again
+    write(_ready(settings, server.url, time.perf_counter() - began))
+    sys.stdout.flush()
+    await stop.wait()
+    await server.close()
+
+
+def _ready(settings: Settings, url: str, seconds: float) -> str:
+    where = "in memory" if settings.in_memory else f"in {settings.store_path}"
+    return (
+        f"Kubernetes {settings.minor} API at {url}, ready after {seconds:.1f} s; objects are kept {where}\n"
+        f"  export KUBECONFIG={settings.kubeconfig_path}\n"
+        f"  kubectl get namespaces\n"
+    )
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+# ---- behind the terminal
+
+
+def _detached(settings: Settings) -> int:
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log = settings.data / "server.log"
+    command = [
+        sys.executable, "-m", "kohort.cli.main", "up", "--bare", "--data-dir", str(settings.data),
+        "--port", str(settings.port), "--kubernetes", settings.minor,
+        "--kubeconfig", str(settings.kubeconfig_path),
+        "--feature-gates", ",".join(f"{name}={str(on).lower()}" for name, on in settings.gates.items()),
+        *(["--in-memory"] if settings.in_memory else []),
+    ]  # fmt: skip
+    with log.open("wb") as output:
+        log.chmod(0o600)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    end = time.monotonic() + _START_SECONDS
+    while time.monotonic() < end:
+        text = log.read_text(errors="replace")
+        if "kubectl get" in text:
+            write(text)
+            write(f"  kohort down --data-dir {settings.data}\n")
+            return 0
+        if process.poll() is not None:
+            break
+        time.sleep(0.02)
+    for line in log.read_text(errors="replace").splitlines() or ["it said nothing"]:
+        say("error", line.removeprefix("error: "))
+    return 1
+
+
+@friendly
+def down(data_dir: str) -> int:
+    folder = (Path(data_dir) if data_dir else default_folder()).absolute()
+    path = folder / "server.pid"
+    try:
+        pid_file = path.open("r+")
+    except FileNotFoundError:
+        raise UsageError(f"{folder}: no server is running on this folder") from None
+    with pid_file:
+        if _lock(pid_file.fileno()):  # nobody holds it: left over by a kill
+            path.unlink(missing_ok=True)
+            raise UsageError(f"{folder}: no server is running on this folder")
+        pid = int(pid_file.read().strip() or 0)
+        if pid <= 0:
+            raise UsageError(f"{path}: has no process id; the server is just starting, try again")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        end = time.monotonic() + _STOP_SECONDS
+        while not _lock(pid_file.fileno()):
+            if time.monotonic() > end:
+                raise UsageError(f"process {pid} does not stop; look at {folder / 'server.log'}")
+            time.sleep(0.02)
+    write(f"stopped (process {pid})\n")
+    return 0
