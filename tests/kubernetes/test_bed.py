@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -182,7 +183,9 @@ def test_gates_that_contradict_each_other_say_so_and_leave_the_logs(capfd: pytes
         pass
     kept = re.search(r"logs kept in (\S+)", capfd.readouterr().err)
     assert kept
-    assert "GenericWorkload" in (Path(kept.group(1)) / "apiserver.log").read_text()
+    folder = Path(kept.group(1))
+    assert "GenericWorkload" in (folder / "apiserver.log").read_text()
+    shutil.rmtree(folder)
 
 
 def test_two_beds_at_once_do_not_meet() -> None:
