@@ -256,8 +256,8 @@ class Histories(RuleBasedStateMachine):
         assert trees(fresh.core) == trees(kept)
         fresh.core.sync(fresh.now)
         assert {entry.key for entry in fresh.core.queue} == {entry.key for entry in kept.queue}
-        if any(sim.refuse.values()):
-            return
+        if any(sim.refuse.values()) or kept.holding.root is not None:
+            return  # a fresh one does not know whose patience has ended
         while (step := fresh.core.step(fresh.now)) is not None:
             assert step.verdict is None or not step.verdict.seats, f"{step.verdict.root} was not woken"
             if step.evictions:

@@ -62,12 +62,16 @@ class Core:
         self.queue = Queue(settings)
         self.decider = Decider(self.world)
         self.ledger = Ledger(group_condition, next(iter(sorted(settings.names)), "kohort"))
-        self.holding = Holding(self.decider.engine, self.world.earmarks, settings)
+        self.holding = Holding(self.decider.engine, self.world.earmarks, settings, self._freed)
         self.verdicts: dict[str, Verdict] = {}  # the last failure of each root that waits
         self._stamp = stamp
         self._gains = 0
         self._victims: dict[str, set[str]] = {}  # preemptor -> uids that must be gone first
         self._noticed: set[tuple[str, str]] = set()
+
+    def _freed(self) -> None:
+        """Room that was earmarked is free again."""
+        self.world.gains += 1
 
     # ---- the world
 
@@ -208,8 +212,8 @@ class Core:
         self.verdicts[entry.key] = verdict
         self.holding.release(now, entry.key)
         if verdict.preemption is not None:
-            kinds = self.world.kind
-            seats = {uid: (kinds(verdict.members[uid]), node) for uid, node in verdict.nominations.items()}
+            wanted = self.world.wanted
+            seats = {uid: (wanted(verdict.members[uid]), node) for uid, node in verdict.nominations.items()}
             self.world.earmarks.set(Earmark(entry.key, verdict.priority, seats))
             self._victims[entry.key] = {victim.pod.uid for unit in verdict.preemption.victims for victim in unit.pods}
             step.evictions, more = self.ledger.evictions(verdict, _target(root), self.world.trees, self._stamp())
@@ -266,12 +270,11 @@ class Core:
         if member is None or not member.assumed:
             return Writes()
         self.world.forget(member)
-        kind = self.world.kind(member)
         member.refused.add(node)
         member.refusals += 1
         key = self.world.root_key(member)
         mark = self.world.earmarks.get(key)
-        seats = {**(mark.seats if mark else {}), uid: (kind, node)}
+        seats = {**(mark.seats if mark else {}), uid: (self.world.wanted(member), node)}
         self.world.earmarks.set(Earmark(key, self.world.priority(member), seats))
         writes = self.sync(now)
         entry = self.queue.get(key)
@@ -329,7 +332,8 @@ class Core:
             found = best or next(one for one in verdict.outcomes.values() if one.reason is not None)
             return replace(found, detail=f"{found.detail}; {verdict.note}" if verdict.note else found.detail)
         if verdict is not None:
-            return Outcome(False, reason=Reason.INSUFFICIENT, detail="no node has room for a further pod of it")
+            text = verdict.note or "no node has room for a further pod of it"
+            return Outcome(False, reason=Reason.INSUFFICIENT, detail=text)
         return Outcome(False, detail=entry.refusal or "its turn has not come yet")
 
     def _gate(self, root: Group | Member) -> Outcome:

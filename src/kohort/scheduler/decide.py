@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason, Result
-from kohort.place.demand import Pod as Wanted
 from kohort.place.engine import Engine
 from kohort.place.preempt import Preemption, Preemptor
 from kohort.place.search import Search
@@ -106,13 +105,24 @@ class Decider:
 
     def demand(self, root: Group | Member) -> Demand:
         if isinstance(root, Member):
-            return Leaf(self.world.root_key(root), [Wanted(root.uid, self.world.kind(root))])
+            key = self.world.root_key(root)
+            return Leaf(key, [self.world.wanted(root, self._nodes_of(key).get(root.uid, ""))])
+        return self._tree(root, self._nodes_of(root.key))
+
+    def _nodes_of(self, root: str) -> dict[str, str]:
+        """Where its pods are nominated."""
+        mark = self.world.earmarks.get(root)
+        return {} if mark is None or mark.held else {uid: node for uid, (_, node) in mark.seats.items()}
+
+    def _tree(self, root: Group, nominated: dict[str, str]) -> Demand:
         spec = root.spec
         assert spec is not None, root.key
         if spec.composite:
-            return Branch(root.key, [self.demand(child) for child in root.ordered()], spec.minimum, spec.topology)
-        kinds = self.world.kind
-        pods = [Wanted(uid, kinds(one)) for uid, one in root.pending.items() if not one.leaving]
+            return Branch(
+                root.key, [self._tree(child, nominated) for child in root.ordered()], spec.minimum, spec.topology
+            )
+        wanted = self.world.wanted
+        pods = [wanted(one, nominated.get(uid, "")) for uid, one in root.pending.items() if not one.leaving]
         rows = [self.world.state.row(one.node) for one in root.placed.values()]
         running = [row for row in rows if row is not None]
         # Members that have succeeded, or sit on a node that is gone, count for the minimum but are nowhere.
@@ -213,10 +223,7 @@ class Decider:
         return False
 
     def _nominated(self, verdict: Verdict) -> dict[str, str]:
-        mark = self.world.earmarks.get(verdict.root)
-        if mark is None or mark.held:
-            return {}
-        return {uid: node for uid, (_, node) in mark.seats.items() if uid in verdict.members}
+        return {uid: node for uid, node in self._nodes_of(verdict.root).items() if uid in verdict.members}
 
     def _unit_priority(self, uid: str, own: int) -> int:
         member = self.world.members.get(uid)

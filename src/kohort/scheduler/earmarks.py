@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from kohort.place.demand import Pod, renewed_pod
 from kohort.place.pairs import PairClass
 from kohort.place.state import ClusterState
 
@@ -21,14 +22,14 @@ class Earmark:
 
     root: str
     priority: int
-    seats: dict[str, tuple[PairClass, str]]
+    seats: dict[str, tuple[Pod, str]]
     held: bool = False  # by waiting long, not by preemption
 
     def rows(self, state: ClusterState) -> Iterator[tuple[PairClass, int]]:
-        for kind, node in self.seats.values():
+        for pod, node in self.seats.values():
             row = state.row(node)
             if row is not None:
-                yield kind, row
+                yield renewed_pod(pod, state.pairs).kind, row
 
 
 class Earmarks:

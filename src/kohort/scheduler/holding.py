@@ -7,10 +7,12 @@ not fit an empty cluster, and no longer than a limit; then others have their tur
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from kohort.place.columns import Amounts, Mask
-from kohort.place.demand import Demand, Leaf
+from kohort.place.demand import Demand, Leaf, Pod
 from kohort.place.engine import Engine
 from kohort.place.pairs import PairClass
 from kohort.scheduler.earmarks import Earmark, Earmarks
@@ -22,10 +24,13 @@ from kohort.scheduler.settings import Settings
 class Holding:
     """Who holds room, since when."""
 
-    def __init__(self, engine: Engine, earmarks: Earmarks, settings: Settings) -> None:
+    def __init__(
+        self, engine: Engine, earmarks: Earmarks, settings: Settings, freed: Callable[[], None] = lambda: None
+    ) -> None:
         self._engine = engine
         self._earmarks = earmarks
         self._settings = settings
+        self._freed = freed
         self._entry: Entry | None = None
         self._demand: Demand | None = None
         self._since = 0.0
@@ -73,6 +78,7 @@ class Holding:
         mark = self._earmarks.get(self._entry.key)
         if mark is not None and mark.held:
             self._earmarks.drop(self._entry.key)
+            self._freed()
         self._entry = self._demand = None
         self._resting = {key: until for key, until in self._resting.items() if until > now}
 
@@ -94,10 +100,11 @@ class Holding:
         whole = (state.alloc[:, shape.columns] // np.maximum(shape.amounts, 1)).min(axis=1)
         return np.where(fit.suits, np.maximum(whole, 0), 0)
 
-    def _seize(self, demand: Demand) -> dict[str, tuple[PairClass, str]]:
+    def _seize(self, demand: Demand) -> dict[str, tuple[Pod, str]]:
         """As many pods as find room now, inside the domain that could hold most of them."""
         engine, state = self._engine, self._engine.state
-        mark, seats = engine.mark(), {}
+        mark = engine.mark()
+        seats: dict[str, tuple[Pod, str]] = {}
         area = self._area(demand)
         for leaf in demand.leaves():
             for pod in leaf.pods:
@@ -105,7 +112,7 @@ class Holding:
                 row = int(room.argmax())
                 if room[row] > 0:
                     engine.put(pod.kind, row)
-                    seats[pod.key] = (pod.kind, state.node(row).name)
+                    seats[pod.key] = (pod, state.node(row).name)
         engine.undo(mark)
         return seats
 

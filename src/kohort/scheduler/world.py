@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from kohort.place.claims import volume_claim
+from kohort.place.demand import Pod as Wanted
 from kohort.place.pairs import PairClass
 from kohort.place.selectors import matches
 from kohort.place.state import ClusterState, PodKey
@@ -372,6 +373,11 @@ class World:
         self._kinds[member.uid] = (kind, version)
         return kind
 
+    def wanted(self, member: Member, nominated: str = "") -> Wanted:
+        """A pending pod as the engine places it."""
+        row = self.state.row(nominated) if nominated else None
+        return Wanted(member.uid, self.kind(member), member.pod.metadata.labels or {}, row)
+
     def pod_key(self, member: Member) -> PodKey:
         return self.state.pod_key(msgspec.to_builtins(member.pod))
 
@@ -381,7 +387,7 @@ class World:
         if not key:
             return
         mark = self.earmarks.get(key)
-        seats = {**(mark.seats if mark else {}), member.uid: (self.kind(member), member.nominated)}
+        seats = {**(mark.seats if mark else {}), member.uid: (self.wanted(member), member.nominated)}
         self.earmarks.set(Earmark(key, self.priority(member), seats))
 
     def priority(self, member: Member) -> int:

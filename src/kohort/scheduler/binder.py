@@ -1,0 +1,182 @@
+"""Carrying decisions out: bindings and evictions, many at a time but not too many, repeated where no answer came.
+
+What the API server says goes back to the core, which repairs: a refused member is placed again within its gang's
+constraints, after a pause that grows. A gang whose decision no longer holds is not started at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from kohort.kube.errors import ApiError, KubeError, TransportError
+from kohort.kube.limits import Backoff
+from kohort.scheduler.conditions import Eviction, Note, Writes
+
+if TYPE_CHECKING:
+    from kohort.kube.client import Client
+    from kohort.kube.clock import Clock
+    from kohort.scheduler.core import Core
+    from kohort.scheduler.decide import Verdict
+    from kohort.scheduler.settings import Settings
+
+log = logging.getLogger(__name__)
+
+_BUSY: Final = frozenset({429, 500, 502, 503, 504})
+
+
+class Binder:
+    """`report` gets what is to be written; `may` is asked before every call that only a leader may make."""
+
+    def __init__(
+        self,
+        core: Core,
+        client: Client,
+        settings: Settings,
+        clock: Clock,
+        *,
+        report: Callable[[Writes], None],
+        wake: Callable[[], None],
+        may: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._core = core
+        self._pods = client.resource("pods")
+        self._settings = settings
+        self._clock = clock
+        self._report = report
+        self._wake = wake
+        self._may = may
+        self._slots = asyncio.Semaphore(settings.bind_concurrency)
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._binding: dict[str, asyncio.Task[None]] = {}  # uid -> its call
+
+    @property
+    def busy(self) -> int:
+        return len(self._tasks)
+
+    def bind(self, verdict: Verdict) -> None:
+        """Start the bindings of a decision, as far as it still holds."""
+        for uid, node in self._core.confirm(verdict, self._clock.monotonic()).items():
+            task = self._start(self._bind(uid, node))
+            self._binding[uid] = task
+            task.add_done_callback(lambda _, uid=uid: self._binding.pop(uid, None))  # type: ignore[misc]
+
+    def evict(self, evictions: list[Eviction]) -> None:
+        for one in evictions:
+            self._start(self._evict(one))
+
+    async def close(self) -> None:
+        """Whatever is under way ends here; what came of it is for the next scheduler to see."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def idle(self) -> None:
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a call ended in an error that was not expected", exc_info=task.exception())
+        self._wake()
+
+    # ---- bindings
+
+    async def _bind(self, uid: str, node: str) -> None:
+        member = self._core.world.members.get(uid)
+        if member is None:
+            return
+        meta = member.pod.metadata
+        try:
+            async with self._slots:
+                await self._insist(lambda: self._pods.bind(meta.name, node, meta.namespace, uid=uid))
+        except ApiError as error:
+            await self._refused(uid, meta.namespace, meta.name, node, error)
+        except KubeError as error:
+            self._again(uid, node, str(error))
+        else:
+            self._bound(uid, node)
+
+    async def _refused(self, uid: str, namespace: str, name: str, node: str, error: ApiError) -> None:
+        if error.not_found:
+            self._core.lost(uid)
+            return
+        if error.conflict:
+            # An earlier call of ours may have been heard although its answer was lost; or somebody else was faster.
+            where = await self._where(uid, namespace, name)
+            if where == node:
+                self._bound(uid, node)
+                return
+            if where is None:
+                self._core.lost(uid)
+                return
+        self._again(uid, node, error.message or str(error))
+
+    async def _where(self, uid: str, namespace: str, name: str) -> str | None:
+        """The node that a pod has; None if it is gone."""
+        try:
+            pod = await self._pods.get(name, namespace)
+        except ApiError as error:
+            return None if error.not_found else ""
+        except KubeError:
+            return ""
+        return str(pod["spec"].get("nodeName") or "") if pod["metadata"]["uid"] == uid else None
+
+    def _bound(self, uid: str, node: str) -> None:
+        notes: list[Note] = self._core.bound(uid, node)
+        self._report(Writes(notes=notes))
+
+    def _again(self, uid: str, node: str, text: str) -> None:
+        log.warning("binding of %s to %s: %s", uid, node, text)
+        self._report(self._core.refused(uid, node, text, self._clock.monotonic()))
+
+    # ---- evictions
+
+    async def _evict(self, eviction: Eviction) -> None:
+        """Say why, then delete. A victim whose own binding is under way is bound first: that cannot be called back."""
+        pod = eviction.pod
+        under_way = self._binding.get(pod.uid)
+        if under_way is not None:
+            await asyncio.wait({under_way})
+        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [msgspec.to_builtins(eviction.condition)]}}
+        try:
+            async with self._slots:
+                await self._insist(
+                    lambda: self._pods.patch(pod.name, patch, pod.namespace, kind="strategic", subresource="status")
+                )
+                await self._insist(lambda: self._pods.delete(pod.name, pod.namespace, uid=pod.uid))
+        except ApiError as error:
+            if not error.not_found and not error.conflict:
+                self._not_evicted(eviction, error)
+        except KubeError as error:
+            self._not_evicted(eviction, error)
+
+    def _not_evicted(self, eviction: Eviction, error: KubeError) -> None:
+        log.warning("%s/%s is not evicted: %s", eviction.pod.namespace, eviction.pod.name, error)
+        self._core.not_evicted(eviction.root, self._clock.monotonic())
+
+    async def _insist(self, call: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Again where the server did not answer or was busy: it may or may not have acted, and both are fine."""
+        pause = Backoff(first=0.2, most=5.0)
+        for attempt in range(1, self._settings.bind_attempts + 1):
+            if not self._may():
+                raise TransportError("no longer the leader")
+            try:
+                await call()
+                return
+            except KubeError as error:
+                final = isinstance(error, ApiError) and error.code not in _BUSY
+                if final or attempt == self._settings.bind_attempts:
+                    raise
+            await self._clock.sleep(pause.next())

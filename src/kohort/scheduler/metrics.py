@@ -1,0 +1,142 @@
+"""Numbers under the names that kube-scheduler uses for them (spec scheduler 6.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from kohort.scheduler.decide import Kind, Verdict
+from kohort.scheduler.model import POD_PREFIX
+from kohort.scheduler.queue import Where
+
+if TYPE_CHECKING:
+    from kohort.scheduler.core import Core
+
+_SECONDS: Final = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096)
+_VICTIMS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+# kube-scheduler has no place of its own for a root that waits for its victims: it is gated meanwhile.
+_SHOWN: Final = {Where.PREEMPTING: Where.GATED.value, Where.DECIDING: Where.ACTIVE.value}
+_QUEUES: Final = ("active", "backoff", "unschedulable", "gated")
+
+
+class Metrics:
+    """Of one scheduler."""
+
+    def __init__(self, core: Core, profile: str) -> None:
+        self.registry = CollectorRegistry()
+        self._profile = profile
+        registry = self.registry
+        self._attempts = Counter(
+            "scheduler_podgroup_schedule_attempts",
+            "Decisions about roots that are groups, by result",
+            ["result", "profile"],
+            registry=registry,
+        )
+        self._attempt_seconds = Histogram(
+            "scheduler_podgroup_scheduling_attempt_duration_seconds",
+            "Time of a decision about a root that is a group",
+            ["result", "profile"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._pod_attempts = Counter(
+            "scheduler_schedule_attempts", "Decisions about pods, by result", ["result", "profile"], registry=registry
+        )
+        self._pod_seconds = Histogram(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "Time of a decision about a single pod",
+            ["result", "profile"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._preemptions = Counter(
+            "scheduler_workload_preemption_attempts",
+            "Preemptions planned for groups, by result",
+            ["result"],
+            registry=registry,
+        )
+        self._victims = Histogram(
+            "scheduler_workload_preemption_victims", "Pods evicted for a group", buckets=_VICTIMS, registry=registry
+        )
+        self._disruptions = Histogram(
+            "scheduler_preemption_workload_disruptions",
+            "Units disrupted by a preemption",
+            ["preemptor"],
+            buckets=_VICTIMS,
+            registry=registry,
+        )
+        self._over_budget = Counter(
+            "scheduler_preemption_pdb_violations",
+            "Victims beyond a disruption budget",
+            ["preemptor"],
+            registry=registry,
+        )
+        registry.register(_Now(core))
+
+    def decided(self, verdict: Verdict, seconds: float) -> None:
+        if verdict.kind is Kind.NOTHING:
+            return
+        alone = verdict.root.startswith(POD_PREFIX)
+        if not alone:
+            self._attempts.labels(verdict.kind.value, self._profile).inc()
+            self._attempt_seconds.labels(verdict.kind.value, self._profile).observe(seconds)
+        else:
+            self._pod_seconds.labels(_of_pod(verdict.kind), self._profile).observe(seconds)
+        placed, left = len(verdict.seats), len(verdict.leftovers)
+        self._pod_attempts.labels("scheduled", self._profile).inc(placed)
+        failed = "error" if verdict.kind is Kind.ERROR else "unschedulable"
+        self._pod_attempts.labels(failed, self._profile).inc(left)
+        self._preempted(verdict, alone)
+
+    def _preempted(self, verdict: Verdict, alone: bool) -> None:
+        plan = verdict.preemption
+        if plan is None:
+            return
+        pods = sum(len(unit.pods) for unit in plan.victims)
+        preemptor = "pod" if alone else "podgroup"
+        if not alone:
+            self._preemptions.labels("success").inc()
+            self._victims.observe(pods)
+        self._disruptions.labels(preemptor).observe(len(plan.victims))
+        self._over_budget.labels(preemptor).inc(plan.over_budget)
+
+    def text(self) -> bytes:
+        return generate_latest(self.registry)
+
+
+class _Now(Collector):
+    """What is read when it is asked for."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def collect(self) -> Iterable[Metric]:
+        roots = {(queue, kind): 0 for queue in _QUEUES for kind in ("pod", "podgroup")}
+        pods = dict.fromkeys((*_QUEUES, "incomplete"), 0)
+        for entry in self._core.queue:
+            queue = _SHOWN.get(entry.where, entry.where.value)
+            roots[queue, "pod" if entry.key.startswith(POD_PREFIX) else "podgroup"] += 1
+            pods[queue] += entry.size
+        pods["incomplete"] = sum(1 for _ in self._core.world.parked())
+        queued = GaugeMetricFamily("scheduler_queued_entities", "Roots by place", labels=["queue", "type"])
+        for (queue, kind), count in roots.items():
+            queued.add_metric([queue, kind], count)
+        yield queued
+        pending = GaugeMetricFamily("scheduler_pending_pods", "Pending pods by place of their root", labels=["queue"])
+        for queue, count in pods.items():
+            pending.add_metric([queue], count)
+        yield pending
+        incoming = CounterMetricFamily(
+            "scheduler_queue_incoming_entities", "Roots that came to a place", labels=["queue", "event"]
+        )
+        for (queue, event), count in self._core.queue.incoming.items():
+            incoming.add_metric([queue, event], count)
+        yield incoming
+
+
+def _of_pod(kind: Kind) -> str:
+    return "unschedulable" if kind is Kind.PREEMPTING else kind.value

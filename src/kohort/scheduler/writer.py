@@ -1,0 +1,144 @@
+"""Status writes, beside the decisions: noted at once, written when the server has time, only the last word of each.
+
+Nothing here blocks. Two notes about one object that come before the first is written are one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from kohort.kube.errors import ApiError, KubeError
+from kohort.kube.limits import Backoff
+from kohort.kube.series import Reference
+from kohort.scheduler.conditions import Note, Patch, Target, Writes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from kohort.kube.client import Client
+    from kohort.kube.clock import Clock
+    from kohort.kube.codec import Object
+    from kohort.kube.events import Recorder
+    from kohort.kube.resource import Resource
+    from kohort.scheduler.model import Condition
+
+log = logging.getLogger(__name__)
+
+_TRIES: Final = 6
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """What an object's status should say."""
+
+    conditions: dict[str, Condition] = field(default_factory=dict)
+    nominated: str | None = None
+
+    def take(self, patch: Patch) -> None:
+        if patch.condition is not None:
+            self.conditions[patch.condition.type] = patch.condition
+        if patch.nominated is not None:
+            self.nominated = patch.nominated
+
+    def body(self, uid: str) -> dict[str, Any]:
+        status: dict[str, Any] = {}
+        if self.conditions:
+            status["conditions"] = [msgspec.to_builtins(one) for one in self.conditions.values()]
+        if self.nominated is not None:
+            status["nominatedNodeName"] = self.nominated or None
+        return {"metadata": {"uid": uid}, "status": status}
+
+
+class Writer:
+    """`versions`: kind -> apiVersion of the groups that the server serves."""
+
+    def __init__(
+        self, client: Client, recorder: Recorder, clock: Clock, versions: Mapping[str, str], concurrency: int = 16
+    ) -> None:
+        self._recorder = recorder
+        self._clock = clock
+        self._versions = {"Pod": "v1", **versions}
+        self._resources: dict[str, Resource[Object]] = {
+            kind: client.kind(version, kind) for kind, version in self._versions.items()
+        }
+        self._wanted: dict[Target, _Wanted] = {}
+        self._ready: asyncio.Queue[Target] = asyncio.Queue()
+        self._concurrency = concurrency
+        self._tasks: list[asyncio.Task[None]] = []
+        self.writes = 0
+
+    def take(self, writes: Writes) -> None:
+        for patch in writes.patches:
+            known = self._wanted.get(patch.target)
+            if known is None:
+                known = self._wanted[patch.target] = _Wanted()
+                self._ready.put_nowait(patch.target)
+            known.take(patch)
+        for note in writes.notes:
+            self._tell(note)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._wanted)
+
+    def _tell(self, note: Note) -> None:
+        related = self._reference(note.related) if note.related is not None else None
+        self._recorder.event(
+            self._reference(note.regarding), note.type, note.reason, note.text, action=note.action, related=related
+        )
+
+    def _reference(self, target: Target) -> Reference:
+        version = self._versions.get(target.kind, "v1")
+        return Reference(version, target.kind, target.namespace, target.name, target.uid)
+
+    async def __aenter__(self) -> Writer:
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._concurrency)]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _work(self) -> None:
+        while True:
+            target = await self._ready.get()
+            wanted = self._wanted.pop(target)
+            try:
+                await self._write(target, wanted)
+            except KubeError as error:
+                log.warning("status of %s %s/%s: %s", target.kind, target.namespace, target.name, error)
+
+    async def _write(self, target: Target, wanted: _Wanted) -> None:
+        """Until it is written, is superseded, or cannot be."""
+        resource, pause = self._resources[target.kind], Backoff(first=0.5, most=10.0)
+        for attempt in range(1, _TRIES + 1):
+            try:
+                body = wanted.body(target.uid)
+                await resource.patch(target.name, body, target.namespace, kind="strategic", subresource="status")
+                self.writes += 1
+                return
+            except ApiError as error:
+                if error.not_found or error.conflict:
+                    return  # it is gone, or another of the same name is in its place
+                if (error.code < 500 and error.code != 429) or attempt == _TRIES:
+                    raise
+            except KubeError:
+                if attempt == _TRIES:
+                    raise
+            await self._clock.sleep(pause.next())
+            newer = self._wanted.get(target)
+            if newer is not None:
+                # Somebody else will write it; what we have and they have not must not be lost.
+                wanted.conditions |= newer.conditions
+                newer.conditions = wanted.conditions
+                newer.nominated = wanted.nominated if newer.nominated is None else newer.nominated
+                return
