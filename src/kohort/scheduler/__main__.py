@@ -1,0 +1,75 @@
+"""Run the scheduler against a cluster: python -m kohort.scheduler --kubeconfig FILE"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+
+from kohort.kube.client import Client
+from kohort.kube.errors import ConfigError
+from kohort.kube.lease import Leadership
+from kohort.scheduler.loop import Scheduler
+from kohort.scheduler.page import served
+from kohort.scheduler.settings import KOHORT, Settings
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="python -m kohort.scheduler", description="Kohort's gang scheduler.")
+    made.add_argument("--kubeconfig", help="file; default: KUBECONFIG, ~/.kube/config, or the pod it runs in")
+    made.add_argument("--context", help="of the kubeconfig")
+    made.add_argument(
+        "--scheduler-name",
+        action="append",
+        metavar="NAME",
+        help=f"pods with this schedulerName are placed; may be repeated; default {KOHORT}",
+    )
+    made.add_argument("--listen", default="127.0.0.1:10351", metavar="HOST:PORT", help="/metrics and /debug/state")
+    made.add_argument("--leader-elect", action="store_true", help="take part in an election; one of many schedules")
+    made.add_argument("--lease-namespace", default="kube-system")
+    made.add_argument("--lease-name", default="kohort-scheduler")
+    made.add_argument("-v", "--verbose", action="store_true", help="a line per decision")
+    return made
+
+
+async def serve(args: argparse.Namespace) -> None:
+    settings = Settings(names=frozenset(args.scheduler_name or [KOHORT]))
+    host, _, port = args.listen.rpartition(":")
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with Client.connect(args.kubeconfig, context=args.context, manager="kohort-scheduler") as client:
+        lease = None
+        if args.leader_elect:
+            lease = Leadership(client, args.lease_name, namespace=args.lease_namespace)
+        scheduler = Scheduler(client, settings, lease=lease)
+        async with served(scheduler, host or "127.0.0.1", int(port)):
+            work = asyncio.create_task(scheduler.run())
+            ended = asyncio.create_task(stop.wait())
+            await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
+            ended.cancel()
+            if work.done():
+                work.result()
+            work.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parser().parse_args(argv)
+    level = logging.INFO if args.verbose else logging.WARNING
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        asyncio.run(serve(args))
+    except ConfigError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
