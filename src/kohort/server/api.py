@@ -113,7 +113,7 @@ class Api:
             user = self.authenticator.user(request.headers)
             if user is None:
                 raise status.unauthorized()
-        if user is not None and self.authorizer is not None and "impersonate-user" in request.headers:
+        if user is not None and self.authorizer is not None:
             user = impersonate(user, request.headers, self.authorizer.allows)
         return user
 
@@ -177,7 +177,7 @@ class Api:
                 at.plural,
                 at.subresource,
                 at.namespace or (at.name if at.plural == "namespaces" and not at.group else ""),
-                at.name,
+                at.name or (options.singled_out(request.query) if verb in _ACROSS else ""),
                 at.version,
             ),
         )
@@ -264,12 +264,12 @@ class Api:
         return Response(200, {"content-type": media, "cache-control": "no-cache, private"}, self._counted(watch))
 
     async def _counted(self, watch: Watch) -> AsyncGenerator[bytes]:
-        self.metrics.watchers.inc()
+        self.metrics.watchers += 1
         try:
             async for chunk in watch.lines():
                 yield chunk
         finally:
-            self.metrics.watchers.dec()
+            self.metrics.watchers -= 1
 
 
 _ACROSS: Final = {"list", "watch", "deletecollection"}

@@ -20,12 +20,16 @@ _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDis
 
 
 class Documentation:
-    """`added`: OpenAPI definitions of CRDs by name; whoever adds resources keeps it up to date."""
+    """`added`: OpenAPI definitions of CRDs by name; whoever adds resources keeps it up to date.
+
+    `fixed`: documents of others by path, such as the public keys of tokens.
+    """
 
     def __init__(self, minor: str, resources: Resources, version: str, address: str) -> None:
         self._minor, self._resources, self._address = minor, resources, address
         self.version = version or str(definitions.document(minor)["info"]["version"]).removeprefix("v")
         self.added: dict[str, dict[str, Any]] = {}
+        self.fixed: dict[str, Callable[[], Any]] = {}
         self._made: dict[str, tuple[bytes, str]] = {}
         self._changes = -1
 
@@ -59,6 +63,7 @@ class Documentation:
             "/apis": lambda: discovery.group_list(resources),
             "/openapi/v2": lambda: documents.v2(self._minor, resources, self.added),
             "/openapi/v3": lambda: documents.v3_index(resources),
+            **self.fixed,
         }
         if path in fixed:
             return fixed[path]

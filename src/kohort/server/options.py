@@ -42,6 +42,15 @@ def whole(query: Mapping[str, list[str]], name: str) -> int | None:
         raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax ({name})') from None
 
 
+def singled_out(query: Mapping[str, list[str]]) -> str:
+    """The one name that a list or watch is about, by its field selector: rules about names apply to it as well."""
+    for part in one(query, "fieldSelector").split(","):
+        name, equals, value = part.partition("=")
+        if equals and name.strip() == "metadata.name":
+            return value.removeprefix("=").strip()
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """Of create, update and patch."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from kohort.server import bootstrap, kubeconfig, objects
+from kohort.server import bootstrap, kubeconfig
+from kohort.server.admission import Admission, admission
 from kohort.server.api import Api
-from kohort.server.auth import tls, tokens
+from kohort.server.auth import aggregating, endpoints, furniture, tls, tokens
 from kohort.server.auth.authenticator import Authenticator
 from kohort.server.auth.jwt import SigningKey
 from kohort.server.auth.rbac import Authorizer
@@ -19,24 +20,12 @@ from kohort.server.http import HttpServer
 from kohort.server.store import Store
 from kohort.server.store.journal import MemoryJournal
 from kohort.server.store.sqlite import SqliteJournal
-from kohort.server.writing import body_of
 
 if TYPE_CHECKING:
-    from kohort.api.kind import Object
-    from kohort.server.ask import Ask
     from kohort.server.settings import Settings
-    from kohort.server.wire import User
 
 log = logging.getLogger(__name__)
 _LOOPBACK: Final = {"127.0.0.1", "::1", "localhost"}
-_REVIEWS: Final = (
-    "subjectaccessreviews",
-    "localsubjectaccessreviews",
-    "selfsubjectaccessreviews",
-    "selfsubjectrulesreviews",
-    "selfsubjectreviews",
-    "tokenreviews",
-)
 _COMPACTION: Final = 10.0  # seconds between looks at the history
 
 
@@ -54,6 +43,7 @@ class Server:
         self._tasks: list[asyncio.Task[None]] = []
         self.api: Api
         self.http: HttpServer
+        self.admission: Admission
 
     def _journal(self) -> MemoryJournal | SqliteJournal:
         settings = self.settings
@@ -84,11 +74,16 @@ class Server:
             authenticator = self._secure()
             assert self.pki is not None
             context = self.pki.server_context()
+        self.admission = admission(self.api.core, self.api.authorizer)
+        self.api.core.use(self.admission.plugins)
         await bootstrap.bootstrap(self.api)
         self.http = HttpServer(self.api, context=context, authenticator=authenticator)
         await self.http.listen(settings.host, settings.port)
-        self._tasks = [asyncio.create_task(self._compact())]
         authority = self.pki.ca_pem if self.pki is not None else None
+        jobs = [self._compact(), self.admission.quotas.run(), aggregating.run(self.store, self.api.resources)]
+        if authority is not None:
+            jobs.append(furniture.run(self.store, self.api.resources, authority))
+        self._tasks = [asyncio.create_task(job) for job in jobs]
         kubeconfig.write(settings.kubeconfig_path, url=self.url, authority=authority, token=self.token)
 
     def _secure(self) -> Authenticator:
@@ -96,23 +91,12 @@ class Server:
         self.pki = tls.ensure(settings.data / "pki", names=[settings.host])
         given = tokens.ensure(settings.data / "tokens.json")
         self.token = given["admin"]
-        stored = objects.StoredObjects(self.store, api.resources)
-        accounts = ServiceAccountTokens(SigningKey.ensure(settings.data / "pki" / "sa.key"), stored)
+        key = SigningKey.ensure(settings.data / "pki" / "sa.key")
+        accounts = ServiceAccountTokens(key, api.core.objects)
         authenticator = Authenticator(tokens.load(settings.data / "tokens.json"), accounts)
-        authorizer = Authorizer(stored)
+        authorizer = Authorizer(api.core.objects)
         api.authenticator, api.authorizer = authenticator, authorizer
-        reviews = Reviews(authorizer, authenticator)
-
-        async def review(ask: Ask) -> tuple[int, Object]:
-            found = await reviews.review(ask.resource.kind, body_of(ask), _somebody(ask.user), ask.namespace)
-            return 201, found
-
-        async def token(ask: Ask) -> tuple[int, Object]:
-            return 201, accounts.request(ask.namespace, ask.name, body_of(ask))
-
-        for plural in _REVIEWS:
-            api.special[plural, ""] = review
-        api.special["serviceaccounts", "token"] = token
+        endpoints.install(api, Reviews(authorizer, authenticator), accounts, key, lambda: self.url)
         return authenticator
 
     async def close(self) -> None:
@@ -124,6 +108,8 @@ class Server:
                 await task
         if hasattr(self, "http"):
             await self.http.close()
+        if hasattr(self, "admission"):
+            await self.admission.caller.close()
         await self.store.close()
 
     async def _compact(self) -> None:
@@ -140,8 +126,3 @@ class Server:
                 self.store.compact(old[-1])
             while self.store.kept > self.settings.history_bytes and marks:
                 self.store.compact(marks.pop(0)[1])
-
-
-def _somebody(user: User | None) -> Any:
-    assert user is not None  # authentication comes first
-    return user

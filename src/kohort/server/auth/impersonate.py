@@ -37,6 +37,8 @@ def apply(user: User, headers: Mapping[str, str], allows: Allows) -> User:
 
     Several headers of one name come as one value with a line for each.
     """
+    if not any(name.startswith("impersonate-") for name in headers):
+        return user
     wish = _wish(headers)
     if not wish:
         return user

@@ -1,4 +1,4 @@
-"""Rules of the other kinds: nodes, quotas, budgets, roles, leases, events."""
+"""Rules of the other kinds: nodes, quotas, budgets, leases, events."""
 
 from __future__ import annotations
 
@@ -101,62 +101,6 @@ def autoscaler(obj: Object, _: Context) -> list[FieldError]:
         found.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
     target = spec.get("scaleTargetRef") or {}
     return [*found, *(required(f"spec.scaleTargetRef.{name}") for name in ("kind", "name") if not target.get(name))]
-
-
-def _rules(rules: list[dict[str, Any]], namespaced: bool) -> Iterator[FieldError]:
-    for index, rule in enumerate(rules):
-        path = f"rules[{index}]"
-        if not rule.get("verbs"):
-            yield required(f"{path}.verbs", "verbs must contain at least one value")
-        if rule.get("nonResourceURLs"):
-            if namespaced:
-                text = "namespaced rules cannot apply to non-resource URLs"
-                yield invalid(f"{path}.nonResourceURLs", rule["nonResourceURLs"], text)
-            if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
-                text = "rules cannot apply to both regular resources and non-resource URLs"
-                yield invalid(f"{path}.nonResourceURLs", rule["nonResourceURLs"], text)
-            continue
-        if not rule.get("apiGroups"):
-            yield required(f"{path}.apiGroups", "resource rules must supply at least one api group")
-        if not rule.get("resources"):
-            yield required(f"{path}.resources", "resource rules must supply at least one resource")
-
-
-def role(obj: Object, _: Context) -> list[FieldError]:
-    return list(_rules(obj.get("rules") or [], namespaced=True))
-
-
-def role_update(new: Object, _: Object, ctx: Context) -> list[FieldError]:
-    return role(new, ctx)
-
-
-def cluster_role(obj: Object, _: Context) -> list[FieldError]:
-    return list(_rules(obj.get("rules") or [], namespaced=False))
-
-
-def role_binding(obj: Object, _: Context) -> list[FieldError]:
-    reference, found = obj.get("roleRef") or {}, []
-    accepted = ("ClusterRole", "Role") if obj.get("kind") == "RoleBinding" else ("ClusterRole",)
-    if reference.get("kind") not in accepted:
-        found.append(not_supported("roleRef.kind", reference.get("kind"), accepted))
-    if not reference.get("name"):
-        found.append(required("roleRef.name"))
-    for index, subject in enumerate(obj.get("subjects") or []):
-        path = f"subjects[{index}]"
-        if not subject.get("name"):
-            found.append(required(f"{path}.name"))
-        if subject.get("kind") not in {"ServiceAccount", "User", "Group"}:
-            found.append(not_supported(f"{path}.kind", subject.get("kind"), ("ServiceAccount", "User", "Group")))
-        if subject.get("kind") == "ServiceAccount" and not subject.get("namespace"):
-            found.append(required(f"{path}.namespace"))
-    return found
-
-
-def role_binding_update(new: Object, old: Object, ctx: Context) -> list[FieldError]:
-    found = role_binding(new, ctx)
-    if not same(new.get("roleRef"), old.get("roleRef")):
-        found.append(invalid("roleRef", new.get("roleRef"), "cannot change roleRef"))
-    return found
 
 
 def lease(obj: Object, _: Context) -> list[FieldError]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import formats
-from kohort.server.kinds import apps, cluster, config, defaulting, network, storage
+from kohort.server.kinds import apps, cluster, config, defaulting, network, roles, storage
 
 if TYPE_CHECKING:
     from kohort.api.errors import FieldError
@@ -50,7 +50,7 @@ _COUNTED: Final = Traits(counts_changes=True)
 _VERSIONED: Final = Traits(needs_version=True)
 _RBAC: Final = Traits(name_format=formats.path_segment, create_on_update=True)
 _RBAC_BINDING: Final = replace(
-    _RBAC, default=defaulting.role_binding, validate=cluster.role_binding, validate_update=cluster.role_binding_update
+    _RBAC, default=defaulting.role_binding, validate=roles.binding, validate_update=roles.binding_update
 )
 _WEBHOOKS: Final = Traits(needs_version=True, counts_changes=True, default=defaulting.webhooks)
 
@@ -141,9 +141,9 @@ _TRAITS: Final[dict[tuple[str, str], Traits]] = {
     ("networking.k8s.io", "Ingress"): replace(_COUNTED, first_status=lambda _: {"loadBalancer": {}}),
     ("networking.k8s.io", "NetworkPolicy"): replace(_COUNTED, default=defaulting.network_policy),
     ("networking.k8s.io", "IngressClass"): _COUNTED,
-    ("rbac.authorization.k8s.io", "Role"): replace(_RBAC, validate=cluster.role, validate_update=cluster.role_update),
+    ("rbac.authorization.k8s.io", "Role"): replace(_RBAC, validate=roles.role, validate_update=roles.role_update),
     ("rbac.authorization.k8s.io", "ClusterRole"): replace(
-        _RBAC, validate=cluster.cluster_role, validate_update=lambda new, _, ctx: cluster.cluster_role(new, ctx)
+        _RBAC, validate=roles.cluster_role, validate_update=lambda new, _, ctx: roles.cluster_role(new, ctx)
     ),
     ("rbac.authorization.k8s.io", "RoleBinding"): _RBAC_BINDING,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _RBAC_BINDING,

@@ -1,0 +1,65 @@
+"""The endpoints of this package: reviews, tokens of service accounts, and the public half of their key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kohort.api import admit
+from kohort.server import status
+from kohort.server.auth import jwt, reviews
+from kohort.server.kinds import generic
+from kohort.server.writing import body_of, refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kohort.api.kind import Kind, Object
+    from kohort.server.api import Api
+    from kohort.server.ask import Ask
+    from kohort.server.auth.jwt import SigningKey
+    from kohort.server.auth.reviews import Reviews
+    from kohort.server.auth.serviceaccounts import ServiceAccountTokens
+
+_REVIEWS: Final = (
+    "subjectaccessreviews",
+    "localsubjectaccessreviews",
+    "selfsubjectaccessreviews",
+    "selfsubjectrulesreviews",
+    "selfsubjectreviews",
+    "tokenreviews",
+)
+
+
+def install(
+    api: Api, answers: Reviews, accounts: ServiceAccountTokens, key: SigningKey, url: Callable[[], str]
+) -> None:
+    """Make an API answer them. `url`: where clients find it."""
+    minor = api.ctx.generation.minor
+    request = generic(minor, reviews.AUTHENTICATION, "v1", "TokenRequest", "tokenrequests", True, True)
+
+    def body(ask: Ask, kind: Kind) -> Object:
+        """Decoded by the kind's own structure, so that what follows can rely on types."""
+        given = body_of(ask)
+        given.pop("status", None)
+        read = admit.received(given, api.ctx, kind=kind)
+        if read.object is None:
+            raise refused(read)
+        ask.warnings += read.warnings
+        return read.object
+
+    async def review(ask: Ask) -> tuple[int, Object]:
+        if ask.user is None:
+            raise status.unauthorized()
+        asked = body(ask, ask.resource.rules)
+        return 201, await answers.review(ask.resource.kind, asked, ask.user, ask.namespace)
+
+    async def token(ask: Ask) -> tuple[int, Object]:
+        return 201, accounts.request(ask.namespace, ask.name, body(ask, request))
+
+    for plural in _REVIEWS:
+        api.special[plural, ""] = review
+    api.special["serviceaccounts", "token"] = token
+    api.documentation.fixed["/openid/v1/jwks"] = key.jwks
+    api.documentation.fixed["/.well-known/openid-configuration"] = lambda: jwt.openid_configuration(
+        accounts.issuer, url()
+    )
