@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from tests.server.admission.world import World
 
+from kohort.api import formats
+
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 GROUP = "rbac.authorization.k8s.io"
 SUBDOMAIN = formats.subdomain("A_b")  # in our shorter words
