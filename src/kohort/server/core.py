@@ -9,6 +9,7 @@ from kohort.server import objects, status
 from kohort.server.addresses import Addresses
 from kohort.server.managed import Books
 from kohort.server.objects import StoredObjects
+from kohort.server.stencil import Stencils
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -32,6 +33,7 @@ class Core:
         self.objects = StoredObjects(store, resources)
         self.after: list[Callable[[Call], Awaitable[None]]] = []
         self.addresses = Addresses(self.objects)
+        self.stencils = Stencils(store)
         self._mutating: list[Any] = []
         self._validating: list[Any] = []
         self.use(plugins)
@@ -40,6 +42,7 @@ class Core:
         """Admission plugins from now on."""
         self._mutating = [one for one in plugins if hasattr(one, "admit")]
         self._validating = [one for one in plugins if hasattr(one, "validate")]
+        self.stencils.use(self._mutating)
 
     # ---- admission
 

@@ -1,54 +1,81 @@
-"""What the server counts, in Prometheus' words and upstream's names where they are the same thing."""
+"""What the server counts, in Prometheus' words and upstream's names where they are the same thing.
+
+Counting happens on every request, so it is plain arithmetic here; Prometheus' own classes come in when somebody asks.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client.core import Metric
+
     from kohort.server.store import Store
 
-_BUCKETS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30)
+_BUCKETS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0)
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 
 
 class Metrics:
+    """`watchers`: how many watches are open."""
+
     def __init__(self, store: Store) -> None:
-        self.registry = CollectorRegistry()
         self._store = store
-        self._requests = Counter(
-            "apiserver_request_total", "Requests by verb, resource and code.", ("verb", "resource", "code"),
-            registry=self.registry,
-        )  # fmt: skip
-        self._seconds = Histogram(
-            "apiserver_request_duration_seconds", "Time to answer, watches aside.", ("verb",),
-            buckets=_BUCKETS, registry=self.registry,
-        )  # fmt: skip
-        self.watchers = Gauge("apiserver_longrunning_requests", "Open watches.", registry=self.registry)
-        self._objects = Gauge(
-            "apiserver_storage_objects", "Objects by resource.", ("resource",), registry=self.registry
-        )
-        self._revision = Gauge("kohort_store_revision", "The newest resourceVersion.", registry=self.registry)
-        self._kept = Gauge("kohort_store_history_bytes", "Values kept for watches.", registry=self.registry)
-        self._known: dict[tuple[str, str, int], Counter] = {}
-        self._timers: dict[str, Histogram] = {}
+        self._requests: dict[tuple[str, str, int], int] = {}
+        self._seconds: dict[str, list[int]] = {}  # by verb: requests in each bucket, the last without a bound
+        self._sums: dict[str, float] = {}
+        self.watchers = 0
 
     def count(self, verb: str, resource: str, code: int, seconds: float) -> None:
         key = (verb, resource, code)
-        counter = self._known.get(key)
-        if counter is None:
-            counter = self._known[key] = self._requests.labels(verb, resource, str(code))
-        counter.inc()
-        if verb != "watch":
-            timer = self._timers.get(verb)
-            if timer is None:
-                timer = self._timers[verb] = self._seconds.labels(verb)
-            timer.observe(seconds)
+        self._requests[key] = self._requests.get(key, 0) + 1
+        if verb == "watch":
+            return
+        buckets = self._seconds.get(verb)
+        if buckets is None:
+            buckets = self._seconds[verb] = [0] * (len(_BUCKETS) + 1)
+            self._sums[verb] = 0.0
+        buckets[bisect_left(_BUCKETS, seconds)] += 1
+        self._sums[verb] += seconds
+
+    def collect(self) -> Iterator[Metric]:
+        names = ["verb", "resource", "code"]
+        requests = CounterMetricFamily("apiserver_request", "Requests by verb, resource and code.", labels=names)
+        for (verb, resource, code), number in self._requests.items():
+            requests.add_metric([verb, resource, str(code)], number)
+        yield requests
+        seconds = HistogramMetricFamily(
+            "apiserver_request_duration_seconds", "Time to answer, watches aside.", labels=["verb"]
+        )
+        for verb, buckets in self._seconds.items():
+            seconds.add_metric([verb], _cumulated(buckets), self._sums[verb])
+        yield seconds
+        stored = GaugeMetricFamily("apiserver_storage_objects", "Objects by resource.", labels=["resource"])
+        for name, table in self._store.tables.items():
+            stored.add_metric([name], table.size)
+        yield stored
+        for name, text, value in (
+            ("apiserver_longrunning_requests", "Open watches.", self.watchers),
+            ("kohort_store_revision", "The newest resourceVersion.", self._store.revision),
+            ("kohort_store_history_bytes", "Values kept for watches.", self._store.kept),
+        ):
+            yield GaugeMetricFamily(name, text, value)
 
     def text(self) -> bytes:
-        for name, table in self._store.tables.items():
-            self._objects.labels(name).set(table.size)
-        self._revision.set(self._store.revision)
-        self._kept.set(self._store.kept)
-        return generate_latest(self.registry)
+        registry = CollectorRegistry()
+        registry.register(self)
+        return generate_latest(registry)
+
+
+def _cumulated(buckets: list[int]) -> list[tuple[str, float]]:
+    total, found = 0, []
+    for bound, number in zip((*map(str, _BUCKETS), "+Inf"), buckets, strict=True):
+        total += number
+        found.append((bound, float(total)))
+    return found

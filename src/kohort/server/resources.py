@@ -105,14 +105,19 @@ class Resources:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, str], Resource] = {}
+        self._first: dict[tuple[str, str], Resource] = {}  # the first served version of each
         self.changes = 0
 
     def add(self, resource: Resource) -> None:
         self._found[resource.group, resource.version, resource.plural] = resource
-        self.changes += 1
+        self._changed()
 
     def remove(self, group: str, version: str, plural: str) -> None:
         self._found.pop((group, version, plural), None)
+        self._changed()
+
+    def _changed(self) -> None:
+        self._first = {(one.group, one.plural): one for one in reversed(self._found.values())}
         self.changes += 1
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
@@ -126,7 +131,7 @@ class Resources:
         return None
 
     def of_plural(self, group: str, plural: str) -> Resource | None:
-        return next((one for one in self._found.values() if (one.group, one.plural) == (group, plural)), None)
+        return self._first.get((group, plural))
 
     def every(self) -> list[Resource]:
         return list(self._found.values())

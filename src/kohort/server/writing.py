@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from kohort.server.ask import Ask
     from kohort.server.core import Core
     from kohort.server.options import WriteOptions
+    from kohort.server.stencil import Key
     from kohort.server.store import Item
 
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # no words by accident
 _TRIES: Final = 8
+_GENERATED: Final = 58  # characters of generateName that are kept
 _PATCH_TRIES: Final = 50
 _MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -72,6 +74,14 @@ def refused(answer: Answer) -> status.ApiError:
     return status.from_answer(answer)
 
 
+class _TakenError(Exception):
+    """There is an object of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
 class Writer:
     def __init__(self, core: Core) -> None:
         self.core = core
@@ -86,52 +96,78 @@ class Writer:
         return await self.create_object(ask, body, chosen)
 
     async def create_object(self, ask: Ask, body: Object, chosen: WriteOptions) -> tuple[int, Item | Object]:
-        resource, ctx = ask.resource, self.core.ctx
         for attempt in range(_TRIES):
-            read = admit.received(
-                body,
-                ctx,
-                namespace=ask.namespace if resource.namespaced else None,
-                suffix=suffix,
-                field_validation=chosen.validation,
-                kind=resource.rules,
-            )
-            if read.object is None:
-                raise refused(read)
-            new = read.object
-            if ask.name and new["metadata"].get("name") != ask.name:
-                raise status.bad_request("the name of the object does not match the name on the URL")
-            if chosen.manager and "managedFields" not in (body.get("metadata") or {}):
-                new = self.core.books.keep(resource, "", None, new, chosen.manager)
+            key = self.core.stencils.key(ask.resource, body, ask.namespace, chosen) if not ask.name else None
             try:
-                return 201, await self._store_new(ask, new, chosen, read.warnings)
-            except ConflictError:
-                name = new["metadata"].get("name", "")
+                if key is not None:
+                    found = await self._traced(ask, key, body, chosen)
+                    if found is not None:
+                        return 201, found
+                return 201, await self._created(ask, body, chosen, key)
+            except _TakenError as taken:
                 if not _generated(body) or attempt == _TRIES - 1:
-                    raise status.already_exists(resource.group, resource.plural, name) from None
+                    resource = ask.resource
+                    raise status.already_exists(resource.group, resource.plural, taken.name) from None
                 ask.warnings.clear()
         raise AssertionError("unreachable")
 
-    async def _store_new(self, ask: Ask, new: Object, chosen: WriteOptions, warnings: tuple[str, ...]) -> Item | Object:
+    async def _traced(self, ask: Ask, key: Key, body: Object, chosen: WriteOptions) -> Item | Object | None:
+        """The short way, for a pod like one before."""
+        meta = body["metadata"]
+        name = meta.get("name") or (meta["generateName"][:_GENERATED] + suffix() if meta.get("generateName") else "")
+        new = self.core.stencils.make(key, ask.resource, body, ask.namespace, name)
+        if new is None:
+            return None
+        self.core.check_terminating(ask.resource, ask.namespace, name)
+        new["metadata"]["uid"] = str(uuid.uuid4())
+        ask.warnings += self.core.stencils.warnings(key)
+        return await self._finish(ask, self._call(ask, CREATE, new, None, chosen), chosen)
+
+    async def _created(self, ask: Ask, body: Object, chosen: WriteOptions, key: Key | None) -> Item | Object:
+        """The long way."""
         resource, core = ask.resource, self.core
+        read = admit.received(
+            body,
+            core.ctx,
+            namespace=ask.namespace if resource.namespaced else None,
+            suffix=suffix,
+            field_validation=chosen.validation,
+            kind=resource.rules,
+        )
+        if read.object is None:
+            raise refused(read)
+        new = read.object
+        if ask.name and new["metadata"].get("name") != ask.name:
+            raise status.bad_request("the name of the object does not match the name on the URL")
+        if "managedFields" not in (body.get("metadata") or {}):
+            new = core.books.keep(resource, "", None, new, chosen.manager)
         core.check_terminating(resource, ask.namespace, str(new["metadata"].get("name") or ""))
         call = self._call(ask, CREATE, new, None, chosen)
         new["metadata"]["creationTimestamp"] = ages.stamp()
         new["metadata"]["uid"] = str(uuid.uuid4())
         await core.mutate(call)
         new = call.object or new
-        answer = core.judge_create(resource, new, ask.namespace, warnings)
+        answer = core.judge_create(resource, new, ask.namespace, read.warnings)
         if answer.object is None:
             raise refused(answer)
-        new = shape.written(resource.rules, answer.object)
-        await core.complete_new(resource, new)
-        call.object = new
+        warnings = (*answer.warnings, *call.warnings)
+        ask.warnings += warnings
+        call.object = shape.written(resource.rules, answer.object)
+        await core.complete_new(resource, call.object)
+        if key is not None:
+            core.stencils.remember(key, call.object, warnings)
+        return await self._finish(ask, call, chosen)
+
+    async def _finish(self, ask: Ask, call: Call, chosen: WriteOptions) -> Item | Object:
+        resource, core, new = ask.resource, self.core, call.object
+        assert new is not None
+        before = len(call.warnings)
         await core.validate(call)
-        ask.warnings += [*answer.warnings, *call.warnings]
+        ask.warnings += call.warnings[before:]
         namespace = new["metadata"].get("namespace", "") if resource.namespaced else ""
         name = new["metadata"]["name"]
         if core.store.table(resource.table).head(namespace, name) is not None:
-            raise ConflictError(None)
+            raise _TakenError(name)
         if chosen.dry_run:
             return new
         item = await core.store.write(
