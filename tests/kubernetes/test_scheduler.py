@@ -63,6 +63,8 @@ class Cluster:
         composite = "composite" in item
         body = group_body(item, composite=composite)
         self._classes(body["spec"], item)
+        if "preemptionPolicy" in item:
+            body["spec"]["preemptionPolicy"] = item["preemptionPolicy"]
         if composite or "parent" in item:
             body["spec"]["workloadRef"] = {"workloadName": "w", "templateName": item.get("group") or item["composite"]}
         body["metadata"] = {"name": item.get("group") or item["composite"]}
