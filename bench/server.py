@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import ssl
 import subprocess
 import sys
@@ -27,7 +28,6 @@ from urllib.parse import urlsplit
 import yaml
 
 CONNECTIONS = 64
-PROMISES = {"ready": 1.0, "list": 2.0, "history": 10_000.0, "memory": 1.5 * 1024}
 
 
 @dataclass
@@ -120,8 +120,8 @@ def binding(number: int, nodes: int) -> bytes:
     return json.dumps({"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}).encode()
 
 
-async def rate(target: Target, count: int, request: Callable[[int], tuple[str, str, bytes]]) -> float:
-    """Requests per second over all connections."""
+async def rate(target: Target, what: str, count: int, request: Callable[[int], tuple[str, str, bytes]]) -> None:
+    """Requests per second over all connections, and what each cost the server."""
     connections = await asyncio.gather(*(Connection(target).open() for _ in range(CONNECTIONS)))
     numbers = iter(range(count))
 
@@ -129,12 +129,12 @@ async def rate(target: Target, count: int, request: Callable[[int], tuple[str, s
         for number in numbers:
             await connection.ask(*request(number))
 
-    began = time.perf_counter()
+    used, began = cpu(target.pids), time.perf_counter()
     await asyncio.gather(*(work(one) for one in connections))
-    seconds = time.perf_counter() - began
+    target.found[what] = count / (time.perf_counter() - began)
+    target.found[f"{what} cpu"] = (cpu(target.pids) - used) / count * 1e6
     for one in connections:
         one.close()
-    return count / seconds
 
 
 async def history(target: Target, since: str, wanted: int) -> float:
@@ -155,6 +155,15 @@ async def history(target: Target, since: str, wanted: int) -> float:
     return seen / seconds
 
 
+def cpu(pids: tuple[int, ...]) -> float:
+    """Seconds of processor time that the processes have used."""
+    ticks = 0
+    for pid in pids:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(after_name[11]) + int(after_name[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def memory(pids: tuple[int, ...]) -> float:
     """MiB in use by the processes."""
     total = 0
@@ -172,13 +181,13 @@ async def measure(target: Target, pods: int, nodes: int) -> None:
     connection = await Connection(target).open()
     namespace = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bench"}}).encode()
     await connection.ask("POST", "/api/v1/namespaces", namespace)
-    await rate(target, nodes, lambda number: ("POST", "/api/v1/nodes", node(number)))
+    await rate(target, "nodes", nodes, lambda number: ("POST", "/api/v1/nodes", node(number)))
     at = "/api/v1/namespaces/bench/pods"
     connection.send("GET", "/api/v1/namespaces/bench/pods?limit=1")
     _, length = await connection.head()
     listed = json.loads(await connection._reader.readexactly(length or 0))
     since = listed["metadata"]["resourceVersion"]
-    found["creates"] = await rate(target, pods, lambda number: ("POST", at, pod(number)))
+    await rate(target, "creates", pods, lambda number: ("POST", at, pod(number)))
     recent = min(pods, 10_000)
     found["history"] = await history(target, since, recent)
     some = min(pods, 20_000)
@@ -186,7 +195,7 @@ async def measure(target: Target, pods: int, nodes: int) -> None:
     def bind(number: int) -> tuple[str, str, bytes]:
         return "POST", f"{at}/pod-{number:06}/binding", binding(number, nodes)
 
-    found["bindings"] = await rate(target, some, bind)
+    await rate(target, "bindings", some, bind)
     best = 1e9
     size = 0
     for _ in range(3):
@@ -194,7 +203,7 @@ async def measure(target: Target, pods: int, nodes: int) -> None:
         _, size = await connection.ask("GET", "/api/v1/pods")
         best = min(best, time.perf_counter() - began)
     found["list"], found["list MB"] = best, size / 1e6
-    found["gets"] = await rate(target, min(pods, 5_000), lambda number: ("GET", f"{at}/pod-{number:06}", b""))
+    await rate(target, "gets", min(pods, 5_000), lambda number: ("GET", f"{at}/pod-{number:06}", b""))
     found["memory"] = memory(target.pids)
     connection.close()
 
@@ -234,8 +243,11 @@ def real() -> Iterator[Target]:
 ROWS = (
     ("ready", "ready after (s)", "{:.2f}"),
     ("creates", "pod creates/s, 64 connections", "{:,.0f}"),
+    ("creates cpu", "  processor time of the server (µs each)", "{:,.0f}"),
     ("bindings", "bindings/s, 64 connections", "{:,.0f}"),
+    ("bindings cpu", "  processor time of the server (µs each)", "{:,.0f}"),
     ("gets", "gets/s, 64 connections", "{:,.0f}"),
+    ("gets cpu", "  processor time of the server (µs each)", "{:,.0f}"),
     ("list", "list of all pods (s)", "{:.2f}"),
     ("list MB", "  its size (MB)", "{:.0f}"),
     ("history", "watch catching up (events/s)", "{:,.0f}"),
