@@ -39,6 +39,7 @@ class Book:
     parity: bool = False
     full: bool = False  # more pods have ended than are noted at once
     leaving: list[Object] = field(default_factory=list)  # pods that may lose their finalizer
+    noted: bool = False  # what has ended is in the stored status
 
     @property
     def uncounted(self) -> dict[str, list[str]]:
@@ -65,6 +66,7 @@ def close(book: Book) -> Generator[Step, Sequence[Answer], bool]:
         book.dirty = True
     if book.dirty:
         yield from _flush(book)
+    book.noted = True
     gone, problem = yield from let_all_go(book.leaving)
     _count(book, tracked - gone)
     ended = False if problem else _end(book)
@@ -74,6 +76,12 @@ def close(book: Book) -> Generator[Step, Sequence[Answer], bool]:
     if ended and book.verdict is not None:
         yield from tell(_last_word(book, book.verdict))
     return ended
+
+
+def announce(book: Book) -> Generator[Step, Sequence[Answer], None]:
+    """Say the verdict before acting on it, so that nobody who comes after a crash decides otherwise."""
+    if book.verdict is not None and add_condition(book.status, book.verdict.interim, book.verdict, book.now):
+        yield from _flush(book)
 
 
 def _flush(book: Book) -> Generator[Step, Sequence[Answer], None]:
@@ -114,9 +122,16 @@ def _note(book: Book) -> None:
         book.leaving.append(pod)
         if pods_.phase(pod) == "Succeeded":
             noted += _note_success(book, pod)
-        elif failed or (book.verdict is not None and book.verdict.failed):
-            # With the Job everything in it has failed, also what is only told to stop.
+        elif _has_failed(book, pod, failed):
             noted += _note_failure(book, pod)
+
+
+def _has_failed(book: Book, pod: Object, failed: bool) -> bool:
+    """With the Job everything in it has failed, also what is only told to stop."""
+    if book.verdict is None or book.verdict.failed:
+        return failed or book.verdict is not None
+    # Pods that go because the Job has succeeded have not failed. Upstream may count them if it is interrupted.
+    return failed if book.parity else failed and not pods_.is_deleting(pod)
 
 
 def _may_leave(book: Book, pod: Object, failed: bool) -> bool:

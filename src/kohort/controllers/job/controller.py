@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
+from kohort.api.generations import Gate
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
 from kohort.controllers.job.sync import Memory, View, sync
@@ -20,6 +22,8 @@ _PARENTS: Final = (("jobset.x-k8s.io/v1alpha2", "JobSet"),)
 
 def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
     """`grouping`: whether the server has Workloads and PodGroups. Without, Jobs run as they always did."""
+    if not grouping:
+        ctx = replace(ctx, gates=ctx.gates - {Gate.JOB})
     watches = [
         Watch("batch/v1", "Job", _of_job),
         Watch("v1", "Pod", _of_pod, {"job": _jobs_of_pod, "loose": _loose}),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from kohort.api.batch.job_status import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET
+from kohort.api.batch.job_status import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, holds
 from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.job import pod as pods_
@@ -45,6 +45,11 @@ def verdict(tally: Tally, now: datetime) -> Verdict | None:
             if one.get("type") == interim and one.get("status") == "True":
                 return Verdict(interim, str(one.get("reason") or ""), str(one.get("message") or ""))
     return _failure(tally, now) or _failed_indexes(tally) or _success(tally)
+
+
+def is_decided(job: Object) -> bool:
+    status = job.get("status") or {}
+    return holds(status, SUCCESS_CRITERIA_MET) or holds(status, FAILURE_TARGET)
 
 
 def _failure(tally: Tally, now: datetime) -> Verdict | None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from kohort.api.errors import ErrorKind, FieldError
 from kohort.api.generations import Generation
 from kohort.api.kind import Object
+from kohort.controllers.job.finish import is_decided
 from kohort.controllers.job.writes import create, namespace, told
 from kohort.controllers.script import Answer, Step, SyncError, Told, Write, one, tell
 from kohort.gang import blocks
@@ -55,12 +56,12 @@ def ensure(job: Object, others: Sequence[Object], ctx: CompileContext, *, runnin
 def _impossible(job: Object, done: Compilation, generation: Generation, parity: bool) -> Made:
     """What is missing may still come; anything else is told, and tried again."""
     error = done.errors[0]
-    reason, _, text = error.message.partition(": ")
+    reason, _, text = error.detail.partition(": ")
     if not (parity and _silent(reason, generation)):
         yield from tell(told(job, "Warning", reason, text))
     if error.kind is ErrorKind.NOT_FOUND:
         return Grouped(wait=WAIT)
-    raise SyncError(error.message)
+    raise SyncError(str(error))
 
 
 def _silent(reason: str, generation: Generation) -> bool:
@@ -71,7 +72,7 @@ def _silent(reason: str, generation: Generation) -> bool:
 def _warnings(job: Object, done: Compilation) -> list[Told]:
     found = []
     for warning in done.warnings:
-        text = warning.message if isinstance(warning, FieldError) else warning
+        text = warning.detail if isinstance(warning, FieldError) else warning
         reason, _, rest = text.partition(": ")
         if reason.isalnum() and reason[:1].isupper():  # the others are about fields: whoever applied the Job was told
             found.append(told(job, "Warning", reason, rest))
@@ -90,19 +91,21 @@ def _still_to_come(job: Object) -> int | None:
 def _objects(job: Object, plan: Plan, others: Sequence[Object], generation: Generation, parity: bool) -> Made:
     """Workload first, then PodGroup: each exists before it is named. -> (plan, problem)"""
     problems = []
+    # Once it is decided how the Job ends, nobody starts any more: what its group asks for does not matter.
+    resizable = generation.min_count_mutable and (parity or not is_decided(job))
     uids: dict[tuple[str, str], str] = {}
     workload = _find(others, "Workload", plan.workload, plan.namespace)
     if plan.own_workload:
         if workload is None:
             workload = yield from _make(job, plan, uids, generation, parity)
-        elif generation.min_count_mutable:
-            problems.append((yield from _resize_workload(job, plan, workload, generation)))
+        elif resizable:
+            problems.append((yield from _resize_workload(job, plan, workload)))
     if workload is not None:
         uids["Workload", plan.workload] = str(workload["metadata"].get("uid") or "")
     group = _find(others, "PodGroup", plan.groups[0].name, plan.namespace)
     if group is None or not _is_of(group, job):
         yield from _make(job, plan, uids, generation, parity, kind="PodGroup")
-    elif generation.min_count_mutable:
+    elif resizable:
         problems.append((yield from _resize_group(job, plan, group)))
     return plan, "; ".join(filter(None, problems))
 
@@ -147,7 +150,7 @@ def _make(
     return answer.object or wanted
 
 
-def _resize_workload(job: Object, plan: Plan, stored: Object, generation: Generation) -> Made:
+def _resize_workload(job: Object, plan: Plan, stored: Object) -> Made:
     known = ((stored.get("spec") or {}).get("podGroupTemplates") or [{}])[0]
     minimum = plan.templates[0].minimum
     if minimum is None or _minimum(known) == minimum:

@@ -14,7 +14,7 @@ from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.job import backoff, finish, suspend
 from kohort.controllers.job import pod as pods_
-from kohort.controllers.job.accounting import Book, close
+from kohort.controllers.job.accounting import Book, announce, close
 from kohort.controllers.job.backoff import Record
 from kohort.controllers.job.counting import Tally, has_index_limit, is_suspended, tally
 from kohort.controllers.job.groups import Grouped, ensure
@@ -69,6 +69,8 @@ def sync(view: View, memory: Memory, ctx: CompileContext) -> Script:
         return Outcome()
     own = yield from _claim(job, own, orphans)
     grouped: Grouped = yield from ensure(job, [*view.others, *own], ctx, running=bool(own))
+    if grouped.wait is not None and not own:
+        return Outcome(after=grouped.wait)  # it has not begun: only a new Job gets a group
     return (yield from _look(job, own, grouped, view.now, memory, ctx))
 
 
@@ -118,8 +120,11 @@ def _look(
     book.put("ready", acted.ready)
     book.put("terminating", acted.terminating)
     book.status.setdefault("uncountedTerminatedPods", {})
-    memory.record = record
-    yield from close(book)
+    try:
+        yield from close(book)
+    finally:
+        if book.noted:  # before, the same pods are new at the next look
+            memory.record = record
     raise_if([acted.problem, grouped.problem])
     waits = [wait for wait in (left, acted.after, grouped.wait) if wait is not None]
     return Outcome(after=0.0 if book.full else min(waits, default=None))
@@ -166,6 +171,8 @@ def _complete(book: Book) -> Part:
 
 def _stop(book: Book, acted: _Acted) -> Part:
     """The Job is decided: its pods go, with their finalizers, so that they are accounted for."""
+    if book.tally.active and not book.parity and book.verdict is not None and not book.verdict.failed:
+        yield from announce(book)
     gone, acted.problem = yield from delete_all(book.job, book.tally.active)
     if len(gone) < len(book.tally.active):
         book.verdict = None  # not said before all have been told

@@ -1,0 +1,33 @@
+"""What each controller does, in numbers."""
+
+from __future__ import annotations
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+
+
+class Metrics:
+    """One set for all controllers of a process; they are told apart by the label `controller`."""
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        labels = ["controller"]
+        self.looks = Counter(
+            "kohort_controller_reconciles",
+            "Looks at an object, by how they ended.",
+            [*labels, "result"],
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "kohort_controller_reconcile_seconds",
+            "How long a look takes, its writes included.",
+            labels,
+            registry=registry,
+        )
+        self.writes = Counter(
+            "kohort_controller_writes",
+            "Writes, by what was written and how the server answered (code 0: it did not).",
+            [*labels, "verb", "kind", "code"],
+            registry=registry,
+        )
+        self.waiting = Gauge(
+            "kohort_controller_queue_length", "Objects that wait for a look.", labels, registry=registry
+        )

@@ -1,0 +1,105 @@
+"""Our own writes, until the watch has told of them: who has just made something must not make it again.
+
+This takes the place of counting what is expected: the state that a script sees is what the informers know, with the
+answers to our own writes put over it where they are newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from kohort.api.kind import Object
+from kohort.controllers.controller import Key, key_of
+
+FORGET: Final = 300.0  # seconds after which the watch is believed, whatever was answered
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """`object` None: it is gone."""
+
+    object: Object | None
+    uid: str
+    version: int
+    at: float
+
+
+class Recent:
+    """The writes to one kind. `seen` is told of every change that the informer knows."""
+
+    def __init__(self) -> None:
+        self._written: dict[Key, _Written] = {}
+
+    def wrote(self, obj: Object, reached: str, now: float) -> None:
+        """The answer to a create, update or patch. `reached`: the version up to which the informer knows everything."""
+        version = _number(obj["metadata"].get("resourceVersion"))
+        if version <= _number(reached):
+            return
+        key = key_of(obj)
+        known = self._written.get(key)
+        if known is None or known.version < version:
+            self._written[key] = _Written(obj, str(obj["metadata"].get("uid") or ""), version, now)
+
+    def deleted(self, key: Key, uid: str, answer: Object | None, reached: str, now: float) -> None:
+        """The answer to a delete: the object on its way out, or something that says that it is out."""
+        meta = (answer or {}).get("metadata") or {}
+        same = bool(uid) and meta.get("uid") == uid
+        if answer is not None and same and (meta.get("finalizers") or meta.get("deletionGracePeriodSeconds")):
+            self.wrote(answer, reached, now)
+            return
+        version = _number(meta.get("resourceVersion")) if same else 0
+        self._written[key] = _Written(None, uid, version, now)
+
+    def seen(self, old: Object | None, new: Object | None) -> None:
+        obj = new or old
+        if obj is None:
+            return
+        key = key_of(obj)
+        known = self._written.get(key)
+        if known is None:
+            return
+        version = _number(obj["metadata"].get("resourceVersion"))
+        if known.uid != obj["metadata"].get("uid"):
+            if version > known.version > 0:
+                del self._written[key]
+        elif new is None or (known.version and version >= known.version):
+            del self._written[key]
+
+    def get(self, key: Key, found: Object | None, now: float) -> Object | None:
+        known = self._current(key, now)
+        if known is None:
+            return found
+        if known.object is None:
+            return None if found is None or found["metadata"].get("uid") == known.uid else found
+        return known.object
+
+    def over(
+        self, found: list[Object], indexer: Callable[[Object], Iterable[Hashable]], value: Hashable, now: float
+    ) -> list[Object]:
+        """What the informer has under an index, as it is after our writes."""
+        if not self._written:
+            return found
+        kept = {key_of(obj): obj for obj in found}
+        for key in list(self._written):
+            known = self._current(key, now)
+            if known is None:
+                continue
+            if known.object is not None and value in set(indexer(known.object)):
+                kept[key] = known.object
+            elif key in kept and (known.object is not None or kept[key]["metadata"].get("uid") == known.uid):
+                del kept[key]
+        return list(kept.values())
+
+    def _current(self, key: Key, now: float) -> _Written | None:
+        known = self._written.get(key)
+        if known is not None and now - known.at > FORGET:
+            del self._written[key]
+            return None
+        return known
+
+
+def _number(version: str | None) -> int:
+    """Versions are numbers that only grow, on every server that we know."""
+    return int(version) if version and version.isdecimal() else 0

@@ -1,0 +1,55 @@
+"""The controllers there are. A new kind is a module and a line here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kohort.api.generations import SCHEDULING_GROUP
+from kohort.controllers.controller import Controller
+from kohort.controllers.cronjob.controller import cronjob_controller
+from kohort.controllers.job.controller import job_controller
+from kohort.controllers.ttl import ttl_controller
+from kohort.gang.compile import CompileContext
+from kohort.kube.client import Client
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What controllers are made from. `grouping`: whether the server has Workloads and PodGroups."""
+
+    ctx: CompileContext
+    grouping: bool = True
+
+
+MAKERS: Final[Mapping[str, Callable[[Setup], Controller]]] = {
+    "job": lambda setup: job_controller(setup.ctx, grouping=setup.grouping),
+    "cronjob": lambda setup: cronjob_controller(),
+    "ttl-after-finished": lambda setup: ttl_controller(),
+}
+
+
+def make(setup: Setup, names: Iterable[str] = tuple(MAKERS)) -> list[Controller]:
+    unknown = [name for name in names if name not in MAKERS]
+    if unknown:
+        raise ValueError(f"controller {', '.join(unknown)}: not known; accepted are {', '.join(MAKERS)}")
+    return [MAKERS[name](setup) for name in names]
+
+
+async def probe(client: Client, ctx: CompileContext) -> Setup:
+    """Whether the server serves groups in the version of this generation (T-48: upstream would wait for ever)."""
+    if ctx.settings.get("parity") or not ctx.generation.has_pod_groups:
+        return Setup(ctx)
+    served = await client.discovery.versions(SCHEDULING_GROUP, "PodGroup")
+    if ctx.generation.workload_version in served:
+        return Setup(ctx)
+    log.error(
+        "the server does not serve PodGroups as %s (served: %s): Jobs run without groups, and nothing starts together",
+        ctx.generation.api_version,
+        ", ".join(served) or "none",
+    )
+    return Setup(ctx, grouping=False)

@@ -1,0 +1,297 @@
+"""The shell around the scripts: informers, one work queue per controller, writes, events, metrics, a graceful stop.
+
+    runtime = Runtime(client, [job_controller(ctx), cronjob_controller()])
+    async with runtime:
+        await runtime.ready()
+        ...
+
+All decisions are the scripts'. What stands here is how a write is sent, what a refusal is, and when to come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from kohort.api.kind import Object
+from kohort.controllers.controller import Controller, Key, Reader, Watch
+from kohort.controllers.metrics import Metrics
+from kohort.controllers.recent import Recent
+from kohort.controllers.script import Answer, Outcome, Refusal, SyncError, Write
+from kohort.kube.client import Client
+from kohort.kube.clock import REAL, Clock
+from kohort.kube.discovery import NotServedError
+from kohort.kube.errors import ApiError, KubeError
+from kohort.kube.events import Recorder
+from kohort.kube.informer import Informer
+from kohort.kube.queue import ClosedError, WorkQueue
+
+log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 50  # writes of one controller under way at the same time
+_STOP: Final = 10.0  # seconds that a look under way gets to end
+
+
+class Observed:
+    """What the informers know, with our own writes put over it. Each kind is watched once for all controllers."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._indexers: dict[tuple[str, str], dict[str, Any]] = {}
+        self.informers: dict[tuple[str, str], Informer[Object]] = {}
+        self._recent: dict[str, Recent] = {}
+        self._by_kind: dict[str, Informer[Object]] = {}
+
+    def want(self, watch: Watch, owner: str) -> None:
+        """Before `start`: indexes belong to the controller that asked for them."""
+        indexers = self._indexers.setdefault((watch.api_version, watch.kind), {})
+        indexers |= {f"{owner}/{name}": indexer for name, indexer in watch.indexers.items()}
+
+    def start(self) -> None:
+        for (api_version, kind), indexers in self._indexers.items():
+            resource = self._client.kind(api_version, kind)
+            informer: Informer[Object] = Informer(resource, indexers=indexers, clock=self._clock)
+            recent = self._recent[kind] = Recent()
+            informer.handle(
+                added=lambda new, recent=recent: recent.seen(None, new),  # type: ignore[misc]
+                updated=recent.seen,
+                deleted=lambda old, recent=recent: recent.seen(old, None),  # type: ignore[misc]
+            )
+            self.informers[api_version, kind] = self._by_kind[kind] = informer
+
+    def get(self, kind: str, key: Key) -> Object | None:
+        informer = self._by_kind.get(kind)
+        if informer is None:
+            return None
+        return self._recent[kind].get(key, informer.cache.get(key), self._clock.monotonic())
+
+    def indexed(self, owner: str, kind: str, index: str, value: Hashable) -> list[Object]:
+        informer = self._by_kind.get(kind)
+        if informer is None:
+            return []
+        name = f"{owner}/{index}"
+        indexer = next(found[name] for found in self._indexers.values() if name in found)
+        found = informer.cache.indexed(name, value)
+        return self._recent[kind].over(found, indexer, value, self._clock.monotonic())
+
+    def wrote(self, write: Write, answer: Object | None) -> None:
+        recent, informer = self._recent.get(write.kind), self._by_kind.get(write.kind)
+        if recent is None or informer is None:
+            return
+        reached, now = informer.cache.version, self._clock.monotonic()
+        if write.verb == "delete":
+            recent.deleted(Key(write.namespace, write.name), write.uid, answer, reached, now)
+        elif answer is not None and (answer.get("metadata") or {}).get("name"):
+            recent.wrote(answer, reached, now)
+
+
+class _Of:
+    """The state as one controller asks for it."""
+
+    def __init__(self, observed: Observed, controller: str) -> None:
+        self._observed = observed
+        self._controller = controller
+
+    def get(self, kind: str, key: Key) -> Object | None:
+        return self._observed.get(kind, key)
+
+    def indexed(self, kind: str, index: str, value: Hashable) -> list[Object]:
+        return self._observed.indexed(self._controller, kind, index, value)
+
+
+class _Line:
+    """One controller with its queue and its workers."""
+
+    def __init__(self, controller: Controller, runtime: Runtime) -> None:
+        self.controller = controller
+        self._runtime = runtime
+        self.queue: WorkQueue[Key] = WorkQueue(clock=runtime.clock, first=controller.first, most=controller.most)
+        self._reader: Reader = _Of(runtime.observed, controller.name)
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        runtime.metrics.waiting.labels(controller.name).set_function(lambda: len(self.queue))
+
+    def listen(self, watch: Watch, informer: Informer[Object]) -> None:
+        informer.handle(
+            added=lambda new: self._concern(watch.concerns(None, new)),
+            updated=lambda old, new: self._concern(watch.concerns(old, new)),
+            deleted=lambda old: self._concern(watch.concerns(old, None)),
+        )
+
+    def _concern(self, due: Iterable[tuple[Key, float]]) -> None:
+        for key, after in due:
+            self.queue.add_after(key, after)
+
+    async def work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self.controller.workers):
+                group.create_task(self._worker())
+
+    async def _worker(self) -> None:
+        while True:
+            try:
+                key = await self.queue.get()
+            except ClosedError:
+                return
+            began = time.perf_counter()
+            try:
+                result = await self._look(key)
+            finally:
+                self.queue.done(key)
+            metrics, name = self._runtime.metrics, self.controller.name
+            metrics.seconds.labels(name).observe(time.perf_counter() - began)
+            metrics.looks.labels(name, result).inc()
+
+    async def _look(self, key: Key) -> str:
+        """How it ended, for the metrics. Nothing that a script does may end a worker."""
+        try:
+            outcome = await self._play(key)
+        except SyncError as error:
+            wait = self.queue.retry(key)
+            log.info("%s %s: %s; again in %.1f s", self.controller.name, key, error, wait)
+            return "again"
+        except Exception:
+            wait = self.queue.retry(key)
+            log.exception("%s %s: failed; again in %.1f s", self.controller.name, key, wait)
+            return "error"
+        self.queue.forget(key)
+        if outcome.after is not None:
+            self.queue.add_after(key, outcome.after)
+        return "done"
+
+    async def _play(self, key: Key) -> Outcome:
+        script = self.controller.script(key, self._reader, self._runtime.clock.now())
+        answers: Sequence[Answer] | None = None
+        try:
+            while True:
+                step = next(script) if answers is None else script.send(answers)
+                for event in step.events:
+                    self._runtime.recorder.event(event.regarding, event.type, event.reason, event.note)
+                answers = await asyncio.gather(*(self._write(write) for write in step.writes))
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+        finally:
+            script.close()
+
+    async def _write(self, write: Write) -> Answer:
+        async with self._slots:
+            answer = await send(self._runtime.client, write)
+        code = 200 if answer.refusal is None else answer.refusal.code
+        self._runtime.metrics.writes.labels(self.controller.name, write.verb, write.kind, str(code)).inc()
+        if answer.refusal is None:
+            self._runtime.observed.wrote(write, answer.object)
+        return answer
+
+
+async def send(client: Client, write: Write) -> Answer:
+    """One write, as a request; whatever goes wrong is a refusal."""
+    resource = client.kind(write.api_version, write.kind)
+    try:
+        match write.verb:
+            case "create":
+                found = await resource.create(write.body, write.namespace)
+            case "update":
+                found = await resource.update(write.body, write.namespace, subresource=write.subresource)
+            case "patch":
+                found = await resource.patch(
+                    write.name, write.body, write.namespace, kind=write.patch, subresource=write.subresource
+                )
+            case "delete":
+                found = await resource.delete(
+                    write.name,
+                    write.namespace,
+                    propagation=write.propagation,
+                    uid=write.uid,
+                    version=write.version,
+                )
+    except ApiError as error:
+        return Answer(refusal=Refusal(error.code, error.reason, error.message))
+    except KubeError as error:
+        return Answer(refusal=Refusal(0, type(error).__name__, str(error)))
+    return Answer(found)
+
+
+class Runtime:
+    """Several controllers on one server. Use it in an `async with` block; leaving it lets looks under way end."""
+
+    def __init__(
+        self,
+        client: Client,
+        controllers: Iterable[Controller],
+        *,
+        component: str = "kohort-controllers",
+        clock: Clock = REAL,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
+        self.client = client
+        self.clock = clock
+        self.metrics = Metrics(registry) if registry is not None else Metrics(CollectorRegistry())
+        self.recorder = Recorder(client, component, clock=clock)
+        self.observed = Observed(client, clock)
+        self._controllers = tuple(controllers)
+        self._lines: list[_Line] = []
+        self._working: list[asyncio.Task[None]] = []
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Runtime:
+        await self._stack.enter_async_context(self.recorder)
+        served = [(one, [watch for watch in one.watches if await self._has(watch)]) for one in self._controllers]
+        for controller, watches in served:
+            for watch in watches:
+                self.observed.want(watch, controller.name)
+        self.observed.start()
+        for controller, watches in served:
+            line = _Line(controller, self)
+            for watch in watches:
+                line.listen(watch, self.observed.informers[watch.api_version, watch.kind])
+            self._lines.append(line)
+        for informer in self.observed.informers.values():
+            await self._stack.enter_async_context(informer)
+        for line, (_, watches) in zip(self._lines, served, strict=True):
+            self._working.append(asyncio.create_task(self._begin(line, watches)))
+        return self
+
+    async def _has(self, watch: Watch) -> bool:
+        """What a controller needs is waited for; what it can do without is left out where it is not served."""
+        if not watch.optional:
+            return True
+        try:
+            await self.client.discovery.kind(watch.api_version, watch.kind)
+        except NotServedError:
+            return False
+        return True
+
+    async def _begin(self, line: _Line, watches: Sequence[Watch]) -> None:
+        """No look before the whole state is known: what is not there yet would be made again."""
+        for watch in watches:
+            await self.observed.informers[watch.api_version, watch.kind].ready()
+        await line.work()
+
+    async def ready(self) -> None:
+        for informer in self.observed.informers.values():
+            await informer.ready()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for line in self._lines:
+            line.queue.close()
+        if self._working:
+            _, late = await asyncio.wait(self._working, timeout=_STOP)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*self._working, return_exceptions=True)
+        await self._stack.aclose()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with self:
+            await asyncio.gather(*self._working)
