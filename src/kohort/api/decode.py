@@ -25,7 +25,8 @@ _NAMES: Final = {dict: "object", list: "list", str: "string", bool: "boolean", i
 
 def decode(schema: Obj, obj: dict[str, Any], minor: str) -> list[FieldError]:
     """All type errors and unknown fields of a whole object."""
-    whole = Obj(fields={"apiVersion": Str(), "kind": Str(), "metadata": _META, **schema.fields})
+    members = {"apiVersion": Str(), "kind": Str(), "metadata": _META, **schema.fields}
+    whole = Obj(fields=members, preserve_unknown=schema.preserve_unknown)
     return list(check(whole, obj, "", minor))
 
 

@@ -1,0 +1,1 @@
+"""What the server does by itself: garbage, namespaces, pods and groups on their way out."""

@@ -1,0 +1,81 @@
+"""How the server's own jobs write: straight to the store with the care of any client, or through the API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from kohort.server import objects
+from kohort.server.store import ConflictError
+from kohort.server.wire import Request, User
+from kohort.server.writing import is_over
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kohort.api.kind import Object
+    from kohort.server.api import Api
+    from kohort.server.core import Core
+    from kohort.server.resources import Resource
+
+SYSTEM: Final = User("system:apiserver", groups=("system:masters", "system:authenticated"))
+_TRIES: Final = 20
+
+
+async def change(
+    core: Core, resource: Resource, namespace: str, name: str, edit: Callable[[Object], Object | None]
+) -> bool:
+    """Let `edit` change the newest state of an object; None means that there is nothing to do. Whether it was written.
+
+    For what belongs to the server itself: finalizers, conditions. No admission, no managedFields.
+    """
+    for _ in range(_TRIES):
+        head = core.head(resource, namespace, name)
+        if head is None:
+            return False
+        before = objects.load(resource, head)
+        after = edit(objects.load(resource, head))
+        if after is None or after == before:
+            return False
+        if not after["metadata"].get("finalizers"):
+            after["metadata"].pop("finalizers", None)
+        try:
+            await core.store.write(
+                resource.table,
+                head.namespace,
+                head.name,
+                lambda revision, after=after: objects.dump(resource, after, revision),  # type: ignore[misc]
+                expect=head,
+                delete=is_over(after),
+            )
+        except ConflictError:
+            continue
+        return True
+    return False
+
+
+async def delete(
+    api: Api,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    *,
+    uid: str = "",
+    version: str = "",
+    propagation: str = "Background",
+    grace: int | None = None,
+) -> int:
+    """A deletion as a client would send it, with preconditions. The status code of the answer."""
+    body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
+    conditions = {name: value for name, value in (("uid", uid), ("resourceVersion", version)) if value}
+    if conditions:
+        body["preconditions"] = conditions
+    if grace is not None:
+        body["gracePeriodSeconds"] = grace
+    root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+    inside = f"/namespaces/{namespace}" if resource.namespaced else ""
+    headers = {"content-type": "application/json", "accept": "application/json", "user-agent": "kohort-collector"}
+    path = f"{root}{inside}/{resource.plural}/{name}"
+    answer = await api.handle(Request("DELETE", path, {}, headers, msgspec.json.encode(body), SYSTEM))
+    return answer.status

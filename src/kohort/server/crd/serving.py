@@ -1,0 +1,203 @@
+"""Definitions at work: names and conditions are written, resources come and go with their definitions.
+
+One task over the watch of the store. `start` serves what is stored before it returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Final
+
+from kohort.server import ages, objects
+from kohort.server.collect.writing import change, delete
+from kohort.server.crd import definition, kinds, naming
+from kohort.server.crd.definition import GROUP, PLURAL, spec_of
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Object
+    from kohort.server.api import Api
+    from kohort.server.resources import Resource
+
+log = logging.getLogger(__name__)
+_IN_PROGRESS: Final = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+_DONE: Final = ("False", "InstanceDeletionCompleted", "removed all instances")
+_NEVER: Final = ("False", "NeverEstablished", "resource was never established")
+
+
+class Definitions:
+    """Takes over the resource of CustomResourceDefinitions, and adds those that they define."""
+
+    def __init__(self, api: Api) -> None:
+        self._api, self._store, self._resources = api, api.store, api.resources
+        found = self._resources.of_plural(GROUP, PLURAL)
+        if found is None:
+            raise ValueError(f"this generation does not serve {PLURAL}.{GROUP}")
+        self._own = kinds.with_rules(
+            found,
+            default=definition.default,
+            validate=definition.validate,
+            validate_update=definition.validate_update,
+            first_status=definition.first_status,
+            warn=definition.warn,
+            needs_version=True,
+            counts_changes=True,
+        )
+        self._resources.add(self._own)
+        self._served: dict[str, list[Resource]] = {}
+        self._shown: dict[str, object] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def _table(self) -> str:
+        return self._own.table
+
+    async def start(self) -> None:
+        revision = self._store.revision
+        for item in self._store.table(self._table).items():
+            await self._sync(item.name)
+        self._task = asyncio.create_task(self._run(revision), name="custom resource definitions")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self, revision: int) -> None:
+        while True:
+            names = {event.item.name for event in self._store.since(self._table, revision)}
+            revision = self._store.revision
+            names |= {name for name in self._served if self._ending(name)}
+            for name in sorted(names):
+                try:
+                    await self._sync(name)
+                except Exception:  # one bad definition must not stop the others
+                    log.exception("CustomResourceDefinition %s", name)
+            if not self._store.since(self._table, revision):
+                await self._changed()
+
+    async def _changed(self) -> None:
+        """Until a definition changes, or an object of one that is on its way out."""
+        tables = [
+            self._table,
+            *(one.table for name in self._served if self._ending(name) for one in self._served[name]),
+        ]
+        waits = [asyncio.ensure_future(self._store.table(table).changed()) for table in dict.fromkeys(tables)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
+
+    def _ending(self, name: str) -> bool:
+        crd = self._crd(name)
+        return crd is not None and bool(crd["metadata"].get("deletionTimestamp"))
+
+    def _crd(self, name: str) -> Object | None:
+        item = self._store.table(self._table).get("", name)
+        return objects.load(self._own, item) if item is not None else None
+
+    def _group(self, group: str, but: str) -> list[Object]:
+        every = (objects.load(self._own, item) for item in self._store.table(self._table).items() if item.name != but)
+        return [one for one in every if spec_of(one).get("group") == group]
+
+    async def _sync(self, name: str) -> None:
+        crd = self._crd(name)
+        if crd is None:
+            self._withdraw(name)
+            for other in self._group(name.partition(".")[2], name):  # names that it had are free now
+                if not definition.is_true(other, "NamesAccepted"):
+                    await self._sync(other["metadata"]["name"])
+            return
+        if crd["metadata"].get("deletionTimestamp"):
+            await self._end(name, crd)
+            return
+        status = naming.named(crd, self._group(str(spec_of(crd).get("group")), name), ages.stamp())
+        finalizers = crd["metadata"].get("finalizers") or []
+        if status != crd.get("status") or naming.CLEANUP not in finalizers:
+            # Served before it says so: whoever waits for the condition finds it.
+            self._serve(name, {**crd, "status": status})
+            await change(self._api.core, self._own, "", name, lambda one: self._named(one, crd, status))
+        else:
+            self._serve(name, crd)
+
+    @staticmethod
+    def _named(one: Object, seen: Object, status: Object) -> Object | None:
+        if spec_of(one) != spec_of(seen) or one["metadata"].get("deletionTimestamp"):
+            return None  # it changed meanwhile: another round comes
+        finalizers = one["metadata"].get("finalizers") or []
+        if naming.CLEANUP not in finalizers:
+            one["metadata"]["finalizers"] = [*finalizers, naming.CLEANUP]
+        one["status"] = status
+        return one
+
+    def _serve(self, name: str, crd: Object) -> None:
+        if not definition.is_true(crd, "Established"):
+            return
+        mark = (spec_of(crd), (crd.get("status") or {}).get("acceptedNames"), crd["metadata"].get("deletionTimestamp"))
+        if self._shown.get(name) == mark:
+            return
+        fresh = kinds.resources_of(crd)
+        kept = {one.version for one in fresh}
+        for one in self._served.get(name, ()):
+            if one.version not in kept:
+                self._resources.remove(one.group, one.version, one.plural)
+                self._forget(one)
+        self._api.documentation.added.update(kinds.openapi(crd))
+        for one in fresh:
+            self._resources.add(one)
+        self._served[name], self._shown[name] = fresh, mark
+
+    def _withdraw(self, name: str) -> None:
+        self._shown.pop(name, None)
+        for one in self._served.pop(name, ()):
+            self._resources.remove(one.group, one.version, one.plural)
+            self._forget(one)
+
+    def _forget(self, one: Resource) -> None:
+        base = ".".join([*reversed(one.group.split(".")), one.version, one.kind])
+        for name in (base, f"{base}List"):
+            self._api.documentation.added.pop(name, None)
+
+    # ---- the end of a definition
+
+    async def _end(self, name: str, crd: Object) -> None:
+        if naming.CLEANUP not in (crd["metadata"].get("finalizers") or []):
+            return
+        self._serve(name, crd)
+        if not definition.is_true(crd, "Established"):
+            await self._finish(name, _NEVER)
+            return
+        served = self._served.get(name) or kinds.resources_of(crd)
+        table = self._store.table(served[0].table) if served else None
+        if table is not None and table.items():
+            if not definition.is_true(crd, "Terminating"):
+                now = ages.stamp()
+                await change(
+                    self._api.core,
+                    self._own,
+                    "",
+                    name,
+                    lambda one: {**one, "status": naming.terminating(one, _IN_PROGRESS, now)},
+                )
+            await self._empty(served[0])
+        if table is None or not table.items():
+            await self._finish(name, _DONE)
+
+    async def _empty(self, resource: Resource) -> None:
+        for item in self._store.table(resource.table).items():
+            if not objects.load(resource, item)["metadata"].get("deletionTimestamp"):
+                await delete(self._api, resource, item.namespace, item.name)
+
+    async def _finish(self, name: str, verdict: tuple[str, str, str]) -> None:
+        now = ages.stamp()
+
+        def last(one: Object) -> Object:
+            one["status"] = naming.terminating(one, verdict, now)
+            left = [entry for entry in one["metadata"].get("finalizers") or [] if entry != naming.CLEANUP]
+            one["metadata"]["finalizers"] = left
+            return one
+
+        await change(self._api.core, self._own, "", name, last)
