@@ -3,14 +3,19 @@
 KOHORT_RBAC_SEED repeats a run; the seed is in the output of a failure.
 """
 
+import asyncio
+import contextlib
 import http.client
 import json
 import os
 import random
 import secrets
 import ssl
+import subprocess
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +25,8 @@ from tests.server.auth.objects import Memory, Object
 from kohort.server.auth import aggregate, bootstrap, escalation
 from kohort.server.auth.attributes import Attributes
 from kohort.server.auth.rbac import GROUP, Authorizer
+from kohort.server.server import Server
+from kohort.server.settings import Settings
 from kohort.server.status import ApiError
 from kohort.server.wire import User
 from kohort.testing.bed import Bed
@@ -278,3 +285,86 @@ def test_shipped_roles_are_those_of_the_real_server(kubernetes_beds: Callable[..
             assert one.get(member) == real[key].get(member), key
         if not one.get("aggregationRule"):
             assert (one.get("rules") or []) == (real[key].get("rules") or []), key
+
+
+# ---- kubectl, which asks reviews and tokens of both
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[Path]:
+    """Our server on a port, in a thread; gives the kubeconfig."""
+    ready, end = threading.Event(), asyncio.Event()
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        async with Server(Settings(folder, port=0, in_memory=True)):
+            ready.set()
+            await end.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    try:
+        assert ready.wait(30)
+        yield folder / "kubeconfig"
+    finally:
+        loop.call_soon_threadsafe(end.set)
+        thread.join()
+        loop.close()
+
+
+SETUP = [
+    "create namespace team",
+    "create serviceaccount bot -n team",
+    "create role reader -n team --verb=get,list --resource=pods,pods/log,deployments.apps",
+    "create rolebinding reader -n team --role=reader --serviceaccount=team:bot --group=devs",
+    "create clusterrolebinding ann-views --clusterrole=view --user=ann",
+]
+QUESTIONS_BY_KUBECTL = [
+    "auth can-i list pods -n team --as=system:serviceaccount:team:bot",
+    "auth can-i get pods --subresource=log -n team --as=x --as-group=devs",
+    "auth can-i delete pods -n team --as=system:serviceaccount:team:bot",
+    "auth can-i list secrets --as=ann",
+    "auth can-i list podgroups.scheduling.k8s.io --as=ann",
+    "auth can-i get /healthz --as=nobody",
+    "auth can-i get /metrics --as=nobody",
+    "auth can-i * * --as=ann",
+    "auth can-i * *",
+    "auth can-i impersonate users --as=ann",
+    "auth whoami --as=ann --as-group=a --as-group=b --as-uid=7 -o json",
+    "get secrets --as=ann",
+    "get pods -n team --as=eve",
+    "delete namespace default",
+    "create token nobody -n team",
+    "create token bot -n team --duration=5s",
+    "create rolebinding more -n team --clusterrole=admin --user=bob --as=ann",
+    "auth can-i --list -n team --as=x --as-group=devs",
+]
+
+
+def test_kubectl_cannot_tell_us_apart(kubernetes_beds: Callable[..., Bed], tmp_path: Path) -> None:
+    bed = kubernetes_beds("1.37", ("kcm",))
+    kubectl = str(bed.assets.path("kubectl"))
+
+    def run(config: Path, line: str) -> tuple[int, list[str], str]:
+        done = subprocess.run(
+            [kubectl, f"--kubeconfig={config}", *line.split()],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        lines = [one for one in done.stdout.splitlines() if "creationTimestamp" not in one]
+        return done.returncode, sorted(lines), done.stderr
+
+    with served(tmp_path) as config:
+        for line in SETUP:
+            theirs, ours = run(bed.kubeconfig, line), run(config, line)
+            assert ours == theirs, line
+            assert ours[0] == 0, ours
+        time.sleep(1)  # a real authorizer reads what was written from a watch
+        for line in QUESTIONS_BY_KUBECTL:
+            assert run(config, line) == run(bed.kubeconfig, line), line
+        code, token, _ = run(config, "create token bot -n team --duration=20m")
+        assert (code, token[0].count(".")) == (0, 2)
+        shown = run(config, f"--token={token[0]} auth whoami")  # instead of the file's
+        assert ["Username", "system:serviceaccount:team:bot"] in [one.split() for one in shown[1]], shown

@@ -357,3 +357,41 @@ async def test_who_asks_is_told(stage: Stage) -> None:
         "groups": ["system:masters"],
         "extra": {"foo": ["1"]},
     }
+
+
+async def test_a_configuration_that_recorded_servers_refused(stage: Stage) -> None:
+    wrong = {
+        "name": "h.example.org",
+        "clientConfig": {"url": "http://foo"},
+        "rules": [{"operations": ["FOO"]}],
+        "sideEffects": "Some",
+        "admissionReviewVersions": ["v9"],
+        "timeoutSeconds": 99,
+        "failurePolicy": "Eh",
+        "matchPolicy": "x",
+    }
+    body = {"metadata": {"name": "bad"}, "webhooks": [{"name": "x"}, wrong]}
+    answer = await stage.world.ask("POST", f"{CONFIGURATIONS}/validatingwebhookconfigurations", body)
+    assert answer.code == 422
+    assert [f"{cause['field']}: {cause['message']}" for cause in answer.body["details"]["causes"]] == [
+        'webhooks[0].name: Invalid value: "x": should be a domain with at least three segments separated by dots',
+        "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun",
+        "webhooks[0].clientConfig: Required value: exactly one of url or service is required",
+        "webhooks[0].admissionReviewVersions: Required value: must specify one of v1, v1beta1",
+        (
+            'webhooks[1].rules[0].operations[0]: Unsupported value: "FOO": supported values: "*", "CONNECT", "CREATE", '
+            '"DELETE", "UPDATE"'
+        ),
+        "webhooks[1].rules[0].apiGroups: Required value",
+        "webhooks[1].rules[0].apiVersions: Required value",
+        "webhooks[1].rules[0].resources: Required value",
+        'webhooks[1].failurePolicy: Unsupported value: "Eh": supported values: "Fail", "Ignore"',
+        'webhooks[1].matchPolicy: Unsupported value: "x": supported values: "Equivalent", "Exact"',
+        'webhooks[1].sideEffects: Unsupported value: "Some": supported values: "None", "NoneOnDryRun"',
+        "webhooks[1].timeoutSeconds: Invalid value: 99: the timeout value must be between 1 and 30 seconds",
+        (
+            "webhooks[1].clientConfig.url: Invalid value: \"http\": 'https' is the only allowed URL scheme; desired "
+            "format: https://host[/path]"
+        ),
+        'webhooks[1].admissionReviewVersions: Invalid value: ["v9"]: must include at least one of v1, v1beta1',
+    ]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import admit, decode, shape
 from kohort.api import patch as patches
-from kohort.api.errors import ErrorKind, FieldError, forbidden
+from kohort.api.errors import ErrorKind
 from kohort.server import status
-from kohort.server.admission.webhooks import matching, review
+from kohort.server.admission.webhooks import matching, review, rules
 from kohort.server.admission.webhooks.review import AnswerError
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from kohort.server.resources import Resource, Resources
 
 log = logging.getLogger(__name__)
-_CONDITIONS: Final = "matchConditions are not supported by this server; leave them out, or decide in the webhook itself"
+_CONFIGURATIONS: Final = {
+    (matching.GROUP, "MutatingWebhookConfiguration"),
+    (matching.GROUP, "ValidatingWebhookConfiguration"),
+}
 
 
 class _Webhooks:
@@ -168,24 +171,20 @@ class MutatingWebhooks(_Webhooks):
             body = {name: value for name, value in patched.items() if name not in ("apiVersion", "kind")}
             patched = call.resource.read(resource.write(body))
             patched = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, **patched}
-        rules = call.resource.rules
-        found = decode.decode(rules.schema, patched, self._ctx.generation.minor)
+        kind = call.resource.rules
+        found = decode.decode(kind.schema, patched, self._ctx.generation.minor)
         wrong = [error for error in found if error.kind is ErrorKind.DECODE]
         if wrong:
             raise status.internal(f"a webhook's patch does not fit: {'; '.join(map(str, wrong))}")
-        return admit.defaulted(patched, rules, self._ctx)
+        return admit.defaulted(patched, kind, self._ctx)
 
 
 class WebhookRules:
     """What this server cannot do for a webhook is refused when the webhook is registered, and not passed over."""
 
     async def validate(self, call: Call) -> None:
-        if call.resource.group != matching.GROUP or call.object is None:
+        if (call.resource.group, call.resource.kind) not in _CONFIGURATIONS or call.object is None:
             return
-        found: list[FieldError] = [
-            forbidden(f"webhooks[{index}].matchConditions", _CONDITIONS)
-            for index, hook in enumerate(call.object.get("webhooks") or ())
-            if hook.get("matchConditions")
-        ]
+        found = rules.check(call.object)
         if found:
             raise status.invalid(matching.GROUP, call.resource.kind, call.name, found)
