@@ -66,12 +66,11 @@ class Cache(Generic[T]):
     def indexed(self, index: str, value: Hashable) -> list[T]:
         return list(self._indexes[index].get(value, {}).values())
 
-    # ---- what news would change
+    # ---- what news changes: to be committed one by one, before the next news
 
     def differences(self, items: Iterable[T]) -> list[Change[T]]:
         """From this state to that of a list. Who is gone goes first: what they held is free for those who come."""
-        found = {self._identify(item): item for item in items}
-        here = {identity.key: (identity, item) for identity, item in found.items()}
+        here = {identity.key: (identity, item) for item in items for identity in (self._identify(item),)}
         gone = [Change(key, old, None, old) for key, old in self._objects.items() if key not in here]
         rest: list[Change[T]] = []
         for key, (identity, item) in here.items():
@@ -90,8 +89,10 @@ class Cache(Generic[T]):
         """After an ADDED or MODIFIED event; nothing if it is old news."""
         key, uid, version = self._identify(item)
         old = self._objects.get(key)
+        known = self.version
+        self.reached(version)
         if old is None:
-            return () if _not_after(version, self.version) else (Change(key, None, item),)
+            return () if _not_after(version, known) else (Change(key, None, item),)
         before = self._identify(old)
         if _not_after(version, before.version):
             return ()
@@ -102,6 +103,7 @@ class Cache(Generic[T]):
     def deleted(self, item: T) -> tuple[Change[T], ...]:
         """After a DELETED event; nothing if it is about an earlier object of that name."""
         key, uid, version = self._identify(item)
+        self.reached(version)
         old = self._objects.get(key)
         if old is None:
             return ()

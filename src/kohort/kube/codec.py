@@ -20,6 +20,7 @@ Object = dict[str, Any]
 
 INITIAL_END: Final = "k8s.io/initial-events-end"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
+_new = tuple.__new__  # a named tuple without the detour through its keyword arguments: half of a hot path's time
 
 
 class UnreadableError(KubeError):
@@ -147,7 +148,7 @@ class Codec(Generic[T]):
         except msgspec.DecodeError as error:
             raise UnreadableError(f"a line of the watch is not JSON: {error}") from error
         if found.type in _CHANGES:
-            return Event(found.type, found.object)
+            return _new(Event, (found.type, found.object, "", False, None))
         return self._special(line, None, unreadable)
 
     def _special(self, line: bytes, problem: Exception | None, unreadable: Callable[[str], object] | None) -> Event[T]:
@@ -210,15 +211,14 @@ def _is_plain(decode: type) -> bool:
 
 def _of_dictionary(value: Object) -> Identity:
     meta = value.get("metadata") or {}
-    key = Key(meta.get("namespace") or "", meta.get("name") or "")
-    return Identity(key, meta.get("uid") or "", meta.get("resourceVersion") or "")
+    key = _new(Key, (meta.get("namespace") or "", meta.get("name") or ""))
+    return _new(Identity, (key, meta.get("uid") or "", meta.get("resourceVersion") or ""))
 
 
 def _of_struct(value: Any) -> Identity:
     meta = value.metadata
-    return Identity(Key(meta.namespace, meta.name), meta.uid, meta.resource_version)
+    return _new(Identity, (_new(Key, (meta.namespace, meta.name)), meta.uid, meta.resource_version))
 
 
 def _of_raw(value: bytes) -> Identity:
-    meta = _bookmark.decode(value).metadata
-    return Identity(Key(meta.namespace, meta.name), meta.uid, meta.resource_version)
+    return _of_struct(_bookmark.decode(value))

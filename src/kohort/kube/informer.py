@@ -221,7 +221,7 @@ class Informer(Generic[T]):
             async with self._resource.watching(self._selection, query, seconds=self._seconds()) as batches:
                 late = await self._initial(codec, batches)
                 for event in codec.events(late, self._unreadable):
-                    self._take(codec, event)
+                    self._take(event)
                 await self._watch(codec, batches)
         except ApiError as error:
             if error.code in {400, 405, 422} and not self._listed:
@@ -266,25 +266,25 @@ class Informer(Generic[T]):
     async def _watch(self, codec: Codec[T], batches: AsyncIterator[list[bytes]]) -> None:
         async for batch in batches:
             for line in batch:
-                self._take(codec, codec.event(line, self._unreadable))
+                self._take(codec.event(line, self._unreadable))
             self._progress = True
             self.last_error = None
             # With data waiting, reading does not yield; others want to run, too.
             await asyncio.sleep(0)
 
-    def _take(self, codec: Codec[T], event: Event[T]) -> None:
+    def _take(self, event: Event[T]) -> None:
         """One event into the cache and on to the handlers."""
         self.counts.events += 1
         item = event.object
         if item is None:
             changes = self.cache.lost(event.key) if event.key is not None else ()
+            self.cache.reached(event.version)
         elif event.type == "DELETED":
             changes = self.cache.deleted(item)
         else:
             changes = self.cache.written(item)
         for change in changes:
             self._move(change)
-        self.cache.reached(event.version if item is None else codec.identify(item).version)
 
     def _move(self, change: Change[T]) -> None:
         self.cache.commit(change)
