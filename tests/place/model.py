@@ -73,7 +73,10 @@ def node_of(case: Case, name: str) -> Node:
 def allows(case: Case, seats: Seats, kind: Kind, node: Node) -> bool:
     """Whether one more pod may join those seated."""
     here = [one for one, where in seats if where == node.name]
-    if sum(one.cpu for one in here) + kind.cpu > node.cpu or sum(one.memory for one in here) + kind.memory > node.memory:
+    if (
+        sum(one.cpu for one in here) + kind.cpu > node.cpu
+        or sum(one.memory for one in here) + kind.memory > node.memory
+    ):
         return False
     if any(node.labels.get(key) != value for key, value in kind.select):
         return False

@@ -34,11 +34,33 @@ def seat_pods(engine: Engine, pods: Order, area: Area, count: int) -> dict[str, 
 def seat_leaf(engine: Engine, leaf: Leaf, area: Area, count: int, least: int) -> dict[str, int] | None:
     """Place up to `count` pods of a leaf, at least `least` of them; None (and nothing placed) if that cannot be found.
 
-    Pods of one class: found if it exists. Several classes: the order decides, so several orders are tried and the one
-    that places most is kept.
+    Plain pods of one class: found if it exists. Several classes: the order decides, so several orders are tried and
+    the one that places most is kept. Pods that want their own company: the first decides where, so that each domain
+    is tried.
     """
     if least and bound(engine, leaf, area) < least:
         return None
+    placed = _in_some_order(engine, leaf, area, count, least)
+    if placed is not None or not least:
+        return placed
+    for key in _company(leaf):
+        parts = area.split(key)
+        for position in range(len(parts)):
+            part = parts.area(position)
+            if bound(engine, leaf, part) >= least:
+                placed = _in_some_order(engine, leaf, part, count, least)
+                if placed is not None:
+                    return placed
+    return None
+
+
+def _company(leaf: Leaf) -> list[str]:
+    """Label keys of domains that the leaf's pods want to share with their own kind, where none of it is yet."""
+    wanted = (counter for kind in leaf.kinds for counter in kind.together if counter in kind.matched)
+    return list(dict.fromkeys(counter.term.key for counter in wanted if not counter.total))
+
+
+def _in_some_order(engine: Engine, leaf: Leaf, area: Area, count: int, least: int) -> dict[str, int] | None:
     best: Order | None = None
     most = -1
     mark = engine.mark()

@@ -44,9 +44,9 @@ class ShapeRecord(msgspec.Struct, omit_defaults=True):
     requests: dict[str, int]
     node: str | None = None
     selector: dict[str, str] = {}
-    affinity: list[dict[str, Any]] | None = None
-    preferred: list[tuple[int, dict[str, Any]]] = []
-    tolerations: list[dict[str, Any]] = []
+    affinity: tuple[dict[str, Any], ...] | None = None
+    preferred: tuple[tuple[int, dict[str, Any]], ...] = ()
+    tolerations: tuple[dict[str, Any], ...] = ()
     ports: tuple[Port, ...] = ()
     together: tuple[Term, ...] = ()
     apart: tuple[Term, ...] = ()
@@ -121,10 +121,10 @@ def dump(state: ClusterState, roots: Sequence[Root] = ()) -> bytes:
     """The state, and what waits, as JSON."""
     writer = _Writer(state)
     nodes = [writer.node(row) for row in range(state.rows) if state.alive[row]]
-    seated = [writer.pod(pod, state.node(row).name) for pod, row in state.pods_of(None)]
-    lost = [writer.pod(pod, node) for pod, node in state.homeless()]
+    bound = [(pod, state.node(row).name) for pod, row in state.pods_of(None)]
+    bound += list(state.homeless())
+    pods = [writer.pod(pod, node) for pod, node in sorted(bound, key=lambda seat: seat[0].uid)]
     waiting = [RootRecord(root.priority, writer.group(root.demand)) for root in roots]
-    pods = sorted(seated + lost, key=lambda pod: pod.uid)
     namespaces = {name: dict(labels) for name, labels in state.pairs.namespaces().items()}
     claims = dict(state.claims.items())
     return msgspec.json.encode(Snapshot(VERSION, nodes, writer.shapes, pods, claims, namespaces, waiting))

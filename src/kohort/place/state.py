@@ -319,14 +319,15 @@ class ClusterState:
 
     def take(self, shape: Shape, row: int, count: int) -> None:
         """Room, ports and claims of `count` pods of a shape on a row (negative: given back)."""
+        asks = self._full(shape)  # may add a column: before the row is looked at
         if count == 1:
-            self.used[row] += self._full(shape)
+            self.used[row] += asks
             self.weighed[row] += shape.weight
         elif count == -1:
-            self.used[row] -= self._full(shape)
+            self.used[row] -= asks
             self.weighed[row] -= shape.weight
         else:
-            self.used[row] += self._full(shape) * count
+            self.used[row] += asks * count
             self.weighed[row] += shape.weight * count
         if shape.ports:
             self._take_ports(shape, row, count)
