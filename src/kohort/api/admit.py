@@ -431,4 +431,4 @@ def _judge(kind: Kind, new: Object, ctx: Context) -> _Findings:
 def _judge_update(kind: Kind, new: Object, old: Object, ctx: Context, subresource: str) -> _Findings:
     by_hand = kind.validate_status if subresource == "status" else kind.validate_update
     declared = rules.check_schema(kind.schema, new, old, Look(ctx, update=True, native=kind.native))
-    return _Findings(meta.check_update(new, old), by_hand(new, old, ctx), declared)
+    return _Findings(meta.check_update(new, old, kind), by_hand(new, old, ctx), declared)

@@ -68,12 +68,12 @@ def count(kind: Kind, new: Object, old: Object | None = None) -> None:
 
 def check_create(kind: Kind, obj: Object) -> list[FieldError]:
     meta = obj.get("metadata") or {}
-    return [*_names(kind, meta), *_common(meta)]
+    return [*_names(kind, meta), *_common(meta, kind)]
 
 
-def check_update(new: Object, old: Object) -> list[FieldError]:
+def check_update(new: Object, old: Object, kind: Kind | None = None) -> list[FieldError]:
     meta, before = new.get("metadata") or {}, old.get("metadata") or {}
-    return [*_changes(meta, before), *_common(meta)]
+    return [*_changes(meta, before), *_common(meta, kind)]
 
 
 def _names(kind: Kind, meta: dict[str, Any]) -> Iterator[FieldError]:
@@ -105,11 +105,13 @@ def _changes(meta: dict[str, Any], before: dict[str, Any]) -> Iterator[FieldErro
             yield invalid(f"metadata.{name}", meta.get(name), "field is immutable")
 
 
-def _common(meta: dict[str, Any]) -> Iterator[FieldError]:
+def _common(meta: dict[str, Any], kind: Kind | None) -> Iterator[FieldError]:
     yield from check_labels(meta.get("labels") or {}, "metadata.labels")
     yield from check_annotations(meta.get("annotations") or {}, "metadata.annotations")
     yield from _owners(meta.get("ownerReferences") or [])
-    yield from _finalizers(meta.get("finalizers") or [])
+    # Custom resources, and their definitions, may have finalizers without a domain.
+    domains = kind is None or (kind.native and kind.group != "apiextensions.k8s.io")
+    yield from _finalizers(meta.get("finalizers") or [], domains)
 
 
 def check_labels(labels: dict[str, str], path: str) -> Iterator[FieldError]:
@@ -145,12 +147,12 @@ def _owners(owners: list[dict[str, Any]]) -> Iterator[FieldError]:
         first = owner
 
 
-def _finalizers(names: list[str]) -> Iterator[FieldError]:
+def _finalizers(names: list[str], domains: bool) -> Iterator[FieldError]:
     for index, name in enumerate(names):
         # Two rules of the server, one after the other: the first names the list, the second the item.
         problems = formats.problems(formats.label_key, name)
         yield from (invalid("metadata.finalizers", name, problem) for problem in problems)
-        if "/" not in name and name not in _STANDARD_FINALIZERS:
+        if domains and "/" not in name and name not in _STANDARD_FINALIZERS:
             text = "name is neither a standard finalizer name nor is it fully qualified"
             yield invalid(f"metadata.finalizers[{index}]", name, text)
     if {"orphan", "foregroundDeletion"} <= set(names):

@@ -19,7 +19,7 @@ from kohort.server.resources import Resource, Subresource
 from kohort.server.selectors import Getter
 
 _VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-ENDING: Final = ("delete", "deletecollection", "get", "list", "watch")
+_ENDING: Final = tuple(verb for verb in _VERBS if verb != "create")  # finalizers must still be removed
 _UNCHECKED: Final = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
     "validation"
@@ -176,7 +176,7 @@ def _resource(crd: Object, version: Mapping[str, Any]) -> Resource:
         singular=rules_of.singular or rules_of.kind.lower(),
         namespaced=rules_of.namespaced,
         native=False,
-        verbs=ENDING if (crd.get("metadata") or {}).get("deletionTimestamp") else _VERBS,
+        verbs=_ENDING if (crd.get("metadata") or {}).get("deletionTimestamp") else _VERBS,
         short_names=rules_of.short_names,
         categories=rules_of.categories,
         subresources=found,

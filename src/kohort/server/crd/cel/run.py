@@ -40,7 +40,10 @@ class Optional:
 
 
 def evaluate(tree: Node, variables: Mapping[str, Any]) -> Any:
-    return _Run().value(tree, variables)
+    try:
+        return _Run().value(tree, variables)
+    except RecursionError:
+        raise CelError("the expression is too deep") from None
 
 
 def unescaped(name: str) -> str:

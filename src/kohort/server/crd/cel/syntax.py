@@ -33,7 +33,7 @@ _TOKEN: Final = re.compile(
 )
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
 _SIMPLE: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_DEEPEST: Final = 200
+_DEEPEST: Final = 40
 
 
 class CelSyntaxError(ValueError):
@@ -56,7 +56,10 @@ class Node:
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Node:
     parser = _Parser(list(_tokens(text)))
-    tree = parser.expression()
+    try:
+        tree = parser.expression()
+    except RecursionError:
+        raise CelSyntaxError("too deep") from None
     if parser.sort != "end":
         raise CelSyntaxError(f"column {parser.at}: expected the end, found {parser.text!r}")
     return tree

@@ -1,0 +1,129 @@
+"""The subset of CEL: values, errors, and what it says it does not know."""
+
+from typing import Any
+
+import pytest
+
+from kohort.server.crd import cel
+from kohort.server.crd.cel.run import Optional
+
+BROKEN = ["", "1 +", "(1", "[1", "{1}", "a b", "1 2", "has(1)", "self.", "in", "for", "@", "'a", "1 = 1", "!" * 9999]
+SELF: dict[str, Any] = {
+    "n": 3,
+    "s": "abc",
+    "l": [1, 2, 3],
+    "m": {"a": "x"},
+    "b": True,
+    "d": 1.5,
+    "x-y": 1,
+    "null": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("1 + 2 * 3 == 7", True),
+        ("-7 / 2", -3),
+        ("-7 % 2", -1),
+        ("7.5 / 2.5", 3.0),
+        ("'a' + \"b\"", "ab"),
+        ("[1] + [2]", [1, 2]),
+        (r"'\n\x41\u0042\103'", "\nABC"),
+        (r"r'\n'", "\\n"),
+        ("'''a'b'''", "a'b"),
+        ("0x10 + 1u", 17),
+        ("1e3", 1000.0),
+        ("true ? 1 : 2", 1),
+        ("false ? 1 : true ? 2 : 3", 2),
+        ("!(1 < 2) || 2 <= 2", True),
+        ("1 == 1.0", True),
+        ("1 == true", False),
+        ("self.n in [1, 3]", True),
+        ("'a' in self.m", True),
+        ("has(self.n) && !has(self.q)", True),
+        ("has(self.m.a)", True),
+        ("self.x__dash__y == 1", True),
+        ("self.l.all(x, x > 0)", True),
+        ("self.l.exists(x, x == 2)", True),
+        ("self.l.exists_one(x, x > 2)", True),
+        ("self.l.filter(x, x > 1)", [2, 3]),
+        ("self.l.map(x, x * 2)", [2, 4, 6]),
+        ("self.l.map(x, x > 1, x * 2)", [4, 6]),
+        ("self.m.all(k, k == 'a')", True),
+        ("self.l.map(x, self.l.map(y, x * y).sum()).sum()", 36),
+        ("size(self.s) == self.s.size()", True),
+        ("self.l[1]", 2),
+        ("self.m['a']", "x"),
+        ("{'k': 1}.k", 1),
+        ("self.s.startsWith('a') && self.s.endsWith('c') && self.s.contains('b')", True),
+        ("self.s.matches('^[a-c]+$')", True),
+        ("'A b'.lowerAscii() + 'a'.upperAscii()", "a bA"),
+        ("'a,b'.split(',').join('-')", "a-b"),
+        ("'abc'.substring(1) + 'abc'.substring(0, 1)", "bca"),
+        ("'abcb'.indexOf('b') + 'abcb'.lastIndexOf('b')", 4),
+        ("'aXa'.replace('X', 'b').trim()", "aba"),
+        ("self.l.min() + self.l.max()", 4),
+        ("self.l.isSorted()", True),
+        ("string(self.n) + string(true)", "3true"),
+        ("int('5') + int(1.0)", 6),
+        ("double(1)", 1.0),
+        ("self.q == 1 || true", True),
+        ("true || self.q == 1", True),
+        ("self.q == 1 && false", False),
+        ("[1, 2].exists(x, x == 1 || self.q == x)", True),
+        ("1 == 2 // a remark", False),
+    ],
+)
+def test_values(text: str, wanted: Any) -> None:
+    found = cel.evaluate(cel.parse(text), {"self": SELF})
+    assert (found, type(found)) == (wanted, type(wanted))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["self.q", "self.n.q", "self.l[5]", "self.m['q']", "1 / 0", "1 + 'a'", "1 < 'a'", "!1", "1 ? 2 : 3", "'a' in 1",
+     "size(1)", "self.s.min()", "[].min()", "9223372036854775807 + 1", "int('x')", "other",
+     "self.all(x, x)", "'a'.matches('(')",
+     "'a'.substring(5)", "1.5 % 1.0", "self.l.map(x, x).q"],
+)  # fmt: skip
+def test_errors(text: str) -> None:
+    with pytest.raises(cel.CelError):
+        cel.evaluate(cel.parse(text), {"self": SELF})
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_not_expressions(text: str) -> None:
+    with pytest.raises(cel.CelSyntaxError):
+        cel.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["duration('1s')", "timestamp(self.s)", "quantity('1')", "url('x')", "self.?a", "self[?0]",
+     "self.format()", "a.b{}",
+     "self.transformList(i, v, v)", "cel.bind(a, 1, a)", "ip('1.2.3.4')"],
+)  # fmt: skip
+def test_beyond_the_subset(text: str) -> None:
+    with pytest.raises(cel.UnsupportedError):
+        cel.parse(text)
+
+
+def test_names_are_those_from_outside() -> None:
+    assert cel.names(cel.parse("self.all(x, x.y == oldSelf.z) && other > x")) == {"self", "oldSelf", "other", "x"}
+
+
+def test_optional_old() -> None:
+    tree = cel.parse("oldSelf.hasValue() ? oldSelf.value() < self : oldSelf.orValue(0) == 0")
+    assert cel.evaluate(tree, {"self": 2, "oldSelf": Optional(1)}) is True
+    assert cel.evaluate(tree, {"self": 2, "oldSelf": Optional()}) is True
+
+
+def test_an_expression_cannot_run_for_ever() -> None:
+    inner = "self.all(a, self.all(b, self.all(c, self.all(d, a + b + c + d >= 0))))"
+    with pytest.raises(cel.CelError, match="too many steps"):
+        cel.evaluate(cel.parse(inner), {"self": list(range(100))})
+    with pytest.raises(cel.CelSyntaxError, match="levels deep"):
+        cel.parse("(" * 300 + "1" + ")" * 300)
+    with pytest.raises(cel.CelError, match="deep"):
+        cel.evaluate(cel.parse("+".join(["1"] * 5000)), {})
