@@ -306,7 +306,7 @@ class Core:
             root = self._root(entry.key)
             outcome = self._why(entry, root)
             yield Pending(
-                shown(entry.key),
+                root.pod.key if isinstance(root, Member) else shown(entry.key),
                 entry.where.value,
                 outcome.reason or (REFUSED if entry.refusal else QUEUED),
                 outcome.detail,

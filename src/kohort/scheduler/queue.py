@@ -202,6 +202,9 @@ class Queue:
             self._timers.add(entry.until, entry.key)
         elif where is not Where.DECIDING:
             self._timers.add(now + self._settings.retry_after, entry.key)
+            ends = self._patience_ends(entry)
+            if where is Where.WAITING and ends is not None and ends > now:
+                self._timers.add(ends, entry.key)
         if where is Where.WAITING and entry.lack is not None:
             heapq.heappush(self._lacks.setdefault(entry.lack, []), entry.order)
 
@@ -213,8 +216,20 @@ class Queue:
             if entry.where is Where.BACKOFF:
                 if entry.until <= now:
                     self._place(entry, Where.ACTIVE, now, "BackoffComplete")
-            elif entry.where in {Where.WAITING, Where.PREEMPTING} and entry.since + self._settings.retry_after <= now:
+            elif entry.where in {Where.WAITING, Where.PREEMPTING} and self._long_enough(entry, now):
                 self._place(entry, Where.ACTIVE, now, "UnschedulableTimeout")
+
+    def _long_enough(self, entry: Entry, now: float) -> bool:
+        """It waited as long as anybody does, or its patience has ended since it was last tried."""
+        if entry.since + self._settings.retry_after <= now:
+            return True
+        ends = self._patience_ends(entry)
+        return ends is not None and entry.since < ends <= now
+
+    def _patience_ends(self, entry: Entry) -> float | None:
+        if entry.failing_since is None or self._settings.patience <= 0:
+            return None
+        return entry.failing_since + self._settings.patience
 
     def _head(self, lack: Hashable) -> Entry | None:
         """The first that waits in a bucket; the bucket goes when nobody does."""

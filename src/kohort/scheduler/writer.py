@@ -69,6 +69,7 @@ class Writer:
         }
         self._wanted: dict[Target, _Wanted] = {}
         self._ready: asyncio.Queue[Target] = asyncio.Queue()
+        self._busy: set[Target] = set()  # being written: an older word must not come after a newer one
         self._concurrency = concurrency
         self._tasks: list[asyncio.Task[None]] = []
         self.writes = 0
@@ -78,7 +79,8 @@ class Writer:
             known = self._wanted.get(patch.target)
             if known is None:
                 known = self._wanted[patch.target] = _Wanted()
-                self._ready.put_nowait(patch.target)
+                if patch.target not in self._busy:
+                    self._ready.put_nowait(patch.target)
             known.take(patch)
         for note in writes.notes:
             self._tell(note)
@@ -111,14 +113,18 @@ class Writer:
     async def _work(self) -> None:
         while True:
             target = await self._ready.get()
-            wanted = self._wanted.pop(target)
+            self._busy.add(target)
             try:
-                await self._write(target, wanted)
+                await self._write(target, self._wanted.pop(target))
             except KubeError as error:
                 log.warning("status of %s %s/%s: %s", target.kind, target.namespace, target.name, error)
+            finally:
+                self._busy.discard(target)
+            if target in self._wanted:
+                self._ready.put_nowait(target)
 
     async def _write(self, target: Target, wanted: _Wanted) -> None:
-        """Until it is written, is superseded, or cannot be."""
+        """Until it is written or cannot be. What is said meanwhile goes along with the next try."""
         resource, pause = self._resources[target.kind], Backoff(first=0.5, most=10.0)
         for attempt in range(1, _TRIES + 1):
             try:
@@ -135,10 +141,7 @@ class Writer:
                 if attempt == _TRIES:
                     raise
             await self._clock.sleep(pause.next())
-            newer = self._wanted.get(target)
+            newer = self._wanted.pop(target, None)
             if newer is not None:
-                # Somebody else will write it; what we have and they have not must not be lost.
                 wanted.conditions |= newer.conditions
-                newer.conditions = wanted.conditions
-                newer.nominated = wanted.nominated if newer.nominated is None else newer.nominated
-                return
+                wanted.nominated = wanted.nominated if newer.nominated is None else newer.nominated

@@ -1,0 +1,249 @@
+"""Bindings and evictions against an API that refuses, forgets to answer, or was faster than we know."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from tests.scheduler.short import create
+from tests.scheduler.sim import Sim
+
+from kohort.kube.clock import VirtualClock
+from kohort.kube.errors import ApiError, TransportError
+from kohort.scheduler.binder import Binder
+from kohort.scheduler.conditions import Writes
+from kohort.scheduler.core import Step
+
+
+def refusal(code: int, reason: str = "") -> ApiError:
+    return ApiError(code, {"kind": "Status", "code": code, "reason": reason, "message": "refused"})
+
+
+class Pods:
+    """The pods of a simulated API as a client's resource; `faults` are raised first, one per call of that verb."""
+
+    def __init__(self, sim: Sim) -> None:
+        self.sim = sim
+        self.faults: dict[str, list[Exception | Callable[[], None]]] = {"bind": [], "patch": [], "delete": []}
+        self.calls: list[str] = []
+        self.at_once = self.most = 0
+        self.hold: asyncio.Event | None = None
+
+    async def _call(self, verb: str, name: str) -> None:
+        self.calls.append(f"{verb} {name}")
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        await asyncio.sleep(0)
+        if self.hold is not None:
+            await self.hold.wait()
+        self.at_once -= 1
+        if self.faults[verb]:
+            fault = self.faults[verb].pop(0)
+            if isinstance(fault, Exception):
+                raise fault
+            fault()
+
+    async def bind(self, name: str, node: str, namespace: str, *, uid: str) -> None:
+        await self._call("bind", name)
+        pod = self.sim.objects["pod"].get(name)
+        if pod is None:
+            raise refusal(404, "NotFound")
+        if pod["spec"].get("nodeName") or pod["metadata"]["uid"] != uid:
+            raise refusal(409, "Conflict")
+        self.sim.bind(uid, node)
+
+    async def get(self, name: str, namespace: str) -> dict[str, Any]:
+        if name not in self.sim.objects["pod"]:
+            raise refusal(404, "NotFound")
+        return self.sim.objects["pod"][name]
+
+    async def patch(self, name: str, body: Any, namespace: str, **_: Any) -> None:
+        await self._call("patch", name)
+
+    async def delete(self, name: str, namespace: str, *, uid: str) -> None:
+        await self._call("delete", name)
+        self.sim.delete("pod", name)
+
+
+class Bench:
+    """A binder between a core and a simulated API."""
+
+    def __init__(self) -> None:
+        self.sim = Sim()
+        self.clock = VirtualClock()
+        self.pods = Pods(self.sim)
+        self.written: list[Writes] = []
+        self.leads = True
+        create(self.sim, {"node": "n1", "cpu": "4"})
+        create(self.sim, {"node": "n2", "cpu": "4"})
+        self.binder = Binder(
+            self.sim.core,
+            self,  # type: ignore[arg-type]
+            self.sim.settings,
+            self.clock,
+            report=self.written.append,
+            wake=lambda: None,
+            may=lambda: self.leads,
+        )
+
+    def resource(self, _: str) -> Pods:
+        return self.pods
+
+    def gang(self, size: int, **more: Any) -> None:
+        create(self.sim, {"group": "g", "gang": size, **more})
+        for number in range(size):
+            create(self.sim, {"pod": f"g-{number}", "in": "g", "cpu": "1", **more})
+
+    def decide(self) -> Step:
+        step = self.sim.core.step(self.clock.monotonic())
+        assert step is not None
+        return step
+
+    async def carry_out(self, step: Step) -> None:
+        if step.verdict is not None:
+            self.binder.bind(step.verdict)
+        self.binder.evict(step.evictions)
+        await self.clock.advance(30.0)
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    made = Bench()
+    yield made
+    await made.binder.close()
+
+
+async def test_a_gang_is_bound(bench: Bench) -> None:
+    bench.gang(3)
+    await bench.carry_out(bench.decide())
+    assert len(bench.sim.bound) == 3
+    assert bench.binder.busy == 0
+    assert [note.reason for writes in bench.written for note in writes.notes] == ["Scheduled"] * 3
+
+
+async def test_not_too_many_at_once(bench: Bench) -> None:
+    bench.binder._slots = asyncio.Semaphore(2)
+    bench.gang(8)
+    await bench.carry_out(bench.decide())
+    assert len(bench.sim.bound) == 8
+    assert bench.pods.most == 2
+
+
+@pytest.mark.parametrize("fault", [TransportError("cut"), refusal(503), refusal(429), refusal(500)])
+async def test_no_answer_is_asked_again(bench: Bench, fault: Exception) -> None:
+    bench.gang(1)
+    bench.pods.faults["bind"] = [fault, fault]
+    await bench.carry_out(bench.decide())
+    assert bench.pods.calls == ["bind g-0"] * 3
+    assert list(bench.sim.bound) == ["g-0"]
+
+
+async def test_a_binding_that_was_heard_though_its_answer_was_lost(bench: Bench) -> None:
+    bench.gang(1)
+    step = bench.decide()
+    assert step.verdict is not None
+    [(uid, node)] = step.verdict.seats.items()
+
+    def heard_but_cut() -> None:
+        bench.sim.bind(uid, node)
+        raise TransportError("cut")
+
+    bench.pods.faults["bind"] = [heard_but_cut]
+    await bench.carry_out(step)
+    assert bench.pods.calls == ["bind g-0"] * 2
+    assert bench.sim.bound == {"g-0": node}
+    while bench.sim.core.step(100.0) is not None:
+        pass
+    assert not list(bench.sim.core.pending())
+
+
+async def test_b1_a_refused_member_is_placed_again_its_siblings_stay(bench: Bench) -> None:
+    bench.gang(2)
+    bench.pods.faults["bind"] = [refusal(403, "Forbidden")]
+    await bench.carry_out(bench.decide())
+    assert len(bench.sim.bound) == 1
+    assert [one.reason for one in bench.sim.core.pending()] == ["BindingRefused"]
+    await bench.carry_out(bench.decide())
+    assert len(bench.sim.bound) == 2
+
+
+async def test_somebody_else_bound_it(bench: Bench) -> None:
+    bench.gang(1)
+    step = bench.decide()
+    pod = bench.sim.objects["pod"]["g-0"]
+    pod["spec"]["nodeName"] = "n9"
+    await bench.carry_out(step)
+    bench.sim.tell("pod", "g-0")
+    assert bench.sim.core.step(100.0) is not None  # its group is told that it has its minimum
+    assert bench.sim.core.step(100.0) is None
+    assert not list(bench.sim.core.pending())
+
+
+async def test_x3_a_gang_that_lost_a_member_before_it_was_bound_is_not_started(bench: Bench) -> None:
+    bench.gang(3)
+    step = bench.decide()
+    bench.sim.delete("pod", "g-1")
+    await bench.carry_out(step)
+    assert bench.pods.calls == []
+    assert bench.sim.bound == {}
+    while bench.sim.core.step(100.0) is not None:
+        pass
+    assert [one.reason for one in bench.sim.core.pending()] == ["WaitingForMembers"]
+
+
+async def test_a_pod_that_went_while_it_was_bound_frees_its_room(bench: Bench) -> None:
+    bench.gang(1)
+    step = bench.decide()
+    bench.pods.faults["bind"] = [lambda: bench.sim.delete("pod", "g-0")]
+    await bench.carry_out(step)
+    assert (bench.sim.core.world.state.used == 0).all()
+
+
+async def test_who_leads_no_more_binds_no_more(bench: Bench) -> None:
+    bench.gang(2)
+    step = bench.decide()
+    bench.leads = False
+    await bench.carry_out(step)
+    assert bench.pods.calls == []
+
+
+async def test_victims_are_told_and_deleted(bench: Bench) -> None:
+    for number in range(8):
+        create(bench.sim, {"pod": f"w{number}", "cpu": "1", "node": f"n{number % 2 + 1}", "priority": "p10"})
+    bench.gang(2, priority="p100")
+    await bench.carry_out(bench.decide())
+    assert sorted(call.split()[0] for call in bench.pods.calls) == ["delete", "delete", "patch", "patch"]
+    await bench.carry_out(bench.decide())
+    assert {"g-0", "g-1"} <= bench.sim.bound.keys()
+
+
+async def test_a_victim_that_cannot_be_deleted_voids_the_plan(bench: Bench) -> None:
+    for number in range(8):
+        create(bench.sim, {"pod": f"w{number}", "cpu": "1", "node": f"n{number % 2 + 1}", "priority": "p10"})
+    bench.gang(1, priority="p100")
+    bench.pods.faults["delete"] = [refusal(403, "Forbidden")]
+    await bench.carry_out(bench.decide())
+    assert not list(bench.sim.core.world.earmarks)
+    entry = bench.sim.core.queue.get("default/g")
+    assert entry is not None
+    assert entry.where == "active"
+
+
+async def test_a_victim_whose_binding_is_under_way_is_bound_first(bench: Bench) -> None:
+    create(bench.sim, {"pod": "low", "cpu": "4", "priority": "p10"})
+    create(bench.sim, {"pod": "used", "cpu": "4", "node": "n2", "priority": "p100"})
+    first = bench.decide()
+    bench.pods.hold = asyncio.Event()
+    assert first.verdict is not None
+    bench.binder.bind(first.verdict)
+    create(bench.sim, {"pod": "high", "cpu": "4", "priority": "p100"})
+    second = bench.decide()
+    assert [one.pod.name for one in second.evictions] == ["low"]
+    bench.binder.evict(second.evictions)
+    await bench.clock.advance(1.0)
+    assert bench.pods.calls == ["bind low"]
+    bench.pods.hold.set()
+    await bench.clock.advance(1.0)
+    assert bench.pods.calls == ["bind low", "patch low", "delete low"]

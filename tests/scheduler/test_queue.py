@@ -1,0 +1,158 @@
+"""Whose turn it is: order, backoff, what wakes, and that nobody is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kohort.scheduler.queue import Entry, Queue, Where
+from kohort.scheduler.settings import Settings
+
+
+def put(queue: Queue, key: str, **more: Any) -> Entry:
+    facts = {"priority": 0, "age": ("2026", len(queue)), "size": 1, "gated": False, "now": 0.0, **more}
+    return queue.put(key, **facts)
+
+
+def turns(queue: Queue, now: float = 0.0) -> list[str]:
+    found = []
+    while (entry := queue.pop(now)) is not None:
+        found.append(entry.key)
+        queue.placed(entry, now, more=False)
+    return found
+
+
+def test_c3_priority_first_then_age() -> None:
+    queue = Queue(Settings())
+    put(queue, "young", age=("2026", 2))
+    put(queue, "old", age=("2025", 9))
+    put(queue, "high", priority=5, age=("2027", 0))
+    assert turns(queue) == ["high", "old", "young"]
+
+
+def test_a_root_that_becomes_older_moves_up() -> None:
+    queue = Queue(Settings())
+    put(queue, "a", age=("2026", 1))
+    put(queue, "b", age=("2026", 2))
+    put(queue, "b", age=("2026", 0))
+    assert turns(queue) == ["b", "a"]
+
+
+def test_q9_a_gate_holds_a_root_that_is_active() -> None:
+    queue = Queue(Settings())
+    put(queue, "g")
+    put(queue, "g", gated=True)
+    assert queue.pop(0.0) is None
+    put(queue, "g")
+    assert turns(queue) == ["g"]
+
+
+def test_c7_leftovers_keep_their_age() -> None:
+    queue = Queue(Settings())
+    put(queue, "g", age=("2026", 1))
+    put(queue, "z", age=("2026", 2))
+    first = queue.pop(0.0)
+    assert first is not None
+    queue.placed(first, 0.0, more=True)
+    assert turns(queue) == ["g", "z"]
+
+
+@pytest.mark.parametrize(("size", "longest"), [(1, 10.0), (4, 20.0), (100, 100.0)])
+def test_c6_backoff_doubles_up_to_a_limit_that_grows_with_the_group(size: int, longest: float) -> None:
+    queue = Queue(Settings())
+    entry = put(queue, "g", size=size)
+    waits = []
+    for _ in range(9):
+        queue.failed(entry, "lack", 0.0)
+        waits.append(entry.until)
+    assert waits == [min(2.0**n, longest) for n in range(9)]
+
+
+def test_a_failed_root_waits_for_what_it_lacked_not_for_a_timer() -> None:
+    queue = Queue(Settings(patience=0))
+    put(queue, "g")
+    entry = queue.pop(0.0)
+    assert entry is not None
+    queue.failed(entry, "lack", 0.0)
+    assert queue.pop(100.0) is None
+    queue.wake(100.0, lambda _: False)
+    assert queue.pop(100.0) is None
+    queue.wake(100.0, lambda lack: lack == "lack")
+    assert turns(queue, 100.0) == ["g"]
+
+
+def test_a_root_that_is_woken_in_its_backoff_goes_when_that_ends() -> None:
+    queue = Queue(Settings())
+    entry = put(queue, "g")
+    queue.failed(entry, "lack", 0.0)
+    queue.wake(0.5, lambda _: True)
+    assert queue.pop(0.9) is None
+    assert queue.next_timer() == 1.0
+    assert turns(queue, 1.0) == ["g"]
+
+
+def test_of_many_that_lack_the_same_one_is_woken_and_the_next_after_it() -> None:
+    queue = Queue(Settings())
+    for number in range(100):
+        queue.failed(put(queue, f"g{number:02}"), "lack", 0.0)
+    queue.wake(5.0, lambda _: True)
+    first = queue.pop(5.0)
+    assert first is not None
+    assert first.key == "g00"
+    assert queue.pop(5.0) is None
+    queue.placed(first, 5.0, more=False)
+    queue.wake_next("lack", 5.0, lambda _: True)
+    second = queue.pop(5.0)
+    assert second is not None
+    assert second.key == "g01"
+    queue.failed(second, "lack", 5.0)
+    assert queue.pop(5.0) is None, "what did not help one does not help its equals"
+
+
+def test_failing_does_not_make_a_root_younger() -> None:
+    queue = Queue(Settings())
+    old = put(queue, "old", age=("2025", 0))
+    put(queue, "young", age=("2026", 0))
+    queue.failed(old, "lack", 0.0)
+    queue.wake(2.0, lambda _: True)
+    assert turns(queue, 2.0) == ["old", "young"]
+
+
+def test_whoever_waits_is_tried_again_after_a_while_in_any_case() -> None:
+    queue = Queue(Settings(retry_after=300.0, patience=0))
+    queue.failed(put(queue, "a"), "lack", 0.0)
+    queue.erred(put(queue, "b"), 0.0)
+    queue.preempting(put(queue, "c"), "lack", 0.0)
+    assert queue.pop(299.0) is None
+    assert turns(queue, 300.0) == ["a", "b", "c"]
+
+
+def test_a_misconfigured_root_waits_for_its_own_tree() -> None:
+    queue = Queue(Settings())
+    entry = put(queue, "g")
+    queue.erred(entry, 0.0)
+    queue.wake(5.0, lambda _: True)
+    assert entry.where is Where.WAITING
+    put(queue, "g", now=5.0)
+    assert turns(queue, 5.0) == ["g"]
+
+
+def test_b3_a_refused_binding_is_no_hot_loop() -> None:
+    queue = Queue(Settings())
+    entry = put(queue, "g")
+    waits = []
+    for _ in range(5):
+        queue.later(entry, 0.0)
+        waits.append(entry.until)
+    assert waits == [1.0, 2.0, 4.0, 8.0, 10.0]
+
+
+def test_when_its_patience_ends_a_root_is_tried_once_more() -> None:
+    queue = Queue(Settings(patience=60.0))
+    entry = put(queue, "g")
+    queue.failed(entry, "lack", 0.0)
+    assert queue.pop(59.0) is None
+    assert queue.pop(60.0) is entry
+    queue.failed(entry, "lack", 60.0)
+    assert queue.pop(200.0) is None

@@ -1,0 +1,248 @@
+"""Behaviour beyond the recorded scenarios, on the simulated API: fairness, repair, healing, what is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.scheduler.short import change, create
+from tests.scheduler.sim import SETTINGS, Sim
+
+
+def cluster(**nodes: str) -> Sim:
+    sim = Sim()
+    for name, cpu in nodes.items():
+        create(sim, {"node": name, "cpu": cpu})
+    return sim
+
+
+def gang(sim: Sim, name: str, size: int, minimum: int | None = None, cpu: str = "1", **more: str) -> None:
+    create(sim, {"group": name, "gang": minimum or size, **more})
+    for number in range(size):
+        pod = {"pod": f"{name}-{number}", "in": name, "cpu": cpu}
+        create(sim, pod | ({"priority": more["priority"]} if "priority" in more else {}))
+
+
+# ---- fairness
+
+
+def small(sim: Sim, number: int) -> str:
+    create(sim, {"pod": f"small-{number}", "cpu": "1"})
+    return f"small-{number}"
+
+
+@pytest.mark.parametrize(("patience", "lands"), [(0.0, False), (60.0, True)])
+def test_a_waiting_gang_is_not_starved_by_small_pods(patience: float, lands: bool) -> None:
+    """A stream of small pods, each of which takes what another frees. Room is held for the gang once it waited long."""
+    sim = Sim(settings=replace(SETTINGS, patience=patience))
+    create(sim, {"node": "n", "cpu": "4"})
+    living = [small(sim, number) for number in range(4)]
+    sim.settle(1.0)
+    gang(sim, "big", 4)
+    for number in range(4, 40):
+        living.append(small(sim, number))
+        sim.delete("pod", living.pop(0))
+        sim.settle(10.0)
+    assert ("big-0" in sim.bound) is lands
+
+
+def test_a_gang_that_can_never_fit_holds_nothing() -> None:
+    sim = cluster(n="4")
+    gang(sim, "huge", 5)
+    sim.settle(1000.0)
+    small(sim, 1)
+    sim.settle(1.0)
+    assert sim.core.holding.root is None
+    assert "small-1" in sim.bound
+
+
+def test_room_is_held_for_a_limited_time_only() -> None:
+    sim = cluster(n="4")
+    create(sim, {"pod": "long", "cpu": "2", "node": "n"})
+    gang(sim, "big", 4)
+    sim.settle(61.0)
+    assert sim.core.holding.root == "default/big"
+    small(sim, 1)
+    sim.settle(1.0)
+    assert "small-1" not in sim.bound
+    assert "room is held for default/big" in next(one.detail for one in sim.core.pending() if "small" in one.key)
+    sim.settle(1000.0)
+    assert "small-1" in sim.bound
+
+
+def test_a_more_important_root_does_not_see_what_is_held() -> None:
+    sim = cluster(n="4")
+    create(sim, {"pod": "long", "cpu": "2", "node": "n"})
+    gang(sim, "big", 4)
+    sim.settle(61.0)
+    create(sim, {"pod": "urgent", "cpu": "1", "priority": "p100"})
+    sim.settle(1.0)
+    assert "urgent" in sim.bound
+
+
+def test_c10_of_ten_equal_gangs_two_fit_and_the_others_cost_one_attempt_each() -> None:
+    sim = cluster(n1="6")
+    for number in range(10):
+        gang(sim, f"g{number}", 3)
+    sim.settle(30.0)
+    assert len(sim.bound) == 6
+    assert sim.counts() == {"scheduled": 2, "unschedulable": 8}
+
+
+# ---- repair
+
+
+def test_a_refused_member_is_placed_elsewhere() -> None:
+    sim = cluster(n1="2", n2="2")
+    sim.refuse["g-0"] = 1
+    gang(sim, "g", 2)
+    sim.settle()
+    first = next(step.verdict.seats for step in sim.steps if step.verdict and step.verdict.seats)
+    refused = first[sim.objects["pod"]["g-0"]["metadata"]["uid"]]
+    assert sim.pending == {"g-0": "SchedulerError"}
+    sim.settle(2.0)
+    assert sim.bound["g-0"] != refused
+
+
+def test_the_room_of_a_refused_member_is_not_given_away() -> None:
+    sim = cluster(n1="2")
+    sim.refuse["g-0"] = 1
+    gang(sim, "g", 2)
+    sim.settle()
+    create(sim, {"pod": "thief", "cpu": "1"})
+    sim.settle(3.0)
+    assert sorted(sim.bound) == ["g-0", "g-1"]
+
+
+def test_q15_a_member_lost_with_its_node_is_replaced_inside_the_rack() -> None:
+    sim = Sim()
+    for name, rack in (("a1", "A"), ("a2", "A"), ("b1", "B")):
+        create(sim, {"node": name, "cpu": "2", "labels": {"rack": rack}})
+    create(sim, {"pod": "on-a2", "cpu": "1", "node": "a2"})
+    gang(sim, "g", 3, topology="rack")
+    sim.settle()
+    lost = next(name for name, node in sim.bound.items() if node == "a2" and name != "on-a2")
+    sim.delete("pod", "on-a2")
+    sim.delete("node", "a2")
+    sim.delete("pod", lost)
+    create(sim, {"pod": "g-9", "in": "g", "cpu": "1"})
+    sim.settle(3.0)
+    assert sim.pending == {"g-9": "Unschedulable"}
+    said = next(sim.core.pending())
+    assert said.reason in {"TopologyDomainTooSmall", "InsufficientResource"}
+    create(sim, {"node": "a3", "cpu": "2", "labels": {"rack": "A"}})
+    sim.settle(3.0)
+    assert sim.bound["g-9"] == "a3"
+
+
+def test_preemption_that_a_restart_interrupts_takes_no_second_victim() -> None:
+    sim = cluster(n1="2", n2="2")
+    for node in ("n1", "n2"):
+        for number in range(2):
+            create(sim, {"pod": f"{node}-{number}", "cpu": "1", "node": node, "priority": "p10"})
+    sim.slow = True
+    gang(sim, "g", 2, priority="p100")
+    sim.settle()
+    first = dict(sim.evicted)
+    assert len(first) == 2
+    sim.restart()
+    sim.settle(5.0)
+    assert sim.evicted == first
+    sim.finish_deletions()
+    sim.settle(5.0)
+    assert {"g-0", "g-1"} <= sim.bound.keys()
+
+
+# ---- what is said
+
+
+def test_o3_true_is_never_taken_back() -> None:
+    sim = cluster(n1="2")
+    gang(sim, "g", 2)
+    sim.settle()
+    before = sim.condition("group", "g", "PodGroupInitiallyScheduled")
+    create(sim, {"pod": "g-9", "in": "g", "cpu": "1"})
+    sim.settle(30.0)
+    assert sim.pending == {"g-9": "Unschedulable"}
+    assert sim.condition("group", "g", "PodGroupInitiallyScheduled") == before
+
+
+def test_o2_the_transition_time_is_kept_while_the_status_is() -> None:
+    sim = cluster(n1="2")
+    gang(sim, "g", 3)
+    sim.settle(2.0)
+    before = sim.condition("group", "g", "PodGroupInitiallyScheduled")
+    create(sim, {"pod": "g-9", "in": "g", "cpu": "1", "priority": "p50"})
+    sim.settle(2.0)
+    after = sim.condition("group", "g", "PodGroupInitiallyScheduled")
+    assert before is not None
+    assert after is not None
+    assert (before["reason"], after["reason"]) == ("Unschedulable", "SchedulerError")
+    assert before["lastTransitionTime"] == after["lastTransitionTime"]
+
+
+def test_what_was_said_is_not_said_again() -> None:
+    sim = cluster(n1="2")
+    gang(sim, "g", 3)
+    sim.settle()
+    told = len(sim.notes)
+    writes = sum(len(step.writes.patches) for step in sim.steps)
+    sim.settle(2000.0)
+    assert sim.counts()["unschedulable"] > 3
+    assert (len(sim.notes), sum(len(step.writes.patches) for step in sim.steps)) == (told, writes)
+
+
+def test_a_disrupted_group_is_told() -> None:
+    sim = cluster(n1="2")
+    gang(sim, "low", 2, disruption="all", priority="p10")
+    sim.settle()
+    gang(sim, "high", 2, priority="p100")
+    sim.settle(2.0)
+    said = sim.condition("group", "low", "DisruptionTarget")
+    assert said is not None
+    assert (said["status"], said["reason"]) == ("True", "PreemptionByScheduler")
+    assert any(note.text.startswith("Preempted by podgroup") for note in sim.notes)
+
+
+def test_o4_the_group_says_minimum_and_victims() -> None:
+    sim = cluster(n1="1")
+    sim.slow = True
+    create(sim, {"pod": "w", "cpu": "1", "node": "n1", "priority": "p10"})
+    gang(sim, "g", 1, priority="p100")
+    sim.settle()
+    said = sim.condition("group", "g", "PodGroupInitiallyScheduled")
+    assert said is not None
+    assert "minCount (1) cannot be satisfied" in said["message"]
+    assert "preempting 1 victims" in said["message"]
+
+
+def test_a_group_that_is_not_ready_for_a_while_gets_an_event() -> None:
+    sim = cluster(n1="8")
+    gang(sim, "g", 2, minimum=3)
+    create(sim, {"group": "orphan", "gang": 1, "parent": "nobody"})
+    create(sim, {"pod": "orphan-0", "in": "orphan", "cpu": "1"})
+    sim.settle()
+    said = {(note.regarding.name, note.text) for note in sim.core.notices(10.0)}
+    assert ("g", "WaitingForMembers: 2 of 3 members exist") in said
+    assert ("orphan", "WaitingForPodGroup: CompositePodGroup default/nobody does not exist") in said
+    assert sim.core.notices(20.0) == []
+
+
+def test_q4_a_lower_minimum_opens_the_gate() -> None:
+    sim = cluster(n1="8")
+    gang(sim, "g", 2, minimum=3)
+    sim.settle()
+    change(sim, "group/g", {"minCount": 2})
+    sim.settle()
+    assert len(sim.bound) == 2
+
+
+def test_the_same_input_gives_the_same_placement() -> None:
+    def placed() -> dict[str, str]:
+        sim = cluster(n1="3", n2="5", n3="4", n4="4")
+        for number, size in enumerate((3, 2, 4, 3)):
+            gang(sim, f"g{number}", size)
+        sim.settle()
+        return sim.bound
+
+    assert placed() == placed()

@@ -1,0 +1,109 @@
+"""Status writes: the last word of each object, again after a failure, never to another of the same name."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from kohort.kube.clock import VirtualClock
+from kohort.kube.errors import ApiError, TransportError
+from kohort.kube.series import Reference
+from kohort.scheduler.conditions import Note, Patch, Target, Writes
+from kohort.scheduler.model import Condition
+from kohort.scheduler.writer import Writer
+
+POD = Target("Pod", "x", "p", "u1")
+GROUP = Target("PodGroup", "x", "g", "u2")
+
+
+class Api:
+    """Stands for client, resource and recorder."""
+
+    def __init__(self) -> None:
+        self.faults: list[Exception] = []
+        self.patches: list[tuple[str, dict[str, Any]]] = []
+        self.events: list[tuple[Reference, str]] = []
+
+    def kind(self, version: str, kind: str) -> Api:
+        return self
+
+    async def patch(self, name: str, body: Any, namespace: str, **_: Any) -> None:
+        if self.faults:
+            raise self.faults.pop(0)
+        self.patches.append((name, body))
+
+    def event(self, regarding: Reference, kind: str, reason: str, note: str, **_: Any) -> None:
+        self.events.append((regarding, reason))
+
+
+def condition(text: str, kind: str = "PodScheduled") -> Condition:
+    return Condition(kind, "False", "Unschedulable", text)
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[tuple[Writer, Api, VirtualClock]]:
+    api, clock = Api(), VirtualClock()
+    made = Writer(api, api, clock, {"PodGroup": "scheduling.k8s.io/v1beta1"})  # type: ignore[arg-type]
+    async with made as writer:
+        yield writer, api, clock
+
+
+Bench = tuple[Writer, Api, VirtualClock]
+
+
+async def test_what_comes_before_the_first_write_is_one_write(bench: Bench) -> None:
+    writer, api, clock = bench
+    for number in range(5):
+        writer.take(Writes([Patch(POD, condition(f"{number}"))]))
+    writer.take(Writes([Patch(POD, nominated="n1"), Patch(POD, condition("x", "DisruptionTarget"))]))
+    await clock.advance()
+    [(name, body)] = api.patches
+    assert name == "p"
+    assert [one["message"] for one in body["status"]["conditions"]] == ["4", "x"]
+    assert body["status"]["nominatedNodeName"] == "n1"
+    assert body["metadata"] == {"uid": "u1"}
+
+
+async def test_a_nomination_is_cleared(bench: Bench) -> None:
+    writer, api, clock = bench
+    writer.take(Writes([Patch(POD, nominated="")]))
+    await clock.advance()
+    assert api.patches[0][1]["status"] == {"nominatedNodeName": None}
+
+
+async def test_no_answer_is_tried_again(bench: Bench) -> None:
+    writer, api, clock = bench
+    api.faults = [TransportError("cut"), ApiError(503, {})]
+    writer.take(Writes([Patch(POD, condition("a"))]))
+    await clock.advance(30.0)
+    assert len(api.patches) == 1
+
+
+async def test_a_newer_word_takes_the_place_of_one_that_could_not_be_written(bench: Bench) -> None:
+    writer, api, clock = bench
+    api.faults = [TransportError("cut")]
+    writer.take(Writes([Patch(GROUP, condition("old", "A")), Patch(GROUP, condition("kept", "B"))]))
+    await clock.advance()
+    api.faults = [TransportError("cut")] * 3  # the newer write meets a server that is away, too
+    writer.take(Writes([Patch(GROUP, condition("new", "A"))]))
+    await clock.advance(120.0)
+    said = {one["type"]: one["message"] for _, body in api.patches for one in body["status"]["conditions"]}
+    assert said == {"A": "new", "B": "kept"}
+
+
+@pytest.mark.parametrize("code", [404, 409, 422])
+async def test_what_cannot_be_written_is_dropped(bench: Bench, code: int) -> None:
+    writer, api, clock = bench
+    api.faults = [ApiError(code, {"reason": "NotFound" if code == 404 else "Conflict"})]
+    writer.take(Writes([Patch(POD, condition("a"))]))
+    await clock.advance(60.0)
+    assert api.patches == []
+    assert writer.waiting == 0
+
+
+async def test_events_name_the_version_of_their_object(bench: Bench) -> None:
+    writer, api, _ = bench
+    writer.take(Writes(notes=[Note(GROUP, "Normal", "Scheduled", "Binding", "2 pods have nodes")]))
+    assert api.events == [(Reference("scheduling.k8s.io/v1beta1", "PodGroup", "x", "g", "u2"), "Scheduled")]
