@@ -141,7 +141,8 @@ async def test_410_in_mid_watch_after_events_needs_no_pause() -> None:
     assert it.clock.monotonic() == 0
 
 
-async def test_a_server_that_always_answers_410_is_asked_ever_less_often() -> None:
+@BOTH_WAYS
+async def test_a_server_that_always_answers_410_is_asked_ever_less_often(streaming: bool) -> None:
     class Always410(FakeApi):
         async def handle(self, request: Request) -> Response:
             if "watch" in request.query and not initial(request):
@@ -151,7 +152,7 @@ async def test_a_server_that_always_answers_410_is_asked_ever_less_often() -> No
             self.cut()
             return response
 
-    it = Following(Always410())
+    it = Following(Always410(), streaming=streaming)
     async with it.informer:
         await it.clock.advance(120)
     assert 4 <= len(lists(it.api)) <= 14
@@ -268,6 +269,30 @@ async def test_a_list_that_is_cut_is_not_taken_for_the_whole() -> None:
         assert it.diary == []
         await it.clock.advance(5)
         assert it.same_as_server
+
+
+async def test_changes_before_the_end_of_a_streaming_list_are_part_of_it() -> None:
+    it = Following()
+    bodies = [it.api.put("a"), it.api.put("b"), it.api.put("b", x=1)]
+    it.api.remove("a")
+    gone = it.api.log[-1][3]
+    events = [*(("ADDED", body) for body in bodies[:2]), ("MODIFIED", bodies[2]), ("DELETED", gone)]
+
+    def whole_list(request: Request) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            for type_, body in events:
+                yield msgspec.json.encode({"type": type_, "object": body}) + b"\n"
+            yield it.api._bookmark("pods", {"k8s.io/initial-events-end": "true"})
+            await asyncio.Event().wait()
+
+        return Response(200, {}, chunks())
+
+    await it.client.discovery.all()
+    it.api.faults.append(whole_list)
+    async with it.informer:
+        await it.clock.advance()
+        assert it.same_as_server
+    assert it.short == ["added b"]
 
 
 async def test_a_continue_token_that_expires_starts_the_list_again() -> None:
