@@ -47,8 +47,13 @@ class Talk:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> Response:
-        parts = urlsplit(path)
         raw = text.encode() if text is not None else b"" if body is None else json.dumps(body).encode()
+        return self.send(method, path, raw, content_type, accept)
+
+    def send(
+        self, method: str, path: str, raw: bytes, content_type: str = "", accept: str = "application/json"
+    ) -> Response:
+        parts = urlsplit(path)
         headers = {"content-type": content_type, "accept": accept, "user-agent": "talk/1"}
         query = parse_qs(parts.query, keep_blank_values=True)
         found = self.loop.run_until_complete(self.api.handle(Request(method, parts.path, query, headers, raw)))
