@@ -1,0 +1,107 @@
+"""`kohort up --bare` and `kohort down`, as processes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import ssl
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+
+KOHORT = (sys.executable, "-m", "kohort.cli.main")
+
+
+def kohort(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*KOHORT, *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def ask(folder: Path, path: str, body: object = None) -> dict[str, object]:
+    config = yaml.safe_load((folder / "kubeconfig").read_text())
+    url, token = config["clusters"][0]["cluster"]["server"], config["users"][0]["user"]["token"]
+    context = ssl.create_default_context(cafile=str(folder / "pki" / "ca.crt"))
+    data = json.dumps(body).encode() if body is not None else None
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    request = urllib.request.Request(url + path, data=data, headers=headers)
+    with urllib.request.urlopen(request, context=context, timeout=10) as answer:
+        found: dict[str, object] = json.load(answer)
+        return found
+
+
+def test_up_down_and_up_again_keeps_objects(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    up = ("up", "--bare", "--detach", "--port", "0", "--data-dir", str(folder))
+    started = kohort(*up)
+    assert started.returncode == 0, started.stderr
+    assert f"export KUBECONFIG={folder}/kubeconfig" in started.stdout
+    ask(folder, "/api/v1/namespaces", {"metadata": {"name": "kept"}})
+
+    second = kohort("up", "--bare", "--port", "0", "--data-dir", str(folder))
+    assert second.returncode == 1
+    assert "a server is running on this folder" in second.stderr
+
+    assert kohort("down", "--data-dir", str(folder)).returncode == 0
+    assert not (folder / "server.pid").exists()
+    none = kohort("down", "--data-dir", str(folder))
+    assert none.returncode == 1
+    assert "no server is running" in none.stderr
+
+    assert kohort(*up).returncode == 0
+    found = ask(folder, "/api/v1/namespaces/kept")
+    assert found["kind"] == "Namespace"
+    assert kohort("down", "--data-dir", str(folder)).returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    command = [*KOHORT, "up", "--bare", "--port", "0", "--data-dir", str(tmp_path), "--kubernetes", "1.36"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert "Kubernetes 1.36 API at https://127.0.0.1:" in process.stdout.readline()
+    process.send_signal(number)
+    assert process.wait(20) == 0
+    process.stdout.close()
+    db = sqlite3.connect(tmp_path / "store.db")
+    assert db.execute("SELECT count(*) FROM log").fetchone()[0] > 0
+    db.close()
+
+
+def test_in_memory_leaves_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "kubeconfig"
+    command = [*KOHORT, "up", "--bare", "--port", "0", "--in-memory", "--kubeconfig", str(config)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert "in memory" in process.stdout.readline()
+    assert config.stat().st_mode & 0o777 == 0o600
+    process.terminate()
+    assert process.wait(20) == 0
+    process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--kubernetes", "1.12"), "accepted are 1.35, 1.36, 1.37"),
+        (("--feature-gates", "Nonsense=true"), "does not know it"),
+        (("--feature-gates", "GenericWorkload=maybe"), "accepted are true and false"),
+    ],
+)
+def test_settings_that_cannot_be(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    done = kohort("up", "--bare", "--port", "0", "--data-dir", str(tmp_path), *words)
+    assert done.returncode == 1
+    assert said in done.stderr
+
+
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    started = kohort("up", "--bare", "--detach", "--port", "0", "--data-dir", str(first))
+    port = started.stdout.split("127.0.0.1:")[1].split(",")[0]
+    done = kohort("up", "--bare", "--port", port, "--data-dir", str(tmp_path / "second"))
+    assert done.returncode == 1
+    assert "address already in use" in done.stderr
+    assert kohort("down", "--data-dir", str(first)).returncode == 0
