@@ -6,15 +6,16 @@ not at all, again and again until nothing more is bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kohort.place.claims import Claim
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Pod, Reason
 from kohort.place.engine import Engine
 from kohort.place.preempt import Preemptor
 from kohort.place.score import Profile
 from kohort.place.search import Search
-from kohort.place.state import ClusterState, PodKey
+from kohort.place.state import ClusterState
 from kohort.place.units import Budget, GroupFacts, find_units
 
 SPACE = "default"
@@ -26,6 +27,8 @@ def pod_spec(item: dict[str, Any]) -> dict[str, Any]:
     if "port" in item or "hostPort" in item:
         container["ports"] = [{"containerPort": 80, "hostPort": item.get("hostPort") or item["port"]}]
     spec: dict[str, Any] = {"containers": [container]}
+    if item.get("claim"):
+        spec["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": item["claim"]}}]
     if item.get("select"):
         spec["nodeSelector"] = item["select"]
     if item.get("tolerations"):
@@ -75,6 +78,8 @@ class Cluster:
             self.pods[item["pod"]] = dict(item)
             if "node" in item:
                 self._seat(item["pod"], item["node"])
+        elif "claim" in item:
+            self.state.claims.put(f"{SPACE}/{item['claim']}", Claim(once=item["mode"] == "ReadWriteOncePod"))
         elif "pdb" in item:
             self.budgets.append(item)
         elif "group" in item or "composite" in item:
@@ -104,11 +109,9 @@ class Cluster:
 
     def _seat(self, name: str, node: str) -> None:
         item = self.pods[name]
-        shape = self.state.shapes.of_spec(pod_spec(item), SPACE)
+        key = self.state.pod_key(self._object(name))
         started = f"{10_000 - item['started']:05}" if "started" in item else ""
-        group = item.get("in")
-        key = PodKey(name, SPACE, name, item.get("labels", {}), shape, _number(item), group, started)
-        self.state.put_pod(key, node)
+        self.state.put_pod(replace(key, priority=_number(item), group=item.get("in"), started=started), node)
         self.bound[name] = node
 
     # ---- deciding
@@ -169,8 +172,13 @@ class Cluster:
 
     def _pod(self, name: str) -> Pod:
         item = self.pods[name]
-        shape = self.state.shapes.of_spec(pod_spec(item), SPACE)
-        return Pod(name, self.state.pairs.class_of(shape, SPACE, item.get("labels", {})))
+        nominated = self.state.row(item["nominated"]) if "nominated" in item else None
+        return Pod(name, self.state.pending(self._object(name)), item.get("labels", {}), nominated)
+
+    def _object(self, name: str) -> dict[str, Any]:
+        item = self.pods[name]
+        metadata = {"name": name, "uid": name, "namespace": SPACE, "labels": item.get("labels", {})}
+        return {"metadata": metadata, "spec": pod_spec(item)}
 
     def _ready(self, group: Demand) -> bool:
         """The gate: enough members exist."""
@@ -193,7 +201,13 @@ class Cluster:
         if any("never" in item.get("priority", "") or item.get("preemptionPolicy") == "Never" for item in items):
             return False
         facts = {
-            name: GroupFacts(item.get("parent"), item.get("disruption") == "all", _number(item), "composite" in item)
+            name: GroupFacts(
+                item.get("parent"),
+                item.get("disruption") == "all",
+                _number(item),
+                "composite" in item,
+                None if "composite" in item else item.get("gang"),
+            )
             for name, item in self.groups.items()
         }
         units = find_units(self.state, facts)
@@ -201,7 +215,9 @@ class Cluster:
             Budget(one["pdb"], frozenset(p for p, i in self.pods.items() if _covers(one, i)), one["allowed"])
             for one in self.budgets
         ]
-        plan = Preemptor(self.engine, units, budgets).plan(demand, self._priority(demand.name))
+        preemptor, priority = Preemptor(self.engine, units, budgets), self._priority(demand.name)
+        alone = demand if isinstance(demand, Leaf) and demand.name in self.pods else None
+        plan = preemptor.plan(demand, priority) if alone is None else preemptor.plan_pod(alone, priority)
         if plan is None:
             return False
         for unit in plan.victims:

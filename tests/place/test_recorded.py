@@ -39,7 +39,6 @@ LATER = {
         "X16",
         "V15b",
     ],
-    "volume claims": ["F13", "F13b"],
 }
 
 

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -207,14 +208,10 @@ def test_a_snapshot_keeps_what_waits() -> None:
     assert found == Search(short.engine).place(root).placed
 
 
-def test_a_document_that_is_no_snapshot() -> None:
-    for wrong in (b"{}", b"[]", b"nonsense", b'{"version":9,"nodes":[],"shapes":[],"pods":[]}'):
-        try:
-            load(wrong)
-        except SnapshotError as error:
-            assert str(error)
-        else:
-            raise AssertionError(f"{wrong!r} was taken for a snapshot")
+@pytest.mark.parametrize("wrong", [b"{}", b"[]", b"nonsense", b'{"version":9,"nodes":[],"shapes":[],"pods":[]}'])
+def test_a_document_that_is_no_snapshot(wrong: bytes) -> None:
+    with pytest.raises(SnapshotError):
+        load(wrong)
 
 
 def test_rows_are_reused_and_grow() -> None:

@@ -55,12 +55,25 @@ class Item:
     at: dict[int, int]  # row -> unknown
 
 
+@dataclass(slots=True)
+class Stays:
+    """Something lifted that would rather stay: what it holds, by row and column."""
+
+    holds: dict[int, dict[int, int]]
+    unknown: int = -1
+
+
 class Question:
     """A tree in an area as a model, and the way back from its solution."""
 
-    def __init__(self, engine: Engine, root: Demand, area: Area, size: int) -> None:
+    def __init__(self, engine: Engine, root: Demand, area: Area, size: int, stays: Sequence[Stays] = ()) -> None:
         self._engine, self._size = engine, size
         self.model = Model()
+        self._stays: dict[int, list[Stays]] = {}
+        for one in stays:
+            one.unknown = self.model.unknown(1)
+            for row in one.holds:
+                self._stays.setdefault(row, []).append(one)
         self.items: list[Item] = []
         counts = self._group(root, area, ())
         self.model.rule([(counts, 1)], least=1)
@@ -151,6 +164,8 @@ class Question:
         for row, here in at_row.items():
             for column in columns:
                 terms = [(unknown, ask) for item, unknown in here if (ask := asks[item.kind].get(column, 0))]
+                others = self._stays.get(row, ())
+                terms += [(one.unknown, held) for one in others if (held := one.holds[row].get(column, 0))]
                 free = int(state.alloc[row, column] - state.used[row, column])
                 if sum(self.model.upper[unknown] * ask for unknown, ask in terms) > free:
                     self.model.rule(terms, most=free)

@@ -17,10 +17,11 @@ from kohort.place.engine import Engine
 from kohort.place.pairs import PairClass
 from kohort.place.units import Unit
 
-_STEP: Final = 1 << 20  # above every score
+_STEP: Final = 1 << 17  # above every score
 _UNIT: Final = 64
+_BREAKS: Final = 1 << 9
 _OVER: Final = 1 << 12
-_DEAR: Final = 1 << 30
+_DEAR: Final = 1 << 40
 
 
 class Victims:
@@ -37,8 +38,10 @@ class Victims:
         self.rows = np.array([row for row, _, _ in seats], np.intp)
         self.unit = np.array([number for _, number, _ in seats], np.intp)
         self.kind = np.array([numbers[kind] for kind in kinds], np.intp)
-        price = [_UNIT + min(len(unit.pods), _UNIT - 1) + (_OVER if unit.name in over else 0) for unit in units]
-        self.price = np.array(price, np.int64)
+        # The last word: of units that cost the same, the least important goes.
+        ranks = {key: place for place, key in enumerate(sorted({unit.importance for unit in units}))}
+        fine = 4 * (len(ranks) + 1)
+        self.price = np.array([_price(unit, over) * fine + ranks[unit.importance] for unit in units], np.int64)
         self.amounts = _amounts(engine, self.kinds)[self.kind] if seats else np.zeros((0, 1), np.int64)
 
     def lift(self, engine: Engine, which: Mask | None = None) -> None:
@@ -48,6 +51,12 @@ class Victims:
             rows, counts = np.unique(self.rows[chosen & (self.kind == number)], return_counts=True)
             if len(rows):
                 engine.put_many(kind, rows, -counts)
+
+
+def _price(unit: Unit, over: set[str]) -> int:
+    """As `Preemption.cost` weighs: budgets, broken gangs, units, pods."""
+    extra = (_OVER if unit.name in over else 0) + (_BREAKS if unit.breaks else 0)
+    return _UNIT + min(len(unit.pods), _UNIT - 1) + extra
 
 
 def _amounts(engine: Engine, kinds: Sequence[PairClass]) -> Amounts:

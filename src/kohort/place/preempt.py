@@ -15,9 +15,11 @@ import numpy as np
 from kohort.place.areas import Area
 from kohort.place.between import allowed
 from kohort.place.demand import Demand, Leaf, Pod, Result, renewed
-from kohort.place.domains import TwoDomains, domains
+from kohort.place.domains import TwoDomains, domains, least_pods
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
+from kohort.place.exact import Verdict, settle, solver
+from kohort.place.exact_model import Question, Stays, Unsaid
 from kohort.place.gentle import Gentle, Victims
 from kohort.place.pairs import PairClass
 from kohort.place.reserve import Reservation
@@ -26,6 +28,8 @@ from kohort.place.units import Budget, Unit, exceeded, reverse, violating
 
 _DOMAINS = 32  # root domains compared by what they cost
 _SPARED = 12  # up to so many victims, each is tried to be spared by another placement
+_UNITS = 200  # up to so many units the exact solver is asked for the cheapest plan
+_UNKNOWNS = 4000
 _LOWEST = -(2**31)
 
 
@@ -76,7 +80,9 @@ class Preemptor:
         except TwoDomains:
             return None
         best = min(plans, key=lambda plan: plan.cost, default=None)
-        return None if best is None else self._spare(root, best)
+        if best is None or len(best.victims) < 2:
+            return best
+        return self._cheapest(root, removable, best) or self._spare(root, best)
 
     def _eligible(self, priority: int) -> list[Unit]:
         """What may go, the least important first."""
@@ -144,6 +150,29 @@ class Preemptor:
                     plan = min(plan, found, key=lambda one: one.cost)
         return plan
 
+    def _cheapest(self, root: Demand, removable: Sequence[Unit], plan: Preemption) -> Preemption | None:
+        """The cheapest plan there is, from the exact solver; None if it is not asked or cannot say.
+
+        It is asked about small trees whose pods are all needed, and that no rule between pods touches.
+        """
+        pods = [pod for leaf in root.leaves() for pod in leaf.pods]
+        near = {victim.row for unit in removable for victim in unit.pods}
+        small = len(removable) <= _UNITS and len(pods) * len(near) <= _UNKNOWNS
+        plain = not any(pod.kind.matched or not pod.kind.shape.is_plain for pod in pods)
+        if not (small and plain and least_pods(root) == len(pods) and self._effort.solver_size and solver()):
+            return None
+        engine = self._engine
+        mark = engine.mark()
+        over = violating(removable, self._budgets)
+        victims = Victims(engine, removable, over)
+        victims.lift(engine)
+        gone = _settled(engine, root, victims, self._effort)
+        engine.undo(mark)
+        if gone is None:
+            return None
+        found = (self._on(root, gone, area) for area in self._choices(root, gone))
+        return min((plan, *(one for one in found if one is not None)), key=lambda one: one.cost)
+
     # ---- a pod alone (5.5)
 
     def plan_pod(self, root: Leaf, priority: int) -> Preemption | None:
@@ -178,6 +207,26 @@ class Preemptor:
         engine.undo(mark)
         gone = tuple(unit for unit in units if unit.name not in back)
         return Preemption(gone, result, exceeded(gone, self._budgets))
+
+
+def _settled(engine: Engine, root: Demand, victims: Victims, effort: Effort) -> list[Unit] | None:
+    """Who goes in the cheapest way to seat the root, everybody being lifted now."""
+    stays = [Stays({}) for _ in victims.units]
+    for row, unit, amounts in zip(victims.rows.tolist(), victims.unit.tolist(), victims.amounts, strict=True):
+        held = stays[unit].holds.setdefault(row, {})
+        for column in np.flatnonzero(amounts).tolist():
+            held[column] = held.get(column, 0) + int(amounts[column])
+    try:
+        question = Question(engine, root, engine.area, effort.solver_size, stays)
+    except Unsaid:
+        return None
+    costs = [0] * len(question.model.upper)
+    for one, price in zip(stays, victims.price.tolist(), strict=True):
+        costs[one.unknown] = -price
+    verdict, values = settle(question.model, effort, costs)
+    if verdict is not Verdict.FOUND:
+        return None
+    return [unit for unit, one in zip(victims.units, stays, strict=True) if not values[one.unknown]]
 
 
 def _ranked(plan: Preemption) -> tuple[object, ...]:

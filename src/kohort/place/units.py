@@ -46,7 +46,7 @@ class Unit:
     priority: int
     rank: Rank
     started: str  # earliest start; empty counts as now
-    breaks: bool = False  # a member that its gang cannot spare
+    breaks: bool = False  # a whole group, or a member that its gang cannot spare
 
     @property
     def importance(self) -> tuple[int, bool, int, int, str]:
@@ -80,7 +80,7 @@ def find_units(state: ClusterState, groups: Mapping[str, GroupFacts]) -> list[Un
             facts[name] = (priority, rank)
     needed = _needed(state, groups)
     return [
-        Unit(name, tuple(pods), *facts[name], _start(pods), breaks=pods[0].pod.uid in needed)
+        Unit(name, tuple(pods), *facts[name], _start(pods), breaks=name != pods[0].pod.uid or name in needed)
         for name, pods in gathered.items()
     ]
 
