@@ -240,3 +240,27 @@ def _random_running(rng: Random, case: Case) -> None:
     keys = [group.key for group in case.root.every() if group.key]
     if all(key in labels for key in keys) and allows(case, case.others, seat[0], node_of(case, seat[1])):
         leaf.running.append(seat)
+
+
+def tight_case(rng: Random) -> Case:
+    """Pods that fill every node exactly, so that a fit exists and every order but a few misses it."""
+    nodes, pods = [], []
+    for number in range(rng.randint(2, 5)):
+        pieces = [(rng.randint(1, 5), rng.randint(1, 4)) for _ in range(rng.randint(1, 3))]
+        rack = f"r{number % 2}"
+        cpu, memory = sum(cpu for cpu, _ in pieces), sum(memory for _, memory in pieces)
+        nodes.append(Node(f"n{number}", cpu, memory, {"host": f"n{number}", "zone": "z1", "rack": rack}))
+        pods += [(rack, Kind(cpu, memory)) for cpu, memory in pieces]
+    rng.shuffle(pods)
+    if rng.random() < 0.5:
+        root = Group("g", len(pods), pods=[kind for _, kind in pods])
+        return Case(nodes, [], root)
+    children = []
+    for rack in ("r0", "r1"):
+        mine = [kind for where, kind in pods if where == rack]
+        while mine:
+            size = rng.randint(1, len(mine))
+            some, mine = mine[:size], mine[size:]
+            children.append(Group(f"g{len(children)}", size, "rack", pods=some))
+    rng.shuffle(children)
+    return Case(nodes, [], Group("g", len(children), children=children))

@@ -70,6 +70,27 @@ def test_without_the_solver_misses_are_few_and_say_so() -> None:
     assert len(missed) * 50 <= fitting, missed
 
 
+def test_tight_packings_are_found_by_the_solver_where_the_search_misses_them() -> None:
+    missed = 0
+    for seed in range(CASES // 3):
+        case = model.tight_case(Random(seed))
+        state = state_of(case)
+        engine = Engine(state)
+        demand = demand_of(state, case.root)
+        alone = Search(engine, Effort(solver_size=0)).place(demand)
+        assert not model.mistakes(case, placed_of(engine, alone)), f"seed {seed}"
+        engine.undo(0)
+        if not alone.ok:
+            missed += 1
+            assert alone.of("g").reason is Reason.NOT_FOUND, f"seed {seed}: {alone.of('g')}"
+            assert not alone.of("g").proven
+        result = Search(engine).place(demand)
+        assert result.ok, f"seed {seed}: it fits by construction"
+        assert not model.mistakes(case, placed_of(engine, result)), f"seed {seed}"
+    print(f"tight packings: the search alone missed {missed} of {CASES // 3}, with the solver 0")
+    assert missed, "no case needs the solver: this test shows nothing"
+
+
 def test_not_found_is_the_reason_where_the_search_gave_up() -> None:
     case = model.Case([model.Node("n0", 4, 8), model.Node("n1", 4, 8)], [], model.Group("g", 1))
     case.root = model.Group("g", 2, children=[model.Group(n, 1, pods=[model.Kind(3)]) for n in ("a", "b")])

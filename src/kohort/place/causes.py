@@ -116,17 +116,26 @@ def _short(engine: Engine, leaf: Leaf, area: Area, matching: int) -> Outcome:
     ratio = left // shape.amounts
     scarce = int(ratio.argmin())
     name = state.resources.names[int(shape.columns[scarce])]
-    have, room = shown(name, int(left[scarce])), bound(engine, leaf, area)
+    have, each, room = (
+        shown(name, int(left[scarce])),
+        shown(name, int(shape.amounts[scarce])),
+        bound(engine, leaf, area),
+    )
+    nodes = count(matching, "node")
+    if not bool((state.alloc[where] >= shape.amounts).all(axis=1).any()):
+        text = f"of {nodes} none is large enough, even when empty (a pod asks {each} {name})"
+        return Outcome(False, reason=Reason.INSUFFICIENT, detail=text)
     if int(ratio.min()) < needed and len(leaf.kinds) == 1:
         total = shown(name, needed * int(shape.amounts[scarce]))
-        text = f"{needed} pods need {total} {name}, {matching} nodes have {have} free"
-        return Outcome(False, reason=Reason.INSUFFICIENT, detail=text)
-    each = shown(name, int(shape.amounts[scarce]))
-    if not bool((state.alloc[where] >= shape.amounts).all(axis=1).any()):
-        text = f"none of {matching} nodes is large enough, even when empty (a pod asks {each} {name})"
+        text = f"{count(needed, 'pod')} need {total} {name}, {nodes} have {have} free"
         return Outcome(False, reason=Reason.INSUFFICIENT, detail=text)
     if len(leaf.kinds) > 1:
-        text = f"{matching} nodes have {have} {name} free and take {room} of {needed} pods (the largest asks {each})"
+        text = f"{nodes} have {have} {name} free and take {room} of {needed} pods (the largest asks {each})"
         return Outcome(False, reason=Reason.FRAGMENTED if room else Reason.INSUFFICIENT, detail=text)
-    text = f"{matching} nodes have {have} {name} free, in pieces that take {room} of {needed} pods of {each}"
+    text = f"{nodes} have {have} {name} free, in pieces that take {room} of {count(needed, 'pod')} of {each}"
     return Outcome(False, reason=Reason.FRAGMENTED, detail=text)
+
+
+def count(number: int, word: str) -> str:
+    """So many of something, for people."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

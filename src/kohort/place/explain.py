@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kohort.place.areas import Area
-from kohort.place.causes import diagnose
+from kohort.place.causes import count, diagnose
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason, Result, renewed
 from kohort.place.domains import Bounds, TwoDomains, domains, pinned
 from kohort.place.engine import Engine
@@ -102,7 +102,7 @@ class _Teller:
         elif told.reason is Reason.WAITING_FOR_MEMBERS:
             exist = len(group.pods) + len(group.running)
             told.need, told.can = group.need, exist
-            told.remedies = [Remedy("members", f"with {_count(group.need - exist, 'more member')}", group.need - exist)]
+            told.remedies = [Remedy("members", f"with {count(group.need - exist, 'more member')}", group.need - exist)]
         return told
 
     # ---- leaves
@@ -196,7 +196,3 @@ class _Teller:
             return
         for domain, _ in zip(domains(self._engine, group, area), range(2), strict=False):
             yield domain
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

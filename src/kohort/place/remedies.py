@@ -42,6 +42,7 @@ class Remedy:
     text: str
     amount: int
     nodes: tuple[str, ...] = ()
+    parts: tuple[int, ...] = ()  # of the amount, per node
 
     def __str__(self) -> str:
         return self.text
@@ -88,7 +89,8 @@ def _lack(engine: Engine, shape: Shape, rows: Rows) -> Amounts:
 def leaf_remedies(engine: Engine, leaf: Leaf, area: Area, placed: Mapping[str, int]) -> list[Remedy]:
     """Changes that let the rest in beside what is placed now (and stays in the trial)."""
     left = [pod for pod in leaf.pods if pod.key not in placed][: (leaf.missing or 1) - len(placed)]
-    found = [_more_nodes(engine, leaf, area, left), _freed(engine, leaf, area, len(left)), _labels(engine, leaf)]
+    freed = _freed(engine, leaf, area, len(left), list(placed.values()))
+    found = [_more_nodes(engine, leaf, area, left), freed, _labels(engine, leaf)]
     total = len(placed) + len(leaf.running)
     if placed and leaf.minimum is not None and total < leaf.minimum:
         found.append(Remedy("minimum", f"with minCount {total}, now", total))
@@ -143,29 +145,29 @@ def _packed(room: Amounts, pods: Sequence[Pod]) -> int:
 # ---- room that others hold
 
 
-def _freed(engine: Engine, leaf: Leaf, area: Area, pods: int) -> Remedy | None:
-    """Pods of one class: the least of one resource that, freed on nodes where nothing else is short, lets them in."""
+def _freed(engine: Engine, leaf: Leaf, area: Area, pods: int, placed: Sequence[int]) -> Remedy | None:
+    """Pods of one class: the least of one resource that others could free, on nodes where nothing else is short."""
     if len(leaf.kinds) != 1 or not scarcest(leaf).is_plain:
         return None
     shape, state = scarcest(leaf).shape, engine.state
     rows = _inside(area, engine.look(shape)[0].suits)
+    own = np.bincount(np.asarray(placed, np.intp), minlength=state.rows)[rows]  # the leaf's own pods stay
     lack = _lack(engine, shape, rows)
-    best: tuple[int, str, Rows] | None = None
+    best: tuple[int, Rows, Amounts] | None = None
     for place, column in enumerate(shape.columns.tolist()):
-        only = (lack[:, place] > 0) & (np.delete(lack, place, axis=1) == 0).all(axis=1)
-        # What is freed must be in use, and the node large enough for it.
-        only &= (lack[:, place] <= state.used[rows, column]) & (state.alloc[rows, column] >= shape.amounts[place])
-        chosen = np.flatnonzero(only)
-        if len(chosen) < pods:
-            continue
-        chosen = chosen[np.argsort(lack[chosen, place], kind="stable")[:pods]]
-        amount = int(lack[chosen, place].sum())
-        if best is None or len(chosen) < len(best[2]):
-            best = (amount, state.resources.names[column], rows[chosen])
+        short, ask = lack[:, place], int(shape.amounts[place])
+        others = state.used[rows, column] - own * ask
+        chosen = np.flatnonzero((short > 0) & (short <= others) & (np.delete(lack, place, axis=1) == 0).all(axis=1))
+        if len(chosen) >= pods and (best is None or len(chosen) > len(best[1])):
+            chosen = chosen[np.argsort(short[chosen], kind="stable")[:pods]]
+            best = (column, rows[chosen], short[chosen])
     if best is None:
         return None
-    names = [state.node(int(row)).name for row in best[2]]
-    return Remedy("free", f"with {shown(best[1], best[0])} {best[1]} freed on {_named(names)}", best[0], tuple(names))
+    column, where, parts = best
+    name, nodes = state.resources.names[column], [state.node(int(row)).name for row in where]
+    amount = int(parts.sum())
+    text = f"with {shown(name, amount)} {name} freed on {_named(nodes)}"
+    return Remedy("free", text, amount, tuple(nodes), tuple(parts.tolist()))
 
 
 # ---- labels
