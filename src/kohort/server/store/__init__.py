@@ -59,6 +59,7 @@ class Store:
         self.revision = 0  # the newest committed one
         self.compacted = 0
         self.kept = 0  # bytes of values in the log
+        self.listeners: list[Callable[[Sequence[Entry]], None]] = []  # told of what was committed, at once
 
     async def open(self) -> None:
         saved = self._journal.load()
@@ -137,6 +138,9 @@ class Store:
             touched.add(entry.table)
             if not waiter.done():  # whoever asked may have gone
                 waiter.set_result(event.item)
+        if error is None:
+            for listen in self.listeners:
+                listen(entries)
         for name in touched:
             self._tables[name].wake()
 
