@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 from kohort.api.kind import Context, Object
@@ -75,7 +76,7 @@ async def cluster(minor: str = "1.37", **settings: Any) -> AsyncIterator[Cluster
     store = Store()
     await store.open()
     api = Api(store, base)
-    found = Cluster(Faulty(api), ctx, VirtualClock())
+    found = Cluster(Faulty(api), ctx, VirtualClock(datetime.now(UTC)))  # the server has the real one
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}}
     try:
         await found.client.kind("v1", "Namespace").create(space)

@@ -88,9 +88,10 @@ def _forsaken(pods: Sequence[Object]) -> Script:
 
 def _claim(job: Object, own: list[Object], orphans: list[Object]) -> Part:
     """Pods that match and belong to nobody are adopted; own ones that do not match any more are released."""
-    if job["metadata"].get("deletionTimestamp"):
-        return own
     selector = job["spec"].get("selector")
+    # Every server gives a Job a selector; without one, nothing is said about whom to adopt or release.
+    if job["metadata"].get("deletionTimestamp") or selector is None:
+        return own
     strays = [pod for pod in own if not matches(selector, pod["metadata"].get("labels"))]
     found = [pod for pod in orphans if not pods_.is_deleting(pod) and matches(selector, pod["metadata"].get("labels"))]
     kept = [pod for pod in own if pod not in strays]

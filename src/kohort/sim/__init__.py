@@ -1,0 +1,1 @@
+"""Virtual nodes: kubelets that run no containers, thousands in one process, against any API server."""

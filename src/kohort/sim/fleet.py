@@ -1,0 +1,250 @@
+"""The virtual nodes at work: one process plays the kubelets of all of them.
+
+    async with Fleet(client, read(open("cluster.yaml").read())) as fleet:
+        await fleet.ready()
+
+What happens when is computed in podlife and nodelife; here it is written. One watch on pods and one on nodes serve
+thousands of nodes, and a pod costs two or three writes in its life.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Final
+
+from kohort.api.kind import Object
+from kohort.kube.client import Client
+from kohort.kube.clock import REAL, Clock
+from kohort.kube.errors import ApiError
+from kohort.kube.informer import Informer
+from kohort.kube.queue import WorkQueue
+from kohort.sim import nodelife, podlife
+from kohort.sim.behaviour import Behaviour
+from kohort.sim.cluster import POOL, Pool
+from kohort.sim.podlife import Pod
+
+log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 64
+_LEASES: Final = "kube-node-lease"
+_LEASE_SECONDS: Final = 40
+
+
+class Fleet:
+    """`lifecycle`: nobody else looks after nodes (no controller manager); `every`: also nodes that are not of a pool.
+
+    `heartbeat`: seconds between two signs of life of a node; 0: none, which is right where nobody looks for them.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        pools: Iterable[Pool] = (),
+        *,
+        usual: Behaviour | None = None,
+        lifecycle: bool = True,
+        every: bool = False,
+        heartbeat: float = 0.0,
+        clock: Clock = REAL,
+    ) -> None:
+        self._client = client
+        self._pools = tuple(pools)
+        self._usual = usual
+        self._lifecycle = lifecycle
+        self._every = every
+        self._heartbeat = heartbeat
+        self._clock = clock
+        self._stack = AsyncExitStack()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.nodes: Informer[Object] = Informer(client.kind("v1", "Node"), clock=clock)
+        self.pods: Informer[Pod] = Informer(
+            client.kind("v1", "Pod", Pod), clock=clock, indexers={"node": lambda pod: (pod.spec.node_name,)}
+        )
+        self._pod_queue: WorkQueue[tuple[str, str]] = WorkQueue(clock=clock, first=0.2, most=30.0)
+        self._node_queue: WorkQueue[str] = WorkQueue(clock=clock, first=0.2, most=30.0)
+
+    async def __aenter__(self) -> Fleet:
+        await self._register()
+        self.nodes.handle(added=self._node_changed, updated=lambda _, new: self._node_changed(new))
+        self.pods.handle(added=self._pod_changed, updated=lambda _, new: self._pod_changed(new))
+        await self._stack.enter_async_context(self.nodes)
+        await self.nodes.ready()  # a pod is played only if its node is known
+        await self._stack.enter_async_context(self.pods)
+        self._tasks = [
+            asyncio.create_task(self._pod_queue.work(self._play_pod, workers=AT_ONCE)),
+            asyncio.create_task(self._node_queue.work(self._play_node, workers=8)),
+        ]
+        if self._heartbeat > 0:
+            self._tasks.append(asyncio.create_task(self._beat()))
+        return self
+
+    async def ready(self) -> None:
+        await self.nodes.ready()
+        await self.pods.ready()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._pod_queue.close()
+        self._node_queue.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._stack.aclose()
+
+    # ---- nodes
+
+    async def _register(self) -> None:
+        """Make the nodes of the pools; those that exist are taken as they are."""
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def make(node: Object) -> None:
+            async with slots:
+                await self._make(node)
+
+        await asyncio.gather(*(make(node) for pool in self._pools for node in pool.nodes()))
+
+    async def _make(self, node: Object) -> None:
+        resource = self._client.kind("v1", "Node")
+        moment = self._clock.now()
+        ready = nodelife.step(node, moment, lifecycle=True).status
+        status = {**node["status"], **ready, "nodeInfo": _INFO}
+        try:
+            made = await resource.create({**node, "status": status})
+        except ApiError as error:
+            if not error.already_exists:
+                raise
+            return
+        if (made.get("status") or {}).get("capacity") != status["capacity"]:
+            await resource.patch(node["metadata"]["name"], {"status": status}, subresource="status")
+
+    def _is_ours(self, node: Object | None) -> bool:
+        return node is not None and (self._every or POOL in (node["metadata"].get("labels") or {}))
+
+    def _node_changed(self, node: Object) -> None:
+        if not self._is_ours(node):
+            return
+        name = str(node["metadata"]["name"])
+        self._node_queue.add(name)
+        for pod in self.pods.cache.indexed("node", name):
+            self._pod_queue.add((pod.metadata.namespace, pod.metadata.name))
+
+    async def _play_node(self, name: str) -> float | None:
+        node = self.nodes.cache.get(("", name))
+        if node is None or not self._is_ours(node):
+            return None
+        now = self._clock.now()
+        change = nodelife.step(node, now, lifecycle=self._lifecycle)
+        resource = self._client.kind("v1", "Node")
+        if change.spec:
+            await resource.patch(name, {"spec": change.spec})
+        if change.status:
+            await resource.patch(name, {"status": change.status}, subresource="status")
+        return await self._let_go(node, now)
+
+    async def _let_go(self, node: Object, now: datetime) -> float | None:
+        """Pods of a node that is drained or lost."""
+        if not nodelife.state_of(node) or not self._lifecycle:
+            return None
+        pods = self._client.kind("v1", "Pod")
+        listed = (await pods.list(fields=f"spec.nodeName={node['metadata']['name']}")).items
+        found = nodelife.leaving(node, listed, now)
+        drained = nodelife.state_of(node) == "drained"
+        blocked = False
+        for pod in found.now:
+            meta = pod["metadata"]
+            try:
+                if drained:
+                    await pods.evict(meta["name"], meta["namespace"], uid=meta["uid"])
+                else:
+                    # Nobody is there to stop it in peace.
+                    await pods.delete(meta["name"], meta["namespace"], grace=0, uid=meta["uid"])
+            except ApiError as error:
+                if error.code == 429:  # a budget says: not now
+                    blocked = True
+                elif not error.not_found and not error.conflict:
+                    raise
+        if blocked:
+            return 5.0
+        return None if found.at is None else max(0.0, (found.at - now).total_seconds())
+
+    # ---- pods
+
+    def _pod_changed(self, pod: Pod) -> None:
+        if pod.spec.node_name:
+            self._pod_queue.add((pod.metadata.namespace, pod.metadata.name))
+
+    async def _play_pod(self, key: tuple[str, str]) -> float | None:
+        pod = self.pods.cache.get(key)
+        if pod is None or not pod.spec.node_name:
+            return None
+        node = self.nodes.cache.get(("", pod.spec.node_name))
+        if not self._is_ours(node) or nodelife.state_of(node or {}) == "failed":
+            return None
+        now = self._clock.now()
+        found = podlife.step(pod, now, self._usual)
+        resource, meta = self._client.kind("v1", "Pod", Pod), pod.metadata
+        try:
+            if found.status is not None:
+                body = {"metadata": {"uid": meta.uid}, "status": found.status}
+                await resource.patch(meta.name, body, meta.namespace, subresource="status")
+            if found.remove:
+                await resource.delete(meta.name, meta.namespace, grace=0, uid=meta.uid)
+        except ApiError as error:
+            if not error.not_found and not error.conflict:
+                raise
+        return None if found.at is None else max(0.0, (found.at - now).total_seconds())
+
+    # ---- signs of life
+
+    async def _beat(self) -> None:
+        """Every node once in an interval, evenly spread: no burst however many there are."""
+        while True:
+            names = [str(node["metadata"]["name"]) for node in self.nodes.cache.values() if self._beats(node)]
+            for name in names:
+                await self._renew(name)
+                await self._clock.sleep(self._heartbeat / len(names))
+            if not names:
+                await self._clock.sleep(self._heartbeat)
+
+    def _beats(self, node: Object) -> bool:
+        return self._is_ours(node) and nodelife.state_of(node) != "failed"
+
+    async def _renew(self, name: str) -> None:
+        leases = self._client.kind("coordination.k8s.io/v1", "Lease")
+        moment = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec: dict[str, Any] = {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": moment}
+        try:
+            try:
+                await leases.patch(name, {"spec": spec}, _LEASES)
+            except ApiError as error:
+                if not error.not_found:
+                    raise
+                lease = {
+                    "apiVersion": "coordination.k8s.io/v1",
+                    "kind": "Lease",
+                    "metadata": {"name": name},
+                    "spec": spec,
+                }
+                await leases.create(lease, _LEASES)
+        except ApiError as error:
+            log.warning("no sign of life of %s: %s", name, error)
+
+
+_INFO: Final = {
+    "architecture": "amd64",
+    "bootID": "",
+    "containerRuntimeVersion": "kohort://sim",
+    "kernelVersion": "",
+    "kubeProxyVersion": "",
+    "kubeletVersion": "v1.37.0-kohort",
+    "machineID": "",
+    "operatingSystem": "linux",
+    "osImage": "virtual",
+    "systemUUID": "",
+}

@@ -1,0 +1,118 @@
+"""Virtual kubelets on the embedded API, in virtual time; with the Job controller, a gang runs from start to end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.controllers.cluster import NS, Cluster, cluster, job_of
+
+from kohort.api.kind import Object
+from kohort.sim.cluster import plain, read
+from kohort.sim.fleet import Fleet
+from kohort.sim.nodelife import STATE
+
+
+def pod_of(name: str, node: str, **annotations: str) -> Object:
+    meta = {"name": name, "namespace": NS, "annotations": {f"sim.kohort.dev/{k}": v for k, v in annotations.items()}}
+    spec = {"nodeName": node, "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+async def phases(found: Cluster) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in await found.pods()}
+
+
+async def bind_all(found: Cluster, node: str) -> None:
+    for pod in await found.pods():
+        if not pod["spec"].get("nodeName"):
+            await found.client.kind("v1", "Pod").bind(pod["metadata"]["name"], node, NS)
+
+
+async def has_phases(found: Cluster, **wanted: str) -> bool:
+    return await phases(found) == wanted
+
+
+async def test_nodes_are_made_once_and_ready() -> None:
+    pools = read("pools: [{name: gpu, count: 3, capacity: {nvidia.com/gpu: 8}}]")
+    async with cluster() as found:
+        for _ in range(2):
+            async with Fleet(found.client, pools, clock=found.clock) as fleet:
+                await fleet.ready()
+                nodes = (await found.client.kind("v1", "Node").list()).items
+                assert [node["metadata"]["name"] for node in nodes] == ["gpu-0", "gpu-1", "gpu-2"]
+                for node in nodes:
+                    assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+                    assert node["status"]["conditions"][-1]["status"] == "True"
+
+
+async def test_pods_run_and_end() -> None:
+    async with cluster() as found, Fleet(found.client, plain(1), clock=found.clock):
+        pods: Any = found.client.kind("v1", "Pod")
+        await pods.create(pod_of("good", "node-0", **{"run-seconds": "5"}))
+        await pods.create(pod_of("bad", "node-0", **{"run-seconds": "5", "exit-code": "3"}))
+        await pods.create(pod_of("long", "node-0", **{"run-seconds": "500"}))
+        await pods.create(pod_of("elsewhere", "not-ours"))
+        await found.until(
+            lambda: has_phases(found, good="Succeeded", bad="Failed", long="Running", elsewhere="Pending")
+        )
+        await pods.delete("long", NS)
+        await found.until(lambda: has_phases(found, good="Succeeded", bad="Failed", elsewhere="Pending"))
+
+
+async def test_a_gang_job_from_start_to_end() -> None:
+    async with cluster() as found, found.runtime() as runtime, Fleet(found.client, plain(2), clock=found.clock):
+        await runtime.ready()
+        gang = {"schedulingPolicy": {"gang": {}}}
+        body = job_of("solver", parallelism=3, completions=3, completionMode="Indexed", scheduling=gang)
+        body["spec"]["template"]["metadata"] = {"annotations": {"sim.kohort.dev/run-seconds": "20"}}
+        await found.client.of(body).create(body)
+
+        async def complete() -> bool:
+            await bind_all(found, "node-1")
+            conditions = ((await found.job("solver")).get("status") or {}).get("conditions") or ()
+            return any(one["type"] == "Complete" for one in conditions)
+
+        await found.until(complete, seconds=120, step=0.5)
+        status = (await found.job("solver"))["status"]
+        assert (status["succeeded"], status["completedIndexes"]) == (3, "0-2")
+        assert all(not pod["metadata"].get("finalizers") for pod in await found.pods())
+
+
+async def test_a_failed_node_loses_its_pods_and_says_so() -> None:
+    async with cluster() as found, Fleet(found.client, plain(1), clock=found.clock):
+        pods, nodes = found.client.kind("v1", "Pod"), found.client.kind("v1", "Node")
+        await pods.create(pod_of("p", "node-0", **{"run-seconds": "9999"}))
+        await found.until(lambda: has_phases(found, p="Running"))
+        await nodes.patch("node-0", {"metadata": {"annotations": {STATE: "failed"}}})
+
+        async def lost() -> bool:
+            node = await nodes.get("node-0")
+            return node["status"]["conditions"][-1]["status"] == "Unknown"
+
+        await found.until(lost)
+        await found.clock.advance(250)
+        assert await phases(found) == {"p": "Running"}  # tolerated for five minutes
+        await found.until(lambda: has_phases(found), seconds=120, step=5)
+
+
+async def test_a_drained_node_is_emptied() -> None:
+    async with cluster() as found, Fleet(found.client, plain(1), clock=found.clock):
+        pods, nodes = found.client.kind("v1", "Pod"), found.client.kind("v1", "Node")
+        await pods.create(pod_of("p", "node-0", **{"run-seconds": "9999"}))
+        await found.until(lambda: has_phases(found, p="Running"))
+        await nodes.patch("node-0", {"metadata": {"annotations": {STATE: "drained"}}})
+        await found.until(lambda: has_phases(found))
+        assert (await nodes.get("node-0"))["spec"]["unschedulable"] is True
+
+
+async def test_signs_of_life() -> None:
+    async with cluster() as found:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-node-lease"}}
+        await found.client.kind("v1", "Namespace").create(space)
+        async with Fleet(found.client, plain(4), clock=found.clock, heartbeat=10):
+            leases = found.client.kind("coordination.k8s.io/v1", "Lease")
+
+            async def renewed() -> bool:
+                return len((await leases.list("kube-node-lease")).items) == 4
+
+            await found.until(renewed, seconds=30)

@@ -1,0 +1,157 @@
+"""The pure life of a pod: every state and every moment computed from what is stored."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from kohort.sim.behaviour import FOR_EVER, PREFIX, read
+from kohort.sim.podlife import Next, Pod, step
+
+START = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def after(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def pod(policy: str = "Never", **wishes: Any) -> Pod:
+    annotations = {PREFIX + name.replace("_", "-"): str(value) for name, value in wishes.items()}
+    return msgspec.convert(
+        {
+            "metadata": {"name": "p", "uid": "u", "creationTimestamp": START, "annotations": annotations},
+            "spec": {"nodeName": "n", "restartPolicy": policy, "containers": [{"name": "c", "image": "i"}]},
+            "status": {"phase": "Pending"},
+        },
+        Pod,
+    )
+
+
+def told(one: Pod, seconds: float, grace: int = 30) -> Pod:
+    one.metadata.deletion_timestamp = after(seconds + grace)
+    one.metadata.deletion_grace_period_seconds = grace
+    return one
+
+
+def play(one: Pod, until: float) -> list[tuple[float, str, Next]]:
+    """Let it live: each look at the moment that the one before asked for."""
+    now, seen = START, []
+    for _ in range(50):
+        found = step(one, now)
+        if found.status is not None:
+            raw = msgspec.to_builtins(one.status) | found.status
+            one.status = msgspec.convert(raw, type(one.status))
+            seen.append(((now - START).total_seconds(), one.status.phase, found))
+            if not found.remove:
+                continue
+        if found.remove or found.at is None or found.at > after(until):
+            break
+        now = found.at
+    return seen
+
+
+def test_a_job_pod_starts_and_ends() -> None:
+    seen = play(pod(start_seconds=2, run_seconds=30), 100)
+    assert [(when, phase) for when, phase, _ in seen] == [(2, "Running"), (32, "Succeeded")]
+
+
+def test_it_is_ready_later() -> None:
+    seen = play(pod(ready_seconds=5, run_seconds=30), 100)
+    assert [when for when, _, _ in seen] == [1, 6, 31]
+    ready = [
+        one["status"] for _, _, found in seen for one in (found.status or {})["conditions"] if one["type"] == "Ready"
+    ]
+    assert ready == ["False", "True", "False"]
+
+
+def test_never_ready() -> None:
+    (first, *_) = play(pod("Always", never_ready="true"), 100)
+    assert {"type": "Ready", "status": "False"}.items() <= first[2].status["conditions"][-1].items()  # type: ignore[index]
+
+
+def test_a_service_pod_runs_for_ever() -> None:
+    one = pod("Always")
+    assert [phase for _, phase, _ in play(one, 1e6)] == ["Running"]
+    assert step(one, after(1e6)) == Next()
+
+
+@pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (3, "Failed")])
+def test_exit_codes(code: int, phase: str) -> None:
+    *_, (_, last, found) = play(pod(exit_code=code), 100)
+    assert last == phase
+    state = (found.status or {})["containerStatuses"][0]["state"]
+    assert state["terminated"]["exitCode"] == code
+    assert state["terminated"]["finishedAt"] == "2026-11-15T12:00:11Z"
+
+
+def test_on_failure_containers_start_again() -> None:
+    seen = play(pod("OnFailure", restarts=2, run_seconds=4), 100)
+    assert [phase for _, phase, _ in seen] == ["Running", "Running", "Running", "Succeeded"]
+    assert [found.status["containerStatuses"][0]["restartCount"] for _, _, found in seen if found.status] == [
+        0,
+        1,
+        2,
+        2,
+    ]
+
+
+def test_told_to_stop() -> None:
+    one = pod(stop_seconds=3, run_seconds=100)
+    play(one, 10)
+    assert step(told(one, 10), after(11)).at == after(13)
+    found = step(one, after(13))
+    assert found.remove
+    assert (found.status or {})["phase"] == "Failed"
+
+
+def test_grace_is_not_exceeded() -> None:
+    one = pod(stop_seconds=300, run_seconds=900)
+    play(one, 10)
+    assert step(told(one, 10, grace=5), after(11)).at == after(15)
+
+
+def test_a_pod_that_never_ran_goes_at_once() -> None:
+    found = step(told(pod(start_seconds=60), 1), after(2))
+    assert found.remove
+    assert (found.status or {})["phase"] == "Failed"
+
+
+def test_time_that_was_slept_through_is_made_up_for() -> None:
+    """The simulator was away for an hour: moments are those at which things should have happened."""
+    one = pod(run_seconds=30)
+    first = step(one, after(3600))
+    one.status = msgspec.convert(first.status, type(one.status))
+    last = step(one, after(3600)).status or {}
+    assert last["containerStatuses"][0]["state"]["terminated"]["finishedAt"] == "2026-11-15T12:00:31Z"
+
+
+def test_codes_by_index_and_chance() -> None:
+    index = "batch.kubernetes.io/job-completion-index"
+    found, problems = read({PREFIX + "exit-codes": "1=3,2=137"}, FOR_EVER)
+    assert not problems
+    assert [found.code("u", {index: str(n)}, 0) for n in range(3)] == [0, 3, 137]
+    chancy, _ = read({PREFIX + "fail-chance": "0.3"}, FOR_EVER)
+    share = sum(chancy.code(f"uid-{n}", {}, 0) for n in range(2000)) / 2000
+    assert 0.25 < share < 0.35
+    assert chancy.code("same", {}, 0) == chancy.code("same", {}, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("run-seconds", "soon"),
+        ("run-seconds", "-1"),
+        ("exit-code", "300"),
+        ("fail-chance", "2"),
+        ("never-ready", "x"),
+        ("what", "1"),
+    ],
+)
+def test_wrong_annotations_are_told_and_ignored(name: str, text: str) -> None:
+    found, problems = read({PREFIX + name: text, "other/thing": "x"}, FOR_EVER)
+    assert found == FOR_EVER
+    assert len(problems) == 1
+    assert problems[0].startswith(PREFIX + name)
