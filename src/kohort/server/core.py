@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import admit, shape
+from kohort.api.batch import selector
 from kohort.server import objects, status
 from kohort.server.addresses import Addresses
 from kohort.server.managed import Books
@@ -88,6 +89,8 @@ class Core:
     def judge_create(self, resource: Resource, new: Object, namespace: str, warnings: Sequence[str]) -> Answer:
         existing: Sequence[Object] = ()
         classes: Sequence[Object] = ()
+        if resource.kind == "Job" and resource.group == "batch":
+            selector.generate(new, new["metadata"]["uid"])
         if resource.kind in _PRIORITISED:
             classes = self.objects.list("scheduling.k8s.io", "priorityclasses")
             if resource.version == "v1alpha2" and resource.kind == "PodGroup":

@@ -21,12 +21,7 @@ if TYPE_CHECKING:
     from kohort.server.selectors import Getter
 
 # Groups of the discovery data that a server in one process has no use for.
-_LEFT_OUT: Final = {
-    "apiregistration.k8s.io",
-    "certificates.k8s.io",
-    "storagemigration.k8s.io",
-    "internal.apiserver.k8s.io",
-}
+_LEFT_OUT: Final = {"apiregistration.k8s.io", "internal.apiserver.k8s.io"}
 _NOT_SERVED: Final = {("", "componentstatuses"), ("autoscaling", "v1")}
 # Subresources that need a kubelet.
 _CONNECT: Final = {"attach", "exec", "portforward", "proxy"}
