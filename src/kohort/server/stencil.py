@@ -1,9 +1,9 @@
 """Pods of one template are decoded, completed and judged once.
 
 A controller makes thousands of pods that differ in their names only. What the pipeline does to a pod's spec depends on
-the spec and on a few other things that rarely change (limit ranges, priority classes, mutating webhooks); when all of
-that is as it was for an earlier pod, so is the result. Names, labels and annotations are checked for each pod, and
-validating admission sees each pod whole.
+the spec and on a few other things that rarely change (priority classes); when all of that is as it was for an earlier
+pod, so is the result. With limit ranges or mutating webhooks every pod takes the long way. Names, labels and annotations
+are checked for each pod, and validating admission sees each pod whole.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST: Final = 1024
 _OWN: Final = {"name", "generateName", "namespace", "labels", "annotations"}  # may differ from pod to pod
 _SAME: Final = ("ownerReferences", "finalizers")
 _HOOKS: Final = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
-_WORLD: Final = ("limitranges", "scheduling.k8s.io/priorityclasses", _HOOKS)
+_WORLD: Final = ("scheduling.k8s.io/priorityclasses", _HOOKS)
 # Mutating plugins whose work follows from the tables above.
 _KNOWN: Final = {
     "NamespaceLifecycle", "LimitRanger", "Scheduling", "MutatingWebhooks", "NoEscalation", "WebhookRules",
@@ -47,6 +47,8 @@ class Stencils:
     def key(self, resource: Resource, body: Object, namespace: str, chosen: WriteOptions) -> Key | None:
         """What the result depends on; None: this one takes the long way."""
         if resource.table != "pods" or not self.allowed or self._store.table(_HOOKS).size:
+            return None
+        if self._store.table("limitranges").items(namespace):  # they annotate what they fill in
             return None
         meta = body.get("metadata")
         if not isinstance(meta, dict) or not (meta.keys() <= _OWN or meta.keys() - _OWN <= set(_SAME)):

@@ -108,3 +108,9 @@ async def test_other_namespaces_are_free() -> None:
     other = await world.namespace("free")
     made = await world.made(f"{other}/pods", pod("p", {"limits": {"cpu": "9"}}))
     assert "annotations" not in made["metadata"]
+
+
+async def test_every_pod_is_told_what_it_got() -> None:
+    world, root = await limited()
+    first, second = [await world.made(f"{root}/pods", pod(name)) for name in ("a", "b")]
+    assert second["metadata"]["annotations"] == first["metadata"]["annotations"]

@@ -32,9 +32,9 @@ class LimitRanger:
     async def validate(self, call: Call) -> None:
         if call.object is None or not _supported(call):
             return
-        found = [
-            problem for one in self._ranges(call) for problem in check(call.object, call.resource.kind, _limits(one))
-        ]
+        limits = [_limits(one) for one in self._ranges(call)]
+        every = (problem for one in limits for problem in check(call.object, call.resource.kind, one))
+        found = list(dict.fromkeys(every))
         if found:
             why = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
             raise status.forbidden(call.resource.group, call.resource.plural, call.name, why)
