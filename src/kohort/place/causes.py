@@ -16,15 +16,15 @@ from kohort.place.shapes import Shape
 def diagnose(engine: Engine, root: Demand, area: Area) -> dict[str, Outcome]:
     """One outcome per group of a tree that failed: each leaf as if it were alone, then what its branch makes of it."""
     found: dict[str, Outcome] = {}
-    _of(engine, root, area, found)
+    _of(engine, root, area, found, root)
     return found
 
 
-def _of(engine: Engine, group: Demand, area: Area, found: dict[str, Outcome]) -> Outcome:
+def _of(engine: Engine, group: Demand, area: Area, found: dict[str, Outcome], root: Demand) -> Outcome:
     if isinstance(group, Leaf):
-        outcome = why_not(engine, group, area)
+        outcome = why_not(engine, group, area, alone=group is root)
     else:
-        children = [_of(engine, child, area, found) for child in group.children]
+        children = [_of(engine, child, area, found, root) for child in group.children]
         outcome = _branch(group, children)
     found[group.name] = outcome
     return outcome
@@ -48,8 +48,8 @@ def _branch(branch: Branch, children: list[Outcome]) -> Outcome:
     return Outcome(False, reason=reason, detail=text)
 
 
-def why_not(engine: Engine, leaf: Leaf, area: Area) -> Outcome:
-    """A leaf that was not placed: the cause that most of it failed for, with numbers."""
+def why_not(engine: Engine, leaf: Leaf, area: Area, *, alone: bool) -> Outcome:
+    """A leaf that was not placed: the cause that most of it failed for, with numbers. `alone`: it has no siblings."""
     exist = len(leaf.running) + len(leaf.pods)
     if exist < leaf.need:
         return Outcome(False, reason=Reason.WAITING_FOR_MEMBERS, detail=f"{exist} of {leaf.need} members exist")
@@ -57,21 +57,23 @@ def why_not(engine: Engine, leaf: Leaf, area: Area) -> Outcome:
         code = pinned(engine, leaf)
     except TwoDomains as wrong:
         return Outcome(False, reason=Reason.MISCONFIGURED, detail=str(wrong))
-    return _in_area(engine, leaf, area) if leaf.topology is None else _by_domain(engine, leaf, area, code)
+    if leaf.topology is None:
+        return _in_area(engine, leaf, area, alone)
+    return _by_domain(engine, leaf, area, code, alone)
 
 
-def _by_domain(engine: Engine, leaf: Leaf, area: Area, code: int | None) -> Outcome:
+def _by_domain(engine: Engine, leaf: Leaf, area: Area, code: int | None, alone: bool) -> Outcome:
     parts = area.split(leaf.topology or "")
     where = parts.find(code) if code is not None else None
     if where is not None:
-        return _keyed(_in_area(engine, leaf, where), f"{leaf.topology}={where.value}, where its members run,")
+        return _keyed(_in_area(engine, leaf, where, alone), f"{leaf.topology}={where.value}, where its members run,")
     if not len(parts):
         return Outcome(False, reason=Reason.NO_MATCHING_NODE, detail=f"no node has the label {leaf.topology}")
-    whole = _in_area(engine, leaf, area)
+    whole = _in_area(engine, leaf, area, alone)
     if whole.reason in {Reason.NO_MATCHING_NODE, Reason.INSUFFICIENT}:
         return whole
     best = parts.area(int(Bounds(engine, leaf, parts).placed.argmax()))
-    return _keyed(_in_area(engine, leaf, best), f"{leaf.topology}={best.value}, the largest of {len(parts)},")
+    return _keyed(_in_area(engine, leaf, best, alone), f"{leaf.topology}={best.value}, the largest of {len(parts)},")
 
 
 def _keyed(outcome: Outcome, where: str) -> Outcome:
@@ -80,7 +82,7 @@ def _keyed(outcome: Outcome, where: str) -> Outcome:
     return Outcome(False, reason=Reason.DOMAIN_TOO_SMALL, detail=f"{where} is too small: {outcome.detail}")
 
 
-def _in_area(engine: Engine, leaf: Leaf, area: Area) -> Outcome:
+def _in_area(engine: Engine, leaf: Leaf, area: Area, alone: bool) -> Outcome:
     matching, free = 0, 0
     for kind in leaf.kinds:
         fit, _ = engine.look(kind.shape)
@@ -92,13 +94,17 @@ def _in_area(engine: Engine, leaf: Leaf, area: Area) -> Outcome:
     wanted = leaf.missing or 1
     if bound(engine, leaf, area) < wanted:
         return _short(engine, leaf, area, matching)
-    mark = engine.mark()
-    alone = seat_leaf(engine, leaf, area, wanted, wanted)
-    engine.undo(mark)
-    if alone is not None:
+    if not alone and _fits(engine, leaf, area, wanted):
         return Outcome(False, reason=Reason.BLOCKED_BY_SIBLING, detail="it fits alone, not beside its siblings")
     text = f"{matching} nodes have room for {free} pods one by one, not for {wanted} of its pods together"
     return Outcome(False, reason=Reason.FRAGMENTED, detail=text)
+
+
+def _fits(engine: Engine, leaf: Leaf, area: Area, wanted: int) -> bool:
+    mark = engine.mark()
+    placed = seat_leaf(engine, leaf, area, wanted, wanted)
+    engine.undo(mark)
+    return placed is not None
 
 
 def hardest(leaf: Leaf) -> Shape:

@@ -15,9 +15,13 @@ from kohort.place.pairs import PairClass
 Order = Sequence[Pod]
 
 
-def seat_pods(engine: Engine, pods: Order, area: Area, count: int) -> dict[str, int]:
-    """Place up to `count` of the pods, in their order; a pod that finds no node is passed over."""
+def seat_pods(engine: Engine, pods: Order, area: Area, count: int, least: int) -> dict[str, int]:
+    """Place up to `count` of the pods, in their order; a pod that finds no node is passed over.
+
+    Given up as soon as `least` are out of reach.
+    """
     placed: dict[str, int] = {}
+    spare = len(pods) - least
     for (kind, nominated), run in groupby(pods, lambda pod: (pod.kind, pod.nominated)):
         members = list(run)[: count - len(placed)]
         keys = [pod.key for pod in members]
@@ -26,7 +30,8 @@ def seat_pods(engine: Engine, pods: Order, area: Area, count: int) -> dict[str, 
             taken = engine.seat(kind, np.array([nominated]), len(keys))
         taken += engine.seat(kind, area.rows, len(keys) - len(taken))
         placed.update(zip(keys, taken, strict=False))
-        if len(placed) >= count:
+        spare -= len(keys) - len(taken)
+        if len(placed) >= count or spare < 0:
             break
     return placed
 
@@ -64,8 +69,8 @@ def _in_some_order(engine: Engine, leaf: Leaf, area: Area, count: int, least: in
     best: Order | None = None
     most = -1
     mark = engine.mark()
-    for order in orders(leaf):
-        placed = seat_pods(engine, order, area, count)
+    for order in orders(leaf, packing=engine.chooser is not None):
+        placed = seat_pods(engine, order, area, count, least)
         if len(placed) >= min(count, len(leaf.pods)):
             return placed
         if len(placed) > most:
@@ -73,7 +78,7 @@ def _in_some_order(engine: Engine, leaf: Leaf, area: Area, count: int, least: in
         engine.undo(mark)
     if best is None or most < least:
         return None
-    return seat_pods(engine, best, area, count)
+    return seat_pods(engine, best, area, count, least)
 
 
 def bound(engine: Engine, leaf: Leaf, area: Area) -> int:
@@ -84,9 +89,13 @@ def bound(engine: Engine, leaf: Leaf, area: Area) -> int:
     return total
 
 
-def orders(leaf: Leaf) -> Iterator[Order]:
-    """As queued; then the hardest to place first; then the smallest first, which places most of them."""
-    yield leaf.pods
+def orders(leaf: Leaf, *, packing: bool = False) -> Iterator[Order]:
+    """As queued; then the hardest to place first; then the smallest first, which places most of them.
+
+    Where the queue's order has no say (`packing`), it is left out.
+    """
+    if len(leaf.kinds) < 2 or not packing:
+        yield leaf.pods
     if len(leaf.kinds) > 1:
         weigh = {kind: size(kind) for kind in leaf.kinds}
         yield sorted(leaf.pods, key=lambda pod: weigh[pod.kind], reverse=True)

@@ -11,14 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, permutations
 
+import numpy as np
+
 from kohort.place.areas import Area
 from kohort.place.causes import diagnose
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Pod, Reason, Result, groups, renewed
-from kohort.place.domains import TwoDomains, domains
+from kohort.place.domains import TwoDomains, domains, least_amount
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
 from kohort.place.exact import Answer, Verdict, solve
 from kohort.place.leaf import bound, seat_leaf
+from kohort.place.tight import Tight
 
 
 @dataclass(slots=True)
@@ -58,8 +61,10 @@ class Search:
         try:
             seated = self._attempt(root, area)
             if seated is None and not self._hopeless(root, area):
-                answer = solve(engine, root, area, self.effort)
-                seated = self._replay(root, area, answer.placed) if answer.verdict is Verdict.FOUND else None
+                seated = self._packed(root, area)
+                if seated is None:
+                    answer = solve(engine, root, area, self.effort)
+                    seated = self._replay(root, area, answer.placed) if answer.verdict is Verdict.FOUND else None
         except TwoDomains as wrong:
             engine.undo(mark)
             return _failed(root, {root.name: Outcome(False, reason=Reason.MISCONFIGURED, detail=str(wrong))})
@@ -77,6 +82,15 @@ class Search:
             if seated is not None:
                 return seated
         return None
+
+    def _packed(self, root: Demand, area: Area) -> Seated | None:
+        """Once more, wasting as little of each node as can be."""
+        if self._engine.chooser is not None:
+            return None
+        self._lean = True
+        self._memo.clear()
+        with self._engine.choosing(Tight(self._engine)):
+            return self._solve(root, area)
 
     # ---- minimums
 
@@ -208,7 +222,7 @@ class Search:
             if not self.effort.spend():
                 return True
             if isinstance(group, Leaf):
-                if (group.pods or not group.missing) and bound(self._engine, group, domain) >= group.missing:
+                if (group.pods or not group.missing) and _may_fit(self._engine, group, domain):
                     return True
             elif sum(self._possible(child, domain) for child in group.children) >= group.need:
                 return True
@@ -230,6 +244,20 @@ class Search:
             outcomes = {group.name: outcomes.get(group.name) or why[group.name] for group in groups(root)}
         # Satisfied by what runs, but none of the pending pods found a place: that is not a success.
         return Result(bool(placed), outcomes, placed, exact=answer is not None)
+
+
+def _may_fit(engine: Engine, leaf: Leaf, area: Area) -> bool:
+    """By count, class by class; and by amount, over nodes that take any of its pods."""
+    if bound(engine, leaf, area) < leaf.missing:
+        return False
+    if len(leaf.kinds) < 2:
+        return True
+    state = engine.state
+    takes = np.logical_or.reduce([area.of(engine.room(kind)) > 0 for kind in leaf.kinds])
+    rows = np.flatnonzero(takes) if area.rows is None else area.rows[takes]
+    columns = {int(number) for kind in leaf.kinds for number in kind.shape.columns}
+    free = (int((state.alloc[rows, column] - state.used[rows, column]).clip(min=0).sum()) for column in columns)
+    return all(have >= least_amount(leaf, column) for column, have in zip(columns, free, strict=True))
 
 
 def _as_seated(engine: Engine, group: Demand, area: Area, placed: dict[str, int]) -> Seated | None:
