@@ -78,6 +78,7 @@ class Deleter:
             )  # fmt: skip
             await self.core.mutate(call)
             await self.core.validate(call)
+            ask.warnings += call.warnings
             try:
                 return await self._go(resource, head, old, chosen, call)
             except ConflictError:

@@ -2,8 +2,8 @@
 
 A controller makes thousands of pods that differ in their names only. What the pipeline does to a pod's spec depends on
 the spec and on a few other things that rarely change (priority classes); when all of that is as it was for an earlier
-pod, so is the result. With limit ranges or mutating webhooks every pod takes the long way. Names, labels and annotations
-are checked for each pod, and validating admission sees each pod whole.
+pod, so is the result. With limit ranges or mutating webhooks every pod takes the long way. Names, labels and
+annotations are checked for each pod, and validating admission sees each pod whole.
 """
 
 from __future__ import annotations

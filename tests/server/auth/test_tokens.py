@@ -1,12 +1,15 @@
 """Tokens: static ones, those of service accounts, and who a request is from."""
 
 import json
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.server.auth.objects import Memory, named
 
 from kohort.server.auth import jwt, tokens, users
@@ -16,6 +19,7 @@ from kohort.server.auth.serviceaccounts import ISSUER, ServiceAccountTokens
 from kohort.server.status import ApiError
 from kohort.server.wire import User
 
+KEY = SigningKey.of(ec.generate_private_key(ec.SECP256R1()))
 START = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
@@ -96,6 +100,44 @@ def test_no_credentials_is_anonymous_and_bad_ones_are_nobody(desk: Desk) -> None
     assert desk.user("a.b.c") is None
     assert desk.user("ünïcode") is None
     assert Authenticator(tokens.StaticTokens({}), anonymous=False).user({}) is None
+
+
+def _part(value: bytes) -> str:
+    return urlsafe_b64encode(value).decode().rstrip("=")
+
+
+OURS = _part(json.dumps({"iss": ISSUER}).encode())
+DEEP = _part(b"[" * 20_000)
+NONSENSE = [
+    ".".join(parts)
+    for parts in (
+        (_part(b"{}"), DEEP, "x"),
+        (_part(b"{}"), _part(b'{"iss": ["a"]}'), "x"),
+        (_part(b"{}"), _part(b'{"iss": {"a": 1}}'), "x"),
+        (DEEP, OURS, "x"),
+        (_part(b"{}"), OURS, ""),
+        (_part(b'{"alg":"ES256"}'), OURS, _part(bytes(64))),
+        (_part(b'{"alg":"HS256"}'), OURS, _part(bytes(64))),
+        ("", "", ""),
+        ("", "", "", ""),
+        ("é", "é", "é"),
+        ("\x00",),
+    )
+]
+
+
+@pytest.mark.parametrize("token", NONSENSE, ids=range(len(NONSENSE)))
+def test_nonsense_is_nobody(desk: Desk, token: str) -> None:
+    assert desk.user(token) is None
+
+
+@given(st.text() | st.tuples(st.binary(), st.binary(), st.binary()).map(lambda parts: ".".join(map(_part, parts))))
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_nobody(text: str) -> None:
+    static = tokens.StaticTokens({"secret": User("x")})
+    accounts = ServiceAccountTokens(KEY, Memory(), lambda: START)
+    found = Authenticator(static, accounts).user({"authorization": f"Bearer {text}"})
+    assert found in (None, users.ANONYMOUS)
 
 
 # ---- TokenRequest, as recorded from Kubernetes 1.37

@@ -45,7 +45,7 @@ def _decode(text: str) -> bytes:
 def _mapping(text: str) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(_decode(text))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):  # anybody may send anything
         raise TokenError("not JSON") from None
     if not isinstance(value, dict):
         raise TokenError("not a JSON object")

@@ -138,7 +138,7 @@ class ServiceAccountTokens:
     def ours(self, token: str) -> bool:
         """Whether a token claims to be one of these; then a fault in it is worth telling."""
         claims = jwt.peek(token)
-        return claims is not None and claims.get("iss") in {self.issuer, _LEGACY_ISSUER}
+        return claims is not None and claims.get("iss") in (self.issuer, _LEGACY_ISSUER)
 
     def user(self, token: str, audiences: Sequence[str] = ()) -> tuple[User, tuple[str, ...]]:
         """Whose token it is, and for which of the audiences it is good (ours, if none are named). TokenError if not."""

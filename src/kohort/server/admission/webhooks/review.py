@@ -64,7 +64,7 @@ def read(body: bytes, uid: str, *, mutating: bool) -> dict[str, Any]:
     """The response, if it is one. What is wrong with it is said in upstream's words."""
     try:
         review = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise AnswerError(f"failed to call webhook: the answer is not JSON ({error})") from None
     if not isinstance(review, dict) or (review.get("kind"), review.get("apiVersion")) != ("AdmissionReview", VERSION):
         raise AnswerError(f"failed to call webhook: expected an AdmissionReview of {VERSION}")
@@ -102,7 +102,7 @@ def operations(response: dict[str, Any]) -> Any:
         return None
     try:
         return msgspec.json.decode(b64decode(packed, validate=True))
-    except (ValueError, TypeError, msgspec.DecodeError):
+    except (ValueError, TypeError, RecursionError, msgspec.DecodeError):
         raise _invalid("response.patch is not a JSON patch in base64") from None
 
 
