@@ -100,6 +100,8 @@ class SimApi:
     order: list[Key] = field(default_factory=list)  # pods in the order of creation
     unserved: set[str] = field(default_factory=set)
     collects: bool = True  # garbage and terminating pods
+    _keys: dict[str, Key] = field(default_factory=dict)  # of uids
+    _collecting: bool = False
     _version: int = 0
     _born: int = 0
     _jobs: int = 0
@@ -113,7 +115,9 @@ class SimApi:
         return deepcopy(self.objects.get((kind, namespace, name)))
 
     def by_uid(self, uid: str) -> Object | None:
-        return next((obj for obj in self.objects.values() if obj["metadata"].get("uid") == uid), None)
+        key = self._keys.get(uid)
+        found = self.objects.get(key) if key is not None else None
+        return found if found is not None and found["metadata"].get("uid") == uid else None
 
     # ---- writing, as a script asks for it
 
@@ -154,7 +158,9 @@ class SimApi:
             verdict = Verdict(201, object=deepcopy(body))
             verdict.object["metadata"].setdefault("namespace", namespace)  # type: ignore[index]
         else:
-            existing = [obj for key, obj in self.objects.items() if key[1] == namespace]
+            named = self.objects.get((body["kind"], namespace, str(body["metadata"].get("name"))))
+            others = [obj for key, obj in self.objects.items() if key[0] == "Workload" and body["kind"] == "PodGroup"]
+            existing = [*others, *([named] if named is not None else [])]
             verdict = admit.create(
                 deepcopy(body),
                 self.ctx,
@@ -270,10 +276,16 @@ class SimApi:
             self.objects.pop(key, None)
         else:
             self.objects[key] = deepcopy(new)
+            self._keys[meta["uid"]] = key
         if gone and old is not None and not old["metadata"].get("deletionTimestamp"):
             self._tell(Change(key[0], old, deepcopy(new)))
         self._tell(Change(key[0], old, None if gone else deepcopy(new)))
         if self.collects and (meta.get("deletionTimestamp") or new["kind"] == "Pod" or meta.get("ownerReferences")):
+            self._collect_soon()
+
+    def _collect_soon(self) -> None:
+        if not self._collecting:
+            self._collecting = True
             self.clock.later(0.05, self.collect)
 
     def _tell(self, change: Change) -> None:
@@ -298,6 +310,7 @@ class SimApi:
 
     def collect(self) -> None:
         """One round of all collectors; what it changes asks for the next one."""
+        self._collecting = False
         for key in reversed(list(self.objects)):
             obj = self.objects.get(key)
             if obj is None:

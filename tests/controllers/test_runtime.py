@@ -2,24 +2,194 @@
 
 from __future__ import annotations
 
-from tests.controllers.cluster import Cluster, cluster, job_of
+import asyncio
+from collections import Counter
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from tests.controllers.cluster import NS, Cluster, cluster, job_of
+
+from kohort.api.kind import Object
+from kohort.controllers.registry import MAKERS, Setup, make, probe
+from kohort.kube.client import Client
+from kohort.kube.errors import TransportError
+from kohort.kube.lease import Leadership
+from kohort.kube.wire import Request, Response
 
 GANG = {"schedulingPolicy": {"gang": {}}}
+GROUPS = "scheduling.k8s.io/v1beta1"
 
 
-async def started(found: Cluster, name: str, count: int) -> bool:
+async def apply(found: Cluster, body: Object) -> None:
+    await found.client.of(body).create(body)
+
+
+def gang(name: str, size: int) -> Object:
+    return job_of(name, parallelism=size, completions=size, completionMode="Indexed", scheduling=GANG)
+
+
+async def is_active(found: Cluster, name: str, count: int) -> bool:
     job = await found.job(name)
-    return (job.get("status") or {}).get("active") == count
+    return bool((job.get("status") or {}).get("active") == count)
+
+
+async def is_complete(found: Cluster, name: str) -> bool:
+    conditions = ((await found.job(name)).get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Complete" for one in conditions)
+
+
+async def end_all(found: Cluster, phase: str = "Succeeded") -> None:
+    for pod in await found.pods():
+        status = {"status": {"phase": phase}}
+        await found.client.kind("v1", "Pod").patch(pod["metadata"]["name"], status, NS, subresource="status")
+
+
+def failing(code: int, *, method: str, plural: str, times: int) -> object:
+    """Answers so many requests with an error."""
+    left = [times]
+
+    def fault(request: Request) -> Response | None:
+        if request.method == method and request.path.endswith(f"/{plural}") and left[0] > 0:
+            left[0] -= 1
+            return Response(code, {"content-type": "application/json"}, b'{"kind":"Status","message":"not now"}')
+        return None
+
+    return fault
 
 
 async def test_a_gang_job_gets_its_objects_and_pods() -> None:
     async with cluster() as found, found.runtime() as runtime:
         await runtime.ready()
-        body = job_of("solver", parallelism=3, completions=3, completionMode="Indexed", scheduling=GANG)
-        await found.client.of(body).create(body)
-        await found.until(lambda: started(found, "solver", 3))
+        await apply(found, gang("solver", 3))
+        await found.until(lambda: is_active(found, "solver", 3))
         pods = await found.pods()
-        (group,) = await found.every("PodGroup", "scheduling.k8s.io/v1beta1")
+        (group,) = await found.every("PodGroup", GROUPS)
         assert {pod["spec"]["schedulingGroup"]["podGroupName"] for pod in pods} == {group["metadata"]["name"]}
         assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
         assert [pod["metadata"]["finalizers"] for pod in pods] == [["batch.kubernetes.io/job-tracking"]] * 3
+
+
+async def test_to_the_end_with_events_and_metrics() -> None:
+    registry = CollectorRegistry()
+    async with cluster() as found:
+        async with found.runtime(registry=registry) as runtime:
+            await runtime.ready()
+            await apply(found, gang("solver", 2))
+            await found.until(lambda: is_active(found, "solver", 2))
+            await end_all(found)
+            await found.until(lambda: is_complete(found, "solver"))
+        events = (await found.client.kind("events.k8s.io/v1", "Event").list(NS)).items
+        reasons = Counter(event["reason"] for event in events)
+        assert reasons == {"WorkloadCreated": 1, "PodGroupCreated": 1, "SuccessfulCreate": 2, "Completed": 1}
+        text = generate_latest(registry).decode()
+        assert 'kohort_controller_writes_total{code="200",controller="job",kind="Pod",verb="create"} 2.0' in text
+        assert 'kohort_controller_reconciles_total{controller="job",result="done"}' in text
+
+
+async def test_t_40_the_server_fails_for_a_while() -> None:
+    async with cluster() as found, found.runtime() as runtime:
+        await runtime.ready()
+        found.api.fault = failing(500, method="POST", plural="workloads", times=3)  # type: ignore[assignment]
+        await apply(found, gang("stubborn", 2))
+        await found.until(lambda: is_active(found, "stubborn", 2))
+        assert len(await found.every("Workload", GROUPS)) == 1
+        tries = [
+            request for request in found.api.requests if request[0] == "POST" and request[1].endswith("/workloads")
+        ]
+        assert len(tries) == 4
+
+
+async def test_t_42_killed_and_started_again() -> None:
+    """Stopped at once after the Workload was made; the next process finds it and goes on."""
+    async with cluster() as found:
+        found.api.fault = failing(500, method="POST", plural="podgroups", times=10**6)  # type: ignore[assignment]
+        async with found.runtime() as runtime:
+            await runtime.ready()
+            await apply(found, gang("cut", 2))
+
+            async def has_workload() -> bool:
+                return bool(await found.every("Workload", GROUPS))
+
+            await found.until(has_workload)
+        before = await found.every("Workload", GROUPS)
+        found.api.fault = lambda request: None
+        async with found.runtime():
+            await found.until(lambda: is_active(found, "cut", 2))
+        assert await found.every("Workload", GROUPS) == before
+
+
+@pytest.mark.parametrize("lost", range(1, 7))
+async def test_an_answer_that_is_lost_after_the_deed(lost: int) -> None:
+    """The n-th write is done, but nobody hears of it: no pod too many remains, nothing is counted twice."""
+    async with cluster() as found, found.runtime() as runtime:
+        await runtime.ready()
+        left = [lost]
+        real = found.api.api.handle
+
+        async def handle(request: Request) -> Response:
+            answer = await real(request)
+            if request.method != "GET" and "events" not in request.path:
+                left[0] -= 1
+                if left[0] == 0:
+                    raise TransportError("cut")
+            return answer
+
+        await apply(found, gang("solver", 3))
+        found.api.api.handle = handle  # type: ignore[method-assign]
+        await found.until(lambda: is_active(found, "solver", 3))
+        await found.clock.advance(5)
+        live = [pod for pod in await found.pods() if not pod["metadata"].get("deletionTimestamp")]
+        indexes = sorted(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for pod in live)
+        assert indexes == ["0", "1", "2"]
+        await end_all(found)
+        await found.until(lambda: is_complete(found, "solver"))
+        assert (await found.job("solver"))["status"]["succeeded"] == 3
+
+
+async def test_conflicts_are_tried_again() -> None:
+    async with cluster() as found, found.runtime() as runtime:
+        await runtime.ready()
+        found.api.fault = failing(409, method="PUT", plural="status", times=4)  # type: ignore[assignment]
+        await apply(found, gang("solver", 2))
+        await found.until(lambda: is_active(found, "solver", 2))
+
+
+async def test_t_48_degraded_without_the_workload_api(caplog: pytest.LogCaptureFixture) -> None:
+    async with cluster("1.36") as found:
+        other = await found.client.discovery.versions("scheduling.k8s.io", "PodGroup")
+        assert other == ("v1alpha2",)
+        async with cluster("1.37") as newer:
+            setup = await probe(found.client, newer.ctx)
+        assert not setup.grouping
+        assert "does not serve PodGroups" in caplog.text
+        async with found.runtime(make(setup, ["job"])) as runtime:
+            await runtime.ready()
+            await apply(found, job_of("plain", parallelism=2, completions=2))
+            await found.until(lambda: is_active(found, "plain", 2))
+        assert not await found.every("Workload", "scheduling.k8s.io/v1alpha2")
+
+
+async def test_only_the_leader_works() -> None:
+    async with cluster() as found:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
+        await found.client.kind("v1", "Namespace").create(space)
+        leaders = []
+        tasks = []
+        for name in ("a", "b"):
+            client = Client.within(found.api, clock=found.clock)
+            lease = Leadership(client, "kohort", namespace="kube-system", identity=name, clock=found.clock)
+            leaders.append(lease)
+            tasks.append(asyncio.create_task(lease.run(found.runtime().run)))
+        await apply(found, gang("solver", 2))
+        await found.until(lambda: is_active(found, "solver", 2))
+        assert sum(one.is_leader for one in leaders) == 1
+        assert len(await found.pods()) == 2
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def test_unknown_controllers_are_named() -> None:
+    with pytest.raises(ValueError, match="accepted are job, cronjob"):
+        make(Setup(ctx=None), ["jobb"])  # type: ignore[arg-type]
+    assert set(MAKERS) == {"job", "cronjob", "ttl-after-finished"}

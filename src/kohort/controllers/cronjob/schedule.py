@@ -148,17 +148,19 @@ class Missed:
 
 
 def latest(schedule: Schedule, since: datetime, now: datetime) -> Missed:
-    """The last due moment in (since, now]. Long gaps are jumped over, not walked through."""
+    """The last due moment in (since, now]. Long gaps are jumped over: looked for ever further back from now."""
     first = schedule.next(since)
     if first is None or first > now:
         return Missed(None)
     second = schedule.next(first)
     if second is None or second > now:
         return Missed(first)
-    period = (second - first).total_seconds()
-    count = int((now - first).total_seconds() // period) + 1
-    start = max(first, now - timedelta(seconds=period * 2)) - timedelta(seconds=1) if count > 2 else first
-    found, moment = first, schedule.next(start)
-    while moment is not None and moment <= now:
-        found, moment = moment, schedule.next(moment)
-    return Missed(found, many=count > 100)
+    period = second - first
+    back, found = period, None
+    while found is None:
+        start = max(since, now - back)
+        moment = schedule.next(start)
+        while moment is not None and moment <= now:
+            found, moment = moment, schedule.next(moment)
+        back *= 2
+    return Missed(found, many=(now - first) / period > 100)
