@@ -91,10 +91,10 @@ class Graph:
             before = None
         self._things[thing.key] = thing
         self._link(thing, before)
+        if thing.waits and not (before is not None and before.waits):  # dependents first, while it still waits
+            yield from self._dependents.get(thing.uid, ())
         if thing.owners or thing.waits or thing.orphans:
             yield thing.key
-        if thing.waits and not (before is not None and before.waits):
-            yield from self._dependents.get(thing.uid, ())
         if before is not None:  # an owner may have waited for this reference
             gone = {owner.uid for owner in before.owners} - {owner.uid for owner in thing.owners}
             unblocked = {owner.uid for owner in before.owners if owner.blocks}
