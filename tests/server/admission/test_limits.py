@@ -114,3 +114,16 @@ async def test_every_pod_is_told_what_it_got() -> None:
     world, root = await limited()
     first, second = [await world.made(f"{root}/pods", pod(name)) for name in ("a", "b")]
     assert second["metadata"]["annotations"] == first["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("value", ["x", "", [], {}, True, "1 Gi", "1e"])
+async def test_an_amount_that_is_none_locks_nobody_out(value: Any) -> None:
+    world, _root = await limited()
+    other = await world.namespace("odd")
+    limits = [{"type": "Container", "max": {"cpu": value}}]
+    body = {"metadata": {"name": "b"}, "spec": {"limits": limits}}
+    answer = await world.ask("POST", f"{other}/limitranges", body)
+    if answer.code != 201:
+        assert answer.code in (400, 422)
+        return
+    assert (await world.ask("POST", f"{other}/pods", pod("p"))).code in (201, 403, 422)

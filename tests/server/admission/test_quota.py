@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from typing import Any
 
+import pytest
 from tests.server.admission.world import World, pod
 
 HARD = {
@@ -87,6 +88,50 @@ async def test_what_recorded_servers_answered() -> None:
         "services": "0",
         "services.nodeports": "0",
     }
+
+
+UNFIT = "unsupported scope applied to resource"
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"hard": {"cpu": "1"}, "scopes": ["BestEffort"]}, f'spec.scopes: Invalid value: ["BestEffort"]: {UNFIT}'),
+    ({"hard": {"services": "1"}, "scopes": ["Terminating"]}, f'spec.scopes: Invalid value: ["Terminating"]: {UNFIT}'),
+    (
+        {"hard": {"pods": "1"}, "scopes": ["BestEffort", "NotBestEffort"]},
+        'spec.scopes: Invalid value: ["BestEffort","NotBestEffort"]: conflicting scopes',
+    ),
+    ({"hard": {"pods": "1"}, "scopes": ["Foo"]}, 'spec.scopes: Invalid value: ["Foo"]: unsupported scope'),
+    (
+        {"hard": {"bogus": "1"}},
+        'spec.hard[bogus]: Invalid value: "bogus": must be a standard resource type or fully qualified',
+    ),
+    ({"hard": {"cpu": "-1"}}, 'spec.hard[cpu]: Invalid value: "-1": must be greater than or equal to 0'),
+    ({"hard": {"pods": "1500m"}}, 'spec.hard[pods]: Invalid value: "1500m": must be an integer'),
+]
+
+
+@pytest.mark.parametrize(("spec", "message"), REFUSED)
+async def test_quotas_that_make_no_sense(spec: dict[str, Any], message: str) -> None:
+    world, root = await quoted()
+    answer = await world.ask("POST", f"{root}/resourcequotas", {"metadata": {"name": "z"}, "spec": spec})
+    assert (answer.code, answer.message) == (422, f'ResourceQuota "z" is invalid: {message}')
+
+
+async def test_scopes_do_not_change() -> None:
+    world, root = await quoted(quota("im", {"pods": "1"}, scopes=["BestEffort"]))
+    change, media = {"spec": {"scopes": ["NotBestEffort"]}}, "application/merge-patch+json"
+    answer = await world.ask("PATCH", f"{root}/resourcequotas/im", change, media=media)
+    assert answer.message == (
+        'ResourceQuota "im" is invalid: spec.scopes: Invalid value: ["NotBestEffort"]: field is immutable'
+    )
+
+
+@pytest.mark.parametrize("value", ["x", "", [], {}, True, "1 Gi", "1e", "٣"])
+async def test_an_amount_that_is_none_is_refused_and_locks_nobody_out(value: Any) -> None:
+    world, root = await quoted()
+    answer = await world.ask("POST", f"{root}/resourcequotas", quota("z", {"pods": value}))
+    if answer.code != 201:
+        assert answer.code in (400, 422)
+        return
+    assert (await world.ask("POST", f"{root}/pods", pod("p"))).code in (201, 403)
 
 
 async def test_what_is_gone_or_has_ended_is_free_again() -> None:

@@ -1,4 +1,4 @@
-"""Rules of the other kinds: nodes, quotas, budgets, leases, events."""
+"""Rules of the other kinds: nodes, budgets, leases, events."""
 
 from __future__ import annotations
 
@@ -58,14 +58,6 @@ def limit_range(obj: Object, _: Context) -> list[FieldError]:
             given = [member for member in ("default", "defaultRequest") if limit.get(member)]
             found += [forbidden(f"{path}.{member}", "may not be specified when `type` is 'Pod'") for member in given]
     return found
-
-
-def resource_quota(obj: Object, _: Context) -> list[FieldError]:
-    return [
-        invalid(f"spec.hard[{name}]", value, "must be greater than or equal to 0")
-        for name, value in ((obj.get("spec") or {}).get("hard") or {}).items()
-        if str(value).startswith("-")
-    ]
 
 
 def disruption_budget(obj: Object, _: Context) -> list[FieldError]:

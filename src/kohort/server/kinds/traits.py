@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import formats
-from kohort.server.kinds import apps, cluster, config, defaulting, network, roles, storage
+from kohort.server.kinds import apps, cluster, config, defaulting, network, quotas, roles, storage
 
 if TYPE_CHECKING:
     from kohort.api.errors import FieldError
@@ -84,7 +84,7 @@ _TRAITS: Final[dict[tuple[str, str], Traits]] = {
     ("", "Secret"): Traits(default=defaulting.secret, validate=config.secret, validate_update=config.secret_update),
     ("", "Event"): Traits(create_on_update=True, default=defaulting.event, validate=cluster.event),
     ("", "LimitRange"): Traits(create_on_update=True, default=defaulting.limit_range, validate=cluster.limit_range),
-    ("", "ResourceQuota"): Traits(validate=cluster.resource_quota),
+    ("", "ResourceQuota"): Traits(validate=quotas.quota, validate_update=quotas.quota_update),
     ("", "PersistentVolumeClaim"): Traits(
         first_status=lambda _: {"phase": "Pending"},
         default=defaulting.claim,
