@@ -5,6 +5,7 @@ Each takes a client whose namespace is new and empty.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -150,11 +151,12 @@ async def a_watch_goes_on_from_any_version(client: Client) -> None:
     async def three() -> list[tuple[str, str]]:
         seen = []
         version = str(int(first["metadata"]["resourceVersion"]) - 1)
-        async for event in maps.watch(client.namespace, version=version, seconds=5):
-            assert event.object is not None
-            seen.append((event.type, event.object["data"]["x"]))
-            if len(seen) == 3:
-                break
+        async with aclosing(maps.watch(client.namespace, version=version, seconds=5)) as events:
+            async for event in events:
+                assert event.object is not None
+                seen.append((event.type, event.object["data"]["x"]))
+                if len(seen) == 3:
+                    break
         return seen
 
     for _ in range(2):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -196,12 +197,13 @@ async def test_a_watch_is_read_event_by_event() -> None:
     api.put("a", phase="y")
     api.remove("a")
     seen = []
-    async for event in pods.watch("default", version="10", bookmarks=True):
-        seen.append((event.type, event.object.phase if event.object else event.version))
-        if len(seen) == 3:
-            api.bookmark()
-        if len(seen) == 4:
-            break
+    async with aclosing(pods.watch("default", version="10", bookmarks=True)) as events:
+        async for event in events:
+            seen.append((event.type, event.object.phase if event.object else event.version))
+            if len(seen) == 3:
+                api.bookmark()
+            if len(seen) == 4:
+                break
     assert seen == [("ADDED", "x"), ("MODIFIED", "y"), ("DELETED", "y"), ("BOOKMARK", str(api.revision))]
     api.compact()
     with pytest.raises(ApiError) as expired:

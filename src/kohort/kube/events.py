@@ -133,9 +133,12 @@ class Recorder:
             if wait > 0 and not everything:
                 soonest = min(soonest, wait)
                 continue
-            self._repeated.pop(series, None)
             if series.count > series.told:
                 await self._write(series)
+            # Only after the write: who is stopped in the middle of it still has to know what to write at the end, and
+            # what was heard meanwhile is for the next time.
+            if series.count <= series.told:
+                self._repeated.pop(series, None)
         return soonest
 
     async def _write(self, series: Series) -> None:
@@ -149,6 +152,7 @@ class Recorder:
                 if final or attempt == _TRIES:
                     self.counts.dropped += 1
                     log.debug("event about %s not written: %s", series.what.regarding, error)
+                    series.told, series.written = count, self._clock.monotonic()
                     return
                 await self._clock.sleep(backoff.next())
             else:

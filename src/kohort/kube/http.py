@@ -9,7 +9,7 @@ import random
 import socket
 import ssl
 import tempfile
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -78,7 +78,8 @@ class Http:
         answer = await self._begin(request, limits)
         try:
             _keep_alive(answer)
-            yield Response(answer.status, _headers(answer), _chunks(answer, self._what(request)))
+            async with aclosing(_chunks(answer, self._what(request))) as chunks:
+                yield Response(answer.status, _headers(answer), chunks)
         finally:
             answer.close()
 

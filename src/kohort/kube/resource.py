@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
@@ -138,7 +138,8 @@ class Resource(Generic[T]):
     ) -> AsyncGenerator[Event[T]]:
         """Changes after `version` until the server ends the watch; ApiError when it says it cannot go on.
 
-        A low-level tool: an Informer is what keeps a state up to date.
+        Leave it early only inside `contextlib.aclosing`, which ends the request, too. A low-level tool: an Informer is
+        what keeps a state up to date.
         """
         codec = await self.codec()
         query = {"resourceVersion": version} if version else {}
@@ -162,8 +163,11 @@ class Resource(Generic[T]):
         """The lines of a watch, all that arrived at once together."""
         asked = {**selection.query(), **query, "watch": "true", "timeoutSeconds": str(seconds)}
         path = (await self.type()).path(selection.namespace)
-        async with self._calls.stream(path, query=asked, silence=silence or seconds + _GRACE) as chunks:
-            yield lines(chunks)
+        async with (
+            self._calls.stream(path, query=asked, silence=silence or seconds + _GRACE) as chunks,
+            aclosing(lines(chunks)) as batches,
+        ):
+            yield batches
 
     # ---- writing
 
