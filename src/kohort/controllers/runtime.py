@@ -32,6 +32,7 @@ from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.events import Recorder
 from kohort.kube.informer import Informer
 from kohort.kube.queue import ClosedError, WorkQueue
+from kohort.kube.resource import Resource
 
 log = logging.getLogger(__name__)
 
@@ -183,7 +184,7 @@ class _Line:
 
     async def _write(self, write: Write) -> Answer:
         async with self._slots:
-            answer = await send(self._runtime.client, write)
+            answer = await self._runtime.sender.send(write)
         code = 200 if answer.refusal is None else answer.refusal.code
         self._runtime.metrics.writes.labels(self.controller.name, write.verb, write.kind, str(code)).inc()
         if answer.refusal is None:
@@ -191,32 +192,41 @@ class _Line:
         return answer
 
 
-async def send(client: Client, write: Write) -> Answer:
-    """One write, as a request; whatever goes wrong is a refusal."""
-    resource = client.kind(write.api_version, write.kind)
-    try:
+class Sender:
+    """Writes as requests; whatever goes wrong is a refusal."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._known: dict[tuple[str, str], Resource[Object]] = {}
+
+    async def send(self, write: Write) -> Answer:
+        try:
+            return Answer(await self._request(self._resource(write), write))
+        except ApiError as error:
+            return Answer(refusal=Refusal(error.code, error.reason, error.message))
+        except KubeError as error:
+            return Answer(refusal=Refusal(0, type(error).__name__, str(error)))
+
+    def _resource(self, write: Write) -> Resource[Object]:
+        kind = (write.api_version, write.kind)
+        if kind not in self._known:
+            self._known[kind] = self._client.kind(*kind)
+        return self._known[kind]
+
+    async def _request(self, resource: Resource[Object], write: Write) -> Object:
         match write.verb:
             case "create":
-                found = await resource.create(write.body, write.namespace)
+                return await resource.create(write.body, write.namespace)
             case "update":
-                found = await resource.update(write.body, write.namespace, subresource=write.subresource)
+                return await resource.update(write.body, write.namespace, subresource=write.subresource)
             case "patch":
-                found = await resource.patch(
+                return await resource.patch(
                     write.name, write.body, write.namespace, kind=write.patch, subresource=write.subresource
                 )
             case "delete":
-                found = await resource.delete(
-                    write.name,
-                    write.namespace,
-                    propagation=write.propagation,
-                    uid=write.uid,
-                    version=write.version,
+                return await resource.delete(
+                    write.name, write.namespace, propagation=write.propagation, uid=write.uid, version=write.version
                 )
-    except ApiError as error:
-        return Answer(refusal=Refusal(error.code, error.reason, error.message))
-    except KubeError as error:
-        return Answer(refusal=Refusal(0, type(error).__name__, str(error)))
-    return Answer(found)
 
 
 class Runtime:
@@ -234,6 +244,7 @@ class Runtime:
         self.client = client
         self.clock = clock
         self.metrics = Metrics(registry) if registry is not None else Metrics(CollectorRegistry())
+        self.sender = Sender(client)
         self.recorder = Recorder(client, component, clock=clock)
         self.observed = Observed(client, clock)
         self._controllers = tuple(controllers)

@@ -62,8 +62,9 @@ class Fleet:
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
         self.nodes: Informer[Object] = Informer(client.kind("v1", "Node"), clock=clock)
+        self._pods = client.kind("v1", "Pod", Pod)
         self.pods: Informer[Pod] = Informer(
-            client.kind("v1", "Pod", Pod), clock=clock, indexers={"node": lambda pod: (pod.spec.node_name,)}
+            self._pods, clock=clock, indexers={"node": lambda pod: (pod.spec.node_name,)}
         )
         self._pod_queue: WorkQueue[tuple[str, str]] = WorkQueue(clock=clock, first=0.2, most=30.0)
         self._node_queue: WorkQueue[str] = WorkQueue(clock=clock, first=0.2, most=30.0)
@@ -188,7 +189,7 @@ class Fleet:
             return None
         now = self._clock.now()
         found = podlife.step(pod, now, self._usual)
-        resource, meta = self._client.kind("v1", "Pod", Pod), pod.metadata
+        resource, meta = self._pods, pod.metadata
         try:
             if found.status is not None:
                 body = {"metadata": {"uid": meta.uid}, "status": found.status}
