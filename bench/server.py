@@ -196,6 +196,8 @@ async def measure(target: Target, pods: int, nodes: int) -> None:
         return "POST", f"{at}/pod-{number:06}/binding", binding(number, nodes)
 
     await rate(target, "bindings", some, bind)
+    connection.close()
+    connection = await Connection(target).open()  # servers hang up on those who were silent for long
     best = 1e9
     size = 0
     for _ in range(3):
