@@ -48,8 +48,8 @@ class NamespaceTerminator(Job[str]):
             elif meta_of(item).deletionTimestamp is not None:
                 self._ending.add(item.name)
                 self.look_at(item.name)
-        elif event is not None and item.namespace in self._ending:
-            self.look_at(item.namespace)
+        elif event is not None and item.namespace in self._ending and event.change is not Change.UPDATE:
+            self.look_at(item.namespace)  # less to wait for, or something that slipped in
 
     async def work(self, key: str) -> bool:
         resource = self.api.resources.of_plural("", "namespaces")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SLACK: Final = 1.0
 _FINE: Final = (200, 202, 404, 409)
-Pod = tuple[str, str, str]  # namespace, name, uid
+Pod = tuple[str, str]  # namespace, name
 
 
 class PodEnder(Job[Pod]):
@@ -29,25 +29,25 @@ class PodEnder(Job[Pod]):
 
     def __init__(self, api: Api, clock: Clock) -> None:
         super().__init__(api, clock)
-        self._due: dict[Pod, float] = {}
+        self._due: dict[Pod, tuple[str, float]] = {}  # uid, and when
 
     def see(self, table: str, item: Item, event: Event | None) -> None:
         if table != "pods":
             return
         if event is not None and event.change is Change.DELETE:
-            for known in [one for one in self._due if one[:2] == item.key]:
-                del self._due[known]
+            self._due.pop(item.key, None)
             return
         if b'"deletionTimestamp"' not in item.value:
             return
         pod = pod_of(item)
         if pod.metadata.deletionTimestamp is None or not pod.metadata.deletionGracePeriodSeconds:
             return
-        key = (item.namespace, item.name, pod.metadata.uid)
-        due = self.clock.monotonic() + self._time_left(pod)
-        if due < self._due.get(key, float("inf")):  # a later deletion may give less time, never more
-            self._due[key] = due
-            self.look_later(key, due - self.clock.monotonic())
+        now, uid = self.clock.monotonic(), pod.metadata.uid
+        due = now + self._time_left(pod)
+        known = self._due.get(item.key)
+        if known is None or known[0] != uid or due < known[1]:  # a later deletion may give less time, never more
+            self._due[item.key] = (uid, due)
+            self.look_later(item.key, due - now)
 
     def _time_left(self, pod: PodHead) -> float:
         node = pod.spec.nodeName
@@ -59,14 +59,13 @@ class PodEnder(Job[Pod]):
         return min(max(left, 0.0), grace) + _SLACK
 
     async def work(self, key: Pod) -> bool:
-        due = self._due.get(key)
-        if due is None or due > self.clock.monotonic():
+        uid, due = self._due.get(key, ("", 0.0))
+        if not uid or due > self.clock.monotonic():
             return True  # gone, or looked at too early: another look comes
-        namespace, name, uid = key
         resource = self.api.resources.of_plural("", "pods")
         if resource is None:
             return True
-        code = await delete(self.api, resource, namespace, name, uid=uid, grace=0)
-        if code in _FINE:
+        code = await delete(self.api, resource, *key, uid=uid, grace=0)
+        if code in _FINE and self._due.get(key, ("", 0.0))[0] == uid:
             self._due.pop(key, None)
         return code in _FINE
