@@ -94,6 +94,10 @@ def convert(
 @app.command()
 def up(
     bare: Annotated[bool, typer.Option("--bare", help="Only the API server: no controllers, no nodes.")] = False,
+    nodes: Annotated[int, typer.Option("--nodes", min=0, max=50_000, help="So many equal virtual nodes.")] = 4,
+    cluster: Annotated[
+        str, typer.Option("--cluster", metavar="FILE", help="Virtual nodes as a file describes them, instead.")
+    ] = "",
     data_dir: Annotated[str, typer.Option("--data-dir", metavar="DIR", help="Where objects and keys are kept.")] = "",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="On loopback; 0 takes a free one.")] = 6443,
     kubeconfig: Annotated[
@@ -106,11 +110,22 @@ def up(
     in_memory: Annotated[bool, typer.Option("--in-memory", help="Forget everything at the end.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready; end it with down.")] = False,
 ) -> None:
-    """Start the embedded Kubernetes API server and write a kubeconfig for it."""
+    """Start an embedded Kubernetes: API server, Job controllers, gang scheduler and virtual nodes."""
     from kohort.cli import up as command
 
     raise typer.Exit(
-        command.up(data_dir, port, kubeconfig, kubernetes, feature_gates, bare=bare, in_memory=in_memory, detach=detach)
+        command.up(
+            data_dir,
+            port,
+            kubeconfig,
+            kubernetes,
+            feature_gates,
+            bare=bare,
+            nodes=nodes,
+            cluster=cluster,
+            in_memory=in_memory,
+            detach=detach,
+        )
     )
 
 

@@ -20,9 +20,11 @@ from kohort.api.generations import GENERATIONS
 from kohort.cli.common import UsageError, checked, choice, friendly, parse_gates, say, write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
+    from kohort.server.server import Server
     from kohort.server.settings import Settings
+    from kohort.sim.cluster import Pool
 
 _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 20.0
@@ -42,11 +44,12 @@ def up(
     feature_gates: str,
     *,
     bare: bool,
+    nodes: int,
+    cluster: str,
     in_memory: bool,
     detach: bool,
 ) -> int:
-    if not bare:
-        raise UsageError("kohort up: give --bare; schedulers and nodes come with a later version")
+    pools = None if bare else _pools(nodes, cluster)
     choice("--kubernetes", kubernetes, tuple(GENERATIONS))
     gates = parse_gates(feature_gates)
     with _folder(data_dir, in_memory=in_memory, kept=detach) as folder:
@@ -61,7 +64,21 @@ def up(
             kubeconfig=Path(kubeconfig).absolute() if kubeconfig else None,
         )
         checked(settings.context)
-        return _detached(settings) if detach else _here(settings)
+        return _detached(settings, bare, nodes, cluster) if detach else _here(settings, pools)
+
+
+def _pools(nodes: int, cluster: str) -> tuple[Pool, ...]:
+    """The virtual nodes: of a cluster file, or so many equal ones."""
+    from kohort.sim.cluster import ClusterFileError, plain, read
+
+    if not cluster:
+        return plain(nodes)
+    try:
+        return read(Path(cluster).read_text())
+    except OSError as error:
+        raise UsageError(f"--cluster {cluster}: cannot be read: {error.strerror}") from None
+    except ClusterFileError as error:
+        raise UsageError("\n".join(f"--cluster {cluster}: {line}" for line in str(error).splitlines())) from None
 
 
 @contextlib.contextmanager
@@ -81,7 +98,7 @@ def _folder(data_dir: str, *, in_memory: bool, kept: bool) -> Iterator[Path]:
 # ---- in this process
 
 
-def _here(settings: Settings) -> int:
+def _here(settings: Settings, pools: tuple[Pool, ...] | None) -> int:
     began = time.perf_counter()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     with settings.pid_path.open("a+") as pid:
@@ -94,13 +111,13 @@ def _here(settings: Settings) -> int:
         try:
             import uvloop
 
-            uvloop.run(_serve(settings, began))
+            uvloop.run(_serve(settings, pools, began))
         finally:
             settings.pid_path.unlink(missing_ok=True)
     return 0
 
 
-async def _serve(settings: Settings, began: float) -> None:
+async def _serve(settings: Settings, pools: tuple[Pool, ...] | None, began: float) -> None:
     from kohort.server.server import Server
     from kohort.server.store import StoreError
 
@@ -112,20 +129,37 @@ async def _serve(settings: Settings, began: float) -> None:
         await server.start()
     except (StoreError, OSError) as error:
         raise UsageError(f"kohort up: {error}") from None
-    gc.collect()
-    gc.freeze()  # what is loaded stays: no need to look at it again
-    write(_ready(settings, server.url, time.perf_counter() - began))
-    sys.stdout.flush()
-    await stop.wait()
-    await server.close()
+    try:
+        async with _around(server, pools):
+            gc.collect()
+            gc.freeze()  # what is loaded stays: no need to look at it again
+            write(_ready(settings, server.url, pools, time.perf_counter() - began))
+            sys.stdout.flush()
+            await stop.wait()
+    finally:
+        await server.close()
 
 
-def _ready(settings: Settings, url: str, seconds: float) -> str:
+@contextlib.asynccontextmanager
+async def _around(server: Server, pools: tuple[Pool, ...] | None) -> AsyncIterator[None]:
+    """Controllers, scheduler and nodes, unless it is the bare server that is wanted."""
+    if pools is None:
+        yield
+        return
+    from kohort.cli.cluster import whole
+
+    async with whole(server, pools):
+        yield
+
+
+def _ready(settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds: float) -> str:
     where = "in memory" if settings.in_memory else f"in {settings.store_path}"
+    count = sum(pool.count for pool in pools or ())
+    what = "API" if pools is None else f"with Job controllers, gang scheduler and {count} virtual nodes"
     return (
-        f"Kubernetes {settings.minor} API at {url}, ready after {seconds:.1f} s; objects are kept {where}\n"
+        f"Kubernetes {settings.minor} {what} at {url}, ready after {seconds:.1f} s; objects are kept {where}\n"
         f"  export KUBECONFIG={settings.kubeconfig_path}\n"
-        f"  kubectl get namespaces\n"
+        f"  kubectl get {'namespaces' if pools is None else 'nodes'}\n"
     )
 
 
@@ -140,11 +174,12 @@ def _lock(descriptor: int) -> bool:
 # ---- behind the terminal
 
 
-def _detached(settings: Settings) -> int:
+def _detached(settings: Settings, bare: bool, nodes: int, cluster: str) -> int:
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = settings.data / "server.log"
     command = [
-        sys.executable, "-m", "kohort.cli.main", "up", "--bare", "--data-dir", str(settings.data),
+        sys.executable, "-m", "kohort.cli.main", "up", "--data-dir", str(settings.data),
+        *(["--bare"] if bare else ["--cluster", str(Path(cluster).absolute())] if cluster else ["--nodes", str(nodes)]),
         "--port", str(settings.port), "--kubernetes", settings.minor,
         "--kubeconfig", str(settings.kubeconfig_path),
         "--feature-gates", ",".join(f"{name}={str(on).lower()}" for name, on in settings.gates.items()),

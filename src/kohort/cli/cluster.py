@@ -1,0 +1,37 @@
+"""A whole cluster in one process: controllers, the scheduler and virtual nodes around the embedded API server.
+
+All of them speak to the server through the same client that they use on a real cluster, only without a socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from kohort.controllers.registry import make, probe
+from kohort.controllers.runtime import Runtime
+from kohort.gang.compile import CompileContext
+from kohort.kube.client import Client
+from kohort.scheduler.loop import Scheduler, running
+from kohort.scheduler.settings import KOHORT, Settings
+from kohort.server.server import Server
+from kohort.sim.cluster import Pool
+from kohort.sim.fleet import Fleet
+
+# Here nobody else schedules, so pods that name nobody are ours as well.
+SCHEDULER_NAMES = frozenset({"default-scheduler", KOHORT})
+
+
+@asynccontextmanager
+async def whole(server: Server, pools: Sequence[Pool]) -> AsyncIterator[Client]:
+    """While inside, Jobs run: they become groups, groups are placed, virtual nodes play their pods."""
+    ctx = CompileContext(server.ctx.generation, server.ctx.gates, server.ctx.options)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client.within(server.api, manager="kohort"))
+        fleet = await stack.enter_async_context(Fleet(client, pools, every=True))
+        runtime = await stack.enter_async_context(Runtime(client, make(await probe(client, ctx))))
+        scheduler = await stack.enter_async_context(running(Scheduler(client, Settings(names=SCHEDULER_NAMES))))
+        await fleet.ready()
+        await runtime.ready()
+        await scheduler.started.wait()
+        yield client
