@@ -1,8 +1,8 @@
 """The journal in one SQLite file: one thread writes, and commits whatever has queued up meanwhile as one transaction.
 
 A commit is fsynced before anybody is told (WAL, synchronous=FULL), so what was acknowledged survives kill -9 and a
-power cut; a transaction that was not committed is not there at all. There is one table, the log: the current state is the
-newest row of each object, so every write is one insert.
+power cut; a transaction that was not committed is not there at all. There is one table, the log: the current state is
+the newest row of each object, so every write is one insert.
 """
 
 from __future__ import annotations
