@@ -145,7 +145,7 @@ class Sim:
                 self.bind(uid, node)
         for eviction in step.evictions:
             name = eviction.pod.name
-            if name in self.objects["pod"]:
+            if name in self.objects["pod"] and self.core.still_preempting(eviction.root, self.now):
                 self.evicted[name] = eviction.condition.message
                 self.remove_pod(name)
 

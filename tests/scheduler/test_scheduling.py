@@ -246,3 +246,14 @@ def test_the_same_input_gives_the_same_placement() -> None:
         return sim.bound
 
     assert placed() == placed()
+
+
+def test_nobody_goes_for_a_gang_that_lost_a_member_since_the_plan() -> None:
+    sim = cluster(n1="2")
+    for number in range(2):
+        create(sim, {"pod": f"w{number}", "cpu": "1", "node": "n1", "priority": "p10"})
+    gang(sim, "g", 2, priority="p100")
+    sim.before_binding = lambda: sim.delete("pod", "g-1")
+    sim.settle(5.0)
+    assert sim.evicted == {}
+    assert not list(sim.core.world.earmarks)

@@ -149,6 +149,8 @@ class Binder:
         under_way = self._binding.get(pod.uid)
         if under_way is not None:
             await asyncio.wait({under_way})
+        if not self._core.still_preempting(eviction.root, self._clock.monotonic()):
+            return
         patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [msgspec.to_builtins(eviction.condition)]}}
         try:
             async with self._slots:

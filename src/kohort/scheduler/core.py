@@ -64,6 +64,7 @@ class Core:
         self.ledger = Ledger(group_condition, next(iter(sorted(settings.names)), "kohort"))
         self.holding = Holding(self.decider.engine, self.world.earmarks, settings, self._freed)
         self.verdicts: dict[str, Verdict] = {}  # the last failure of each root that waits
+        self.unwritten = Writes()  # found between two steps
         self._stamp = stamp
         self._gains = 0
         self._victims: dict[str, set[str]] = {}  # preemptor -> uids that must be gone first
@@ -129,6 +130,7 @@ class Core:
                 now=now,
             )
             if gated:
+                self._give_up(key)
                 for leaf in leaves:
                     _add(writes, self.ledger.regressed(leaf, _said(self._gate(root)), self._stamp()))
 
@@ -146,8 +148,12 @@ class Core:
     def _gone(self, key: str, now: float) -> None:
         self.queue.remove(key)
         self.verdicts.pop(key, None)
-        self._victims.pop(key, None)
         self.holding.release(now, key)
+        self._give_up(key)
+
+    def _give_up(self, key: str) -> None:
+        """A root no longer needs the room that was to be made for it."""
+        self._victims.pop(key, None)
         if self.world.earmarks.drop(key):
             self.world.gains += 1
 
@@ -161,7 +167,7 @@ class Core:
 
     def step(self, now: float) -> Step | None:
         """The next decision; None if there is nothing to decide now and nothing to write."""
-        writes = self.sync(now)
+        writes, self.unwritten = _joined(self.unwritten, self.sync(now)), Writes()
         entry = self.queue.pop(now)
         if entry is None:
             return Step(writes=writes) if writes else None
@@ -291,11 +297,14 @@ class Core:
         if member is not None and member.assumed:
             self.world.forget(member)
 
+    def still_preempting(self, root: str, now: float) -> bool:
+        """Right before an eviction: whether anybody still waits for it."""
+        self.unwritten = _joined(self.unwritten, self.sync(now))
+        return root in self._victims
+
     def not_evicted(self, root: str, now: float) -> None:
         """A victim could not be deleted: the plan is void."""
-        self._victims.pop(root, None)
-        if self.world.earmarks.drop(root):
-            self.world.gains += 1
+        self._give_up(root)
         self.queue.activate(root, now, "PreemptionFailed")
 
     # ---- why
@@ -389,6 +398,10 @@ def _target(root: Group | Member) -> Target:
 def _add(writes: Writes, more: Writes) -> None:
     writes.patches += more.patches
     writes.notes += more.notes
+
+
+def _joined(one: Writes, other: Writes) -> Writes:
+    return Writes([*one.patches, *other.patches], [*one.notes, *other.notes])
 
 
 def _said(outcome: Outcome) -> str:

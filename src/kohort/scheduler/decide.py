@@ -15,7 +15,7 @@ from kohort.place.engine import Engine
 from kohort.place.preempt import Preemption, Preemptor
 from kohort.place.search import Search
 from kohort.place.units import find_units
-from kohort.scheduler.lack import Lack, lack_of
+from kohort.scheduler.lack import Lack, lack_of, placements
 from kohort.scheduler.model import shown
 from kohort.scheduler.trees import Group, Member
 from kohort.scheduler.validate import problems
@@ -47,6 +47,7 @@ class Verdict:
     preemption: Preemption | None = None
     nominations: dict[str, str] = field(default_factory=dict)  # uid -> node
     lack: Lack | None = None
+    placements: tuple[int, int] | None = None  # domains there are, domains that may do
     note: str = ""  # about preemption, or about room that is held for others
 
     @property
@@ -80,6 +81,7 @@ class Decider:
             return verdict
         demand = self.demand(root)
         with self.world.earmarks.seen_by(verdict.root, verdict.priority) as others:
+            verdict.placements = placements(self.engine, demand)
             result = self._place(demand, verdict)
             if not result.ok:
                 self._refuse(demand, verdict, result, allowed=_may_preempt(root))

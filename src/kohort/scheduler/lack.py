@@ -76,6 +76,24 @@ def _enough(engine: Engine, group: Demand) -> bool:
     return int(np.max(total, initial=0)) >= group.missing
 
 
+def placements(engine: Engine, demand: Demand) -> tuple[int, int] | None:
+    """Of a group without groups below: how many domains there are, and how many may take its minimum.
+
+    The second number is by room alone; kube-scheduler tries each domain and counts what it finds.
+    """
+    if not isinstance(demand, Leaf):
+        return None
+    if demand.topology is None or demand.running:
+        return 1, int(_enough(engine, demand))
+    column = engine.state.column(demand.topology)
+    there = np.zeros(column.size, np.bool_)
+    there[column.codes[engine.state.alive]] = True
+    total = np.zeros(column.size - 1, np.int64)
+    for kind, count in _counts(demand).items():
+        total += np.minimum(_by_domain(engine, engine.room(kind), demand.topology), count)
+    return int(there[1:].sum()), int((there[1:] & (total >= max(demand.missing, 1))).sum())
+
+
 def _by_domain(engine: Engine, room: Amounts, key: str) -> Amounts:
     column = engine.state.column(key)
     sums = np.zeros(column.size, np.int64)

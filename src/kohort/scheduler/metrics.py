@@ -53,6 +53,15 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
+        self._generated = Counter(
+            "scheduler_generated_placements", "Domains that groups could be placed in", ["profile"], registry=registry
+        )
+        self._evaluated = Counter(
+            "scheduler_placement_evaluations",
+            "Such domains, by whether they may do",
+            ["result", "profile"],
+            registry=registry,
+        )
         self._preemptions = Counter(
             "scheduler_workload_preemption_attempts",
             "Preemptions planned for groups, by result",
@@ -83,6 +92,10 @@ class Metrics:
         alone = verdict.root.startswith(POD_PREFIX)
         if not alone:
             self._attempts.labels(verdict.kind.value, self._profile).inc()
+            there, may = verdict.placements or (0, 0)
+            self._generated.labels(self._profile).inc(there)
+            self._evaluated.labels("feasible", self._profile).inc(may)
+            self._evaluated.labels("infeasible", self._profile).inc(there - may)
             self._attempt_seconds.labels(verdict.kind.value, self._profile).observe(seconds)
         else:
             self._pod_seconds.labels(_of_pod(verdict.kind), self._profile).observe(seconds)
