@@ -28,7 +28,7 @@ async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 def job(name: str, pods: int, cpu: str) -> dict[str, Any]:
     """A Job whose pods are one gang in both generations: inferred in 1.36, declared in 1.37."""
     container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu}}}
-    annotations = {"sim.kohort.dev/duration": "200ms"}
+    annotations = {"sim.kohort.dev/run-seconds": "0.2"}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
