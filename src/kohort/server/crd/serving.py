@@ -1,6 +1,6 @@
 """Definitions at work: names and conditions are written, resources come and go with their definitions.
 
-One task over the watch of the store. `start` serves what is stored before it returns.
+One task that listens to the store. `start` serves what is stored before it returns.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kohort.server import ages, objects
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kohort.api.kind import Object
     from kohort.server.api import Api
     from kohort.server.resources import Resource
+    from kohort.server.store.records import Entry
 
 log = logging.getLogger(__name__)
 _IN_PROGRESS: Final = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
@@ -47,6 +49,9 @@ class Definitions:
         self._resources.add(self._own)
         self._served: dict[str, list[Resource]] = {}
         self._shown: dict[str, object] = {}
+        self._ends: dict[str, str] = {}  # tables whose definition waits for them to be empty
+        self._waiting: dict[str, None] = {}
+        self._some = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -54,46 +59,41 @@ class Definitions:
         return self._own.table
 
     async def start(self) -> None:
-        revision = self._store.revision
+        self._store.listeners.append(self._listen)
         for item in self._store.table(self._table).items():
-            await self._sync(item.name)
-        self._task = asyncio.create_task(self._run(revision), name="custom resource definitions")
+            await self._try(item.name)
+        self._task = asyncio.create_task(self._run(), name="custom resource definitions")
 
     async def stop(self) -> None:
+        if self._listen in self._store.listeners:
+            self._store.listeners.remove(self._listen)
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _run(self, revision: int) -> None:
+    def _listen(self, entries: Sequence[Entry]) -> None:
+        """A definition changed, or an object of one that is on its way out."""
+        for entry in entries:
+            name = entry.event.item.name if entry.table == self._table else self._ends.get(entry.table)
+            if name is not None:
+                self._waiting[name] = None
+                self._some.set()
+
+    async def _run(self) -> None:
         while True:
-            names = {event.item.name for event in self._store.since(self._table, revision)}
-            revision = self._store.revision
-            names |= {name for name in self._served if self._ending(name)}
-            for name in sorted(names):
-                try:
-                    await self._sync(name)
-                except Exception:  # one bad definition must not stop the others
-                    log.exception("CustomResourceDefinition %s", name)
-            if not self._store.since(self._table, revision):
-                await self._changed()
+            await self._some.wait()
+            self._some.clear()
+            while self._waiting:
+                name = next(iter(self._waiting))
+                del self._waiting[name]
+                await self._try(name)
 
-    async def _changed(self) -> None:
-        """Until a definition changes, or an object of one that is on its way out."""
-        tables = [
-            self._table,
-            *(one.table for name in self._served if self._ending(name) for one in self._served[name]),
-        ]
-        waits = [asyncio.ensure_future(self._store.table(table).changed()) for table in dict.fromkeys(tables)]
+    async def _try(self, name: str) -> None:
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for one in waits:
-                one.cancel()
-
-    def _ending(self, name: str) -> bool:
-        crd = self._crd(name)
-        return crd is not None and bool(crd["metadata"].get("deletionTimestamp"))
+            await self._sync(name)
+        except Exception:  # one bad definition must not stop the others
+            log.exception("CustomResourceDefinition %s", name)
 
     def _crd(self, name: str) -> Object | None:
         item = self._store.table(self._table).get("", name)
@@ -152,6 +152,7 @@ class Definitions:
 
     def _withdraw(self, name: str) -> None:
         self._shown.pop(name, None)
+        self._ends = {table: owner for table, owner in self._ends.items() if owner != name}
         for one in self._served.pop(name, ()):
             self._resources.remove(one.group, one.version, one.plural)
             self._forget(one)
@@ -172,6 +173,8 @@ class Definitions:
             return
         served = self._served.get(name) or kinds.resources_of(crd)
         table = self._store.table(served[0].table) if served else None
+        if served:
+            self._ends[served[0].table] = name
         if table is not None and table.items():
             if not definition.is_true(crd, "Terminating"):
                 now = ages.stamp()
