@@ -16,6 +16,8 @@ from kohort.server.auth.jwt import SigningKey
 from kohort.server.auth.rbac import Authorizer
 from kohort.server.auth.reviews import Reviews
 from kohort.server.auth.serviceaccounts import ServiceAccountTokens
+from kohort.server.collect import Jobs
+from kohort.server.crd import Definitions
 from kohort.server.http import HttpServer
 from kohort.server.store import Store
 from kohort.server.store.journal import MemoryJournal
@@ -77,6 +79,10 @@ class Server:
         self.admission = admission(self.api.core, self.api.authorizer)
         self.api.core.use(self.admission.plugins)
         await bootstrap.bootstrap(self.api)
+        self.definitions = Definitions(self.api)
+        await self.definitions.start()  # before the collectors: an owner may be a custom resource
+        self.jobs = Jobs(self.api)
+        self.jobs.start()
         self.http = HttpServer(self.api, context=context, authenticator=authenticator)
         await self.http.listen(settings.host, settings.port)
         authority = self.pki.ca_pem if self.pki is not None else None
@@ -108,6 +114,9 @@ class Server:
                 await task
         if hasattr(self, "http"):
             await self.http.close()
+        if hasattr(self, "jobs"):
+            await self.jobs.stop()
+            await self.definitions.stop()
         if hasattr(self, "admission"):
             await self.admission.caller.close()
         await self.store.close()
