@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+import aiohttp
 import pytest
 from tests.scheduler.short import group_body, pod_body
 
@@ -273,3 +276,27 @@ async def test_a_binding_of_a_pod_that_is_gone_is_refused_by_uid(bed: Bed) -> No
         with pytest.raises(ApiError) as refused:
             await here.pods.bind("p", "n0", "uid", uid="00000000-0000-0000-0000-000000000000")
         assert refused.value.conflict
+
+
+async def test_python_m_kohort_scheduler(bed: Bed) -> None:
+    """The entry: it schedules, shows its state and its numbers, and ends when told to."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    argv = (sys.executable, "-m", "kohort.scheduler", "--kubeconfig", str(bed.kubeconfig))
+    async with cluster(bed, "entry") as here, aiohttp.ClientSession() as session:
+        process = await asyncio.create_subprocess_exec(*argv, "--listen", f"127.0.0.1:{port}", "--leader-elect")
+        try:
+            await here.node("n0", "4")
+            await here.gang("g", 2)
+            await here.until(lambda: _when(here, 2))
+            async with session.get(f"http://127.0.0.1:{port}/debug/state") as answer:
+                state = await answer.json()
+            assert (state["generation"], state["leader"], state["pending"]) == ("1.37", True, [])
+            async with session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+                assert "scheduler_podgroup_schedule_attempts_total" in await answer.text()
+            async with session.get(f"http://127.0.0.1:{port}/readyz") as answer:
+                assert answer.status == 200
+        finally:
+            process.terminate()
+            assert await asyncio.wait_for(process.wait(), 15) == 0
