@@ -1,0 +1,258 @@
+"""Trees: minimums first, several orders, memory, limits; and what the exact solver can say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.place.short import HOST, Short, apart, spread
+
+from kohort.place import exact
+from kohort.place.claims import Claim
+from kohort.place.demand import Branch, Demand, Leaf, Reason
+from kohort.place.domains import Bounds
+from kohort.place.effort import Effort
+from kohort.place.exact import Verdict, solve
+from kohort.place.search import Search
+
+NO_SOLVER = Effort(solver_size=0)
+
+
+def _leaf(short: Short, name: str, size: int, cpu: float = 1, minimum: int | None = -1, **more: Any) -> Leaf:
+    pods = [short.pod(f"{name}{n}", cpu) for n in range(size)]
+    return Leaf(name, pods, size if minimum == -1 else minimum, **more)
+
+
+def _placed(short: Short, root: Demand, effort: Effort | None = None) -> dict[str, int]:
+    """How many pods of each group were placed."""
+    result = Search(short.engine, effort).place(root)
+    short.engine.undo(0)
+    return {name: len(outcome.placed) for name, outcome in result.outcomes.items() if outcome.placed}
+
+
+def test_p12_minimums_before_extras() -> None:
+    short = Short(n1=4)
+    root = Branch("root", [_leaf(short, "a", 3, minimum=1), _leaf(short, "b", 2)], 2)
+    assert _placed(short, root, NO_SOLVER) == {"a": 2, "b": 2}
+
+
+def test_groups_that_are_not_needed_wait_for_those_that_are() -> None:
+    """The second child of the first branch would take what the second branch needs."""
+    short = Short(n1=4)
+    early = Branch("early", [_leaf(short, "a", 2), _leaf(short, "b", 2)], 1)
+    root = Branch("root", [early, _leaf(short, "c", 2)], 2)
+    assert _placed(short, root, NO_SOLVER) == {"a": 2, "c": 2}
+    short.node("n2", 2)
+    assert _placed(short, root, NO_SOLVER) == {"a": 2, "b": 2, "c": 2}
+
+
+def test_the_cheaper_children_where_not_all_are_needed() -> None:
+    short = Short(n1=4)
+    root = Branch("root", [_leaf(short, "big", 3), _leaf(short, "s1", 2), _leaf(short, "s2", 2)], 2)
+    assert _placed(short, root, NO_SOLVER) == {"s1": 2, "s2": 2}
+
+
+def test_a_failed_group_leaves_nothing_behind() -> None:
+    short = Short(n1=4)
+    root = Branch("root", [_leaf(short, "a", 2), Branch("mid", [_leaf(short, "b", 1), _leaf(short, "c", 9)], 2)], 1)
+    result = Search(short.engine).place(root)
+    assert set(result.placed) == {"a0", "a1"}
+    assert int(short.state.used[0, 0]) == 2000
+    assert result.of("b").reason is Reason.BLOCKED_BY_SIBLING
+    assert result.of("c").reason is Reason.INSUFFICIENT
+
+
+def test_an_empty_branch_can_never_be_met() -> None:
+    short = Short(n1=4)
+    result = Search(short.engine).place(Branch("root", [], 1))
+    assert not result.ok
+    assert result.of("root").reason is Reason.WAITING_FOR_GROUP
+
+
+def test_satisfied_by_what_runs_is_no_success_without_a_new_pod() -> None:
+    short = Short(n1=2)
+    short.run("r0", "n1", 2)
+    result = Search(short.engine).place(_leaf(short, "g", 1, minimum=1, running=[0]))
+    assert not result.ok
+    assert not result.placed
+
+
+def test_what_was_tried_in_an_untouched_domain_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = Short()
+    for number in range(8):
+        short.node(f"n{number}", 2, rack=f"r{number // 2}", zone="z")
+    # Unlike leaves, so that several orders are tried; the last can never fit beside the others.
+    leaves = [_leaf(short, f"l{n}", 2, 1 + n % 2, topology="rack") for n in range(4)] + [_leaf(short, "no", 5, 2)]
+    looked: list[str] = []
+    original = Search._leaf
+
+    def counted(self: Search, leaf: Leaf, area: Any) -> Any:
+        looked.append(leaf.name)
+        return original(self, leaf, area)
+
+    monkeypatch.setattr(Search, "_leaf", counted)
+    assert _placed(short, Branch("root", leaves, 5, "zone"), Effort(solver_size=0, orders=24)) == {}
+    assert len(looked) < 5 * 24
+
+
+def test_the_limit_of_steps_is_kept() -> None:
+    short = Short(n1=3, n2=3)
+    leaves = [_leaf(short, f"l{n}", 1, 1 + n % 2) for n in range(9)]
+    effort = Effort(steps=30)
+    result = Search(short.engine, effort).place(Branch("root", leaves, 9))
+    assert result.of("root").reason is Reason.INSUFFICIENT or not result.of("root").proven
+    assert effort.steps > -30
+
+
+def test_a_clock_may_end_the_search() -> None:
+    short = Short(n1=3, n2=3)
+    root = Branch("root", [_leaf(short, "a", 1, 2), _leaf(short, "b", 1, 3)], 2)
+    calls = iter(range(100))
+    result = Search(short.engine, Effort(expired=lambda: next(calls) >= 1)).place(root)
+    assert not result.ok
+    assert result.of("root").reason is Reason.NOT_FOUND
+    assert Search(short.engine).place(root).ok
+
+
+# ---- domains
+
+
+def test_a_domain_within_a_domain() -> None:
+    short = Short()
+    for name, zone, rack in (("a", "z1", "r1"), ("b", "z2", "r1"), ("c", "z2", "r2")):
+        short.node(name, 2, zone=zone, rack=rack)
+    leaves = [_leaf(short, name, 2, topology="rack") for name in ("x", "y")]
+    result = Search(short.engine).place(Branch("root", leaves, 2, "zone"))
+    rows = {name: {short.state.node(row).name for row in result.of(name).placed.values()} for name in ("x", "y")}
+    assert sorted(map(sorted, rows.values())) == [["b"], ["c"]]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["a", "b", "c", None]), st.integers(0, 1 << 47)), min_size=1, max_size=12))
+def test_sums_over_domains_are_exact(nodes: list[tuple[str | None, int]]) -> None:
+    short = Short()
+    for number, (rack, _) in enumerate(nodes):
+        short.node(f"n{number}", 1, **({"rack": rack} if rack else {}))
+    values = np.zeros(short.state.rows, np.int64)
+    values[: len(nodes)] = [value for _, value in nodes]
+    parts = short.engine.area.split("rack")
+    found = {parts.area(place).value: int(total) for place, total in enumerate(parts.sum(values))}
+    expected: dict[str | None, int] = {}
+    for rack, value in nodes:
+        if rack:
+            expected[rack] = expected.get(rack, 0) + value
+    assert found == expected
+
+
+def test_t4_domains_are_ranked_as_kube_scheduler_scores_them() -> None:
+    short = Short()
+    for rack, size, used in (("A", 2, 0), ("B", 3, 2), ("C", 3, 1)):
+        for number in range(size):
+            short.node(f"{rack}{number}", 2, rack=rack)
+        for number in range(used):
+            short.run(f"{rack}-used{number}", f"{rack}{number}")
+    parts = short.engine.area.split("rack")
+    ranked = Bounds(short.engine, _leaf(short, "g", 3), parts).ranked()
+    assert parts.area(ranked[0]).value == "B"
+
+
+def test_labels_that_change_divide_anew() -> None:
+    short = Short()
+    short.node("a", 1, rack="r1")
+    short.node("b", 1, rack="r2")
+    leaf = _leaf(short, "g", 2, topology="rack")
+    assert _placed(short, leaf) == {}
+    short.node("b", 1, rack="r1")
+    assert _placed(short, leaf) == {"g": 2}
+
+
+# ---- the exact solver
+
+
+def _answer(short: Short, root: Demand) -> Verdict:
+    answer = solve(short.engine, root, short.engine.area, Effort())
+    for key, row in answer.placed.items():
+        kind = next(pod.kind for leaf in root.leaves() for pod in leaf.pods if pod.key == key)
+        fit, _ = short.engine.look(kind.shape)
+        assert short.engine.may(kind, fit)[row], f"{key} may not be on row {row}"
+        short.engine.put(kind, row)
+    short.engine.undo(0)
+    return answer.verdict
+
+
+def _port(number: int) -> dict[str, Any]:
+    return {"containers": [{"name": "c", "ports": [{"hostPort": number}]}]}
+
+
+def test_solver_keeps_pods_apart() -> None:
+    short = Short(n1=9, n2=9)
+    red, blue = {"c": "red"}, {"c": "blue"}
+    shy = [short.pod(f"shy{n}", labels=blue, **apart(red)) for n in range(3)]
+    red_pods = [short.pod(f"red{n}", labels=red) for n in range(3)]
+    assert _answer(short, Leaf("g", [*shy, *red_pods], 6)) is Verdict.FOUND
+    short.run("red", "n1", labels=red)
+    short.run("blue", "n2", labels=blue, **apart(red))
+    assert _answer(short, Leaf("g", [*map(_again(short), shy), *map(_again(short), red_pods)], 6)) is Verdict.FOUND
+    alone = [short.pod(f"alone{n}", labels=red, **apart(red)) for n in range(2)]
+    assert _answer(short, Leaf("g", alone, 2)) is Verdict.IMPOSSIBLE
+
+
+def _again(short: Short) -> Any:
+    """The class of a pod after more terms became known."""
+    from kohort.place.demand import renewed_pod
+
+    return lambda pod: renewed_pod(pod, short.state.pairs)
+
+
+def test_solver_knows_ports_and_claims() -> None:
+    short = Short(n1=9, n2=9)
+    assert _answer(short, Leaf("g", [short.pod(f"p{n}", **_port(80)) for n in range(2)], 2)) is Verdict.FOUND
+    assert _answer(short, Leaf("g", [short.pod(f"p{n}", **_port(80)) for n in range(3)], 3)) is Verdict.IMPOSSIBLE
+    short.state.claims.put("default/c", Claim(once=True))
+    volume = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
+    sharing = [short.pod("p0", 1, **volume), short.pod("p1", 2, **volume)]
+    assert _answer(short, Leaf("g", sharing, 2)) is Verdict.IMPOSSIBLE
+
+
+def test_solver_pins_a_group_where_its_members_run() -> None:
+    short = Short()
+    short.node("a", 1, rack="A")
+    short.node("b", 9, rack="B")
+    leaf = _leaf(short, "g", 2, minimum=3, topology="rack", running=[0])
+    assert _answer(short, Branch("root", [leaf], 1)) is Verdict.IMPOSSIBLE
+    free = _leaf(short, "g", 2, topology="rack")
+    assert _answer(short, Branch("root", [free], 1)) is Verdict.FOUND
+
+
+def test_solver_has_no_words_for_spread_and_says_so() -> None:
+    short = Short(n1=4)
+    pods = [short.pod("p0", labels={"a": "b"}, **spread({"a": "b"}, HOST)), short.pod("p1", 2)]
+    answer = solve(short.engine, Leaf("g", pods, 2), short.engine.area, Effort())
+    assert answer.verdict is Verdict.UNKNOWN
+    assert "spread" in answer.why
+
+
+def test_solver_has_limits() -> None:
+    short = Short(n1=4, n2=4)
+    leaf = Leaf("g", [short.pod("p0"), short.pod("p1", 2)], 2)
+    small = solve(short.engine, leaf, short.engine.area, Effort(solver_size=2))
+    assert (small.verdict, small.why) == (Verdict.UNKNOWN, "too much for the exact solver: more than 2 unknowns")
+
+
+def test_without_the_solver_the_verdict_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "solver", lambda: None)
+    short = Short()
+    short.node("a", 3, more={"memory": "2Gi"})
+    short.node("b", 3, more={"memory": "2Gi"})
+    # By cpu and memory in sum it fits; no two of the three sizes share a node.
+    pods = [short.pod(f"p{n}", 1.6, asks={"memory": f"{n + 1}Mi"}) for n in range(3)]
+    result = Search(short.engine).place(Leaf("g", pods, 3))
+    assert result.of("g").reason is Reason.NOT_FOUND
+    assert "kohort[exact]" in result.of("g").detail
+    monkeypatch.undo()
+    again = Search(short.engine).place(Leaf("g", pods, 3))
+    assert again.of("g").proven
+    assert again.exact
