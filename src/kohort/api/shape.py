@@ -98,9 +98,15 @@ def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded
             continue
         inside = _against(inner, item, minor, tidy, decoded)
         empty = inside in ("", [], {}) or (key == "generation" and inside == 0)
-        if not (tidy and key in properties and empty):
+        # A struct's encoding leaves out empty lists and maps, but not empty structs, nor what is required.
+        left_out = decoded and inside in ([], {}) and _collection(inner) and key not in schema.get("required", ())
+        if not (key in properties and ((tidy and empty) or left_out)):
             kept[key] = inside
     return kept
+
+
+def _collection(schema: dict[str, Any]) -> bool:
+    return schema.get("type") == "array" or "additionalProperties" in schema
 
 
 def _show(node: Node, value: Any) -> Any:
