@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kohort.place.requests import allocatable, pod_requests
+from kohort.place.requests import allocatable, pod_requests, running_spec
 
 
 def _container(cpu: str | None = None, limit: str | None = None, **more: Any) -> dict[str, Any]:
@@ -65,3 +65,10 @@ def test_the_pod_level_has_no_say_over_devices() -> None:
 def test_allocatable_falls_back_to_capacity() -> None:
     assert allocatable({"capacity": {"cpu": "4", "memory": "1Gi"}}) == {"cpu": 4000, "memory": 1 << 30}
     assert allocatable({"allocatable": {"cpu": "3"}, "capacity": {"cpu": "4"}}) == {"cpu": 3000}
+
+
+@pytest.mark.parametrize(("wanted", "given", "cpu"), [("1", "2", 2000), ("3", "2", 3000), ("1", None, 1000)])
+def test_a_resize_under_way_counts_the_larger(wanted: str, given: str | None, cpu: int) -> None:
+    status = {"name": "c", "allocatedResources": {"cpu": given} if given else {}}
+    obj = {"spec": {"containers": [_container(wanted, name="c")]}, "status": {"containerStatuses": [status]}}
+    assert pod_requests(running_spec(obj)) == {"cpu": cpu, "pods": 1}

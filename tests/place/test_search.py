@@ -117,6 +117,14 @@ def test_a_clock_may_end_the_search() -> None:
     assert Search(short.engine).place(root).ok
 
 
+def test_members_on_nodes_that_are_not_known_count_but_pin_nothing() -> None:
+    short = Short(n1=1)
+    assert _placed(short, _leaf(short, "g", 1, minimum=3, lost=2)) == {"g": 1}
+    keyed = Search(short.engine).place(_leaf(short, "g", 1, minimum=3, lost=2, topology=HOST))
+    assert keyed.of("g").reason is Reason.MISCONFIGURED
+    assert "not known" in keyed.of("g").detail
+
+
 # ---- domains
 
 

@@ -50,7 +50,7 @@ def _branch(branch: Branch, children: list[Outcome]) -> Outcome:
 
 def why_not(engine: Engine, leaf: Leaf, area: Area, *, alone: bool) -> Outcome:
     """A leaf that was not placed: the cause that most of it failed for, with numbers. `alone`: it has no siblings."""
-    exist = len(leaf.running) + len(leaf.pods)
+    exist = leaf.members + len(leaf.pods)
     if exist < leaf.need:
         return Outcome(False, reason=Reason.WAITING_FOR_MEMBERS, detail=f"{exist} of {leaf.need} members exist")
     try:

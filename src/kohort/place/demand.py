@@ -21,13 +21,15 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
-    """A group of pods. `minimum` None: basic, one pod is enough. `running`: rows of members that have a node."""
+    """A group of pods. `minimum` None: basic, one pod is enough. `running`: rows of members that have a node; `lost`:
+    how many more run on nodes that are not known."""
 
     name: str
     pods: Sequence[Pod]
     minimum: int | None = None
     topology: str | None = None
     running: Sequence[int] = ()
+    lost: int = 0
     kinds: Mapping[PairClass, int] = field(init=False, default_factory=dict)  # how many pods of each class
 
     def __post_init__(self) -> None:
@@ -43,7 +45,12 @@ class Leaf:
     @property
     def missing(self) -> int:
         """How many pods must still find a place for the minimum."""
-        return max(self.need - len(self.running), 0)
+        return max(self.need - self.members, 0)
+
+    @property
+    def members(self) -> int:
+        """How many have a node."""
+        return len(self.running) + self.lost
 
     def leaves(self) -> Iterator[Leaf]:
         yield self
@@ -77,6 +84,10 @@ class Branch:
     @property
     def running(self) -> list[int]:
         return [row for leaf in self.leaves() for row in leaf.running]
+
+    @property
+    def lost(self) -> int:
+        return sum(leaf.lost for leaf in self.leaves())
 
 
 Demand = Leaf | Branch

@@ -37,8 +37,12 @@ def domains(engine: Engine, group: Demand, area: Area) -> Iterator[Area]:
 
 def pinned(engine: Engine, group: Demand) -> int | None:
     """The domain of running members, if there are any."""
+    if group.topology is None:
+        return None
+    if group.lost:
+        raise TwoDomains(f"members of {group.name} run on a node that is not known, of no {group.topology}")
     rows = list(group.running)
-    if not rows or group.topology is None:
+    if not rows:
         return None
     codes: Codes = engine.state.column(group.topology).codes
     found = {int(codes[row]) for row in rows}

@@ -100,7 +100,7 @@ class _Teller:
             told.need = group.missing or 1
             self._leaf(group, area, told)
         elif told.reason is Reason.WAITING_FOR_MEMBERS:
-            exist = len(group.pods) + len(group.running)
+            exist = len(group.pods) + group.members
             told.need, told.can = group.need, exist
             told.remedies = [Remedy("members", f"with {count(group.need - exist, 'more member')}", group.need - exist)]
         return told

@@ -91,7 +91,7 @@ def leaf_remedies(engine: Engine, leaf: Leaf, area: Area, placed: Mapping[str, i
     left = [pod for pod in leaf.pods if pod.key not in placed][: (leaf.missing or 1) - len(placed)]
     freed = _freed(engine, leaf, area, len(left), list(placed.values()))
     found = [_more_nodes(engine, leaf, area, left), freed, _labels(engine, leaf)]
-    total = len(placed) + len(leaf.running)
+    total = len(placed) + leaf.members
     if placed and leaf.minimum is not None and total < leaf.minimum:
         found.append(Remedy("minimum", f"with minCount {total}, now", total))
     return [remedy for remedy in found if remedy is not None]

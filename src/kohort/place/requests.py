@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kohort.place.quantities import amount
+from kohort.place.quantities import amount, parse
 
 Amounts = dict[str, int]
 PODS: Final = "pods"
@@ -37,6 +37,37 @@ def pod_requests(spec: Mapping[str, Any]) -> Amounts:
     _add(total, {name: amount(name, value) for name, value in (spec.get("overhead") or {}).items()})
     total[PODS] = 1
     return {name: value for name, value in total.items() if value}
+
+
+def running_spec(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The spec of a pod on a node, each container asking for the most of what it wants and what it was given.
+
+    While a resize is under way (KEP-1287) the two differ.
+    """
+    spec: Mapping[str, Any] = obj["spec"]
+    status = obj.get("status") or {}
+    given = {
+        one["name"]: {**((one.get("resources") or {}).get("requests") or {}), **(one.get("allocatedResources") or {})}
+        for one in (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+    }
+    if not any(given.values()):
+        return spec
+    return {
+        **spec,
+        **{
+            part: [_most(container, given.get(container.get("name", ""), {})) for container in spec.get(part) or ()]
+            for part in ("containers", "initContainers")
+        },
+    }
+
+
+def _most(container: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not given:
+        return container
+    resources = container.get("resources") or {}
+    wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    most = {name: max(wanted.get(name, 0), given.get(name, 0), key=parse) for name in wanted.keys() | given.keys()}
+    return {**container, "resources": {**resources, "requests": most}}
 
 
 def _of(holder: Mapping[str, Any]) -> Amounts:

@@ -83,6 +83,7 @@ class GroupRecord(msgspec.Struct, omit_defaults=True):
     topology: str | None = None
     pods: list[PendingRecord] = []
     running: list[str] = []
+    lost: int = 0
     children: list[GroupRecord] = []
     is_leaf: bool = True
 
@@ -170,6 +171,7 @@ class _Writer:
             return record
         record.pods = [self._pending(pod) for pod in group.pods]
         record.running = [self._state.node(row).name for row in group.running]
+        record.lost = group.lost
         return record
 
     def _pending(self, pod: Pod) -> PendingRecord:
@@ -235,7 +237,7 @@ class _Reader:
             return Branch(record.name, children, record.minimum, record.topology)
         running = [row for name in record.running if (row := self._state.row(name)) is not None]
         pods = [self._pending(pod) for pod in record.pods]
-        return Leaf(record.name, pods, record.minimum, record.topology, running)
+        return Leaf(record.name, pods, record.minimum, record.topology, running, record.lost)
 
     def _pending(self, record: PendingRecord) -> Pod:
         shape, labels = self._known(record.shape), record.labels

@@ -16,7 +16,7 @@ from kohort.place.changes import ChangeLog
 from kohort.place.claims import Claims
 from kohort.place.columns import FIRST_RESOURCES, Amounts, Codes, LabelColumn, Mask, Names, Rows
 from kohort.place.pairs import PairClass, PairTerms
-from kohort.place.requests import allocatable
+from kohort.place.requests import allocatable, running_spec
 from kohort.place.shapes import SCORED, Port, Shape, Shapes, Taint
 
 _FIRST_ROWS = 16
@@ -228,7 +228,7 @@ class ClusterState:
             namespace=namespace,
             name=meta["name"],
             labels=meta.get("labels") or {},
-            shape=self.shapes.of_spec(spec, namespace, meta.get("labels"), claims=claims),
+            shape=self.shapes.of_spec(running_spec(obj), namespace, meta.get("labels"), claims=claims),
             priority=spec.get("priority") or 0,
             group=group_of(obj),
             started=(obj.get("status") or {}).get("startTime") or "",
