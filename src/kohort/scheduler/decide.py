@@ -16,7 +16,7 @@ from kohort.place.preempt import Preemption, Preemptor
 from kohort.place.search import Search
 from kohort.place.units import find_units
 from kohort.scheduler.lack import Lack, lack_of, placements
-from kohort.scheduler.model import shown
+from kohort.scheduler.model import POD_PREFIX, shown
 from kohort.scheduler.trees import Group, Member
 from kohort.scheduler.validate import problems
 from kohort.scheduler.world import World
@@ -208,7 +208,8 @@ class Decider:
         name = world.state.node
         verdict.nominations = {uid: name(row).name for uid, row in plan.result.placed.items()}
         pods = sum(len(unit.pods) for unit in plan.victims)
-        verdict.note = f"found a placement for podgroup, preempting {pods} victims"
+        kind = "pod" if verdict.root.startswith(POD_PREFIX) else "podgroup"
+        verdict.note = f"found a placement for {kind}, preempting {pods} victims"
 
     def _lower(self, priority: int) -> bool:
         """Whether somebody may be less important. A group's priority counts, not that of its pods."""

@@ -59,6 +59,7 @@ class World:
         self._volumes: dict[str, Json] = {}
         self._classes: dict[str, Json] = {}  # storage classes
         self._kinds: dict[str, tuple[PairClass, int]] = {}  # uid -> class, and the claims it was made with
+        self._seated: set[str] = set()  # uids of pods that have a node, known to us or not
         self._order = itertools.count()
 
     # ---- nodes
@@ -179,7 +180,8 @@ class World:
 
     def _seat(self, member: Member) -> None:
         """On its node, in the engine's eyes. Seating again replaces."""
-        if self.state.pod_row(member.uid) is None:
+        if member.uid not in self._seated:
+            self._seated.add(member.uid)
             self.priorities[member.pod.spec.priority or 0] += 1
         self.state.put_pod(self.pod_key(member), member.node)
         self._kinds.pop(member.uid, None)
@@ -188,6 +190,7 @@ class World:
 
     def _unseat(self, member: Member) -> None:
         self.state.remove_pod(member.uid)
+        self._seated.discard(member.uid)
         priority = member.pod.spec.priority or 0
         self.priorities[priority] -= 1
         if self.priorities[priority] <= 0:
@@ -226,7 +229,6 @@ class World:
             return
         self._touch_root(group)
         self.trees.drop(key)
-        self.earmarks.drop(key)
 
     def set_workload(self, workload: Workload) -> None:
         """1.35: the groups it holds come to be as pods name them."""
