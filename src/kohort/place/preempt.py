@@ -66,6 +66,14 @@ class Preemptor:
         self._units = units
         self._budgets = budgets
         self._effort = effort or Effort()
+        self._last: tuple[list[Unit], set[str], Victims] | None = None
+
+    def _victims(self, units: Sequence[Unit], over: set[str]) -> Victims:
+        """The units as arrays; those of the last time, if they are the same."""
+        wanted = list(units)
+        if self._last is None or self._last[0] != wanted or self._last[1] != over:
+            self._last = (wanted, over, Victims(self._engine, wanted, over))
+        return self._last[2]
 
     def plan(self, root: Demand, priority: int) -> Preemption | None:
         """The least disruptive plan found, None if evicting everything below the priority would not help."""
@@ -104,7 +112,7 @@ class Preemptor:
 
     def _fits(self, root: Demand, gone: Sequence[Unit]) -> bool:
         mark = self._engine.mark()
-        Victims(self._engine, gone, set()).lift(self._engine)
+        self._victims(gone, set()).lift(self._engine)
         fits = Search(self._engine, replace(self._effort)).place(root).ok
         self._engine.undo(mark)
         return fits
@@ -115,7 +123,7 @@ class Preemptor:
         if root.topology is None:
             return [area]
         mark = self._engine.mark()
-        Victims(self._engine, removable, set()).lift(self._engine)
+        self._victims(removable, set()).lift(self._engine)
         found = list(islice(domains(self._engine, root, area), _DOMAINS))
         self._engine.undo(mark)
         return found
@@ -124,7 +132,7 @@ class Preemptor:
         engine = self._engine
         mark = engine.mark()
         over = violating(removable, self._budgets)
-        victims = Victims(engine, removable, over)
+        victims = self._victims(removable, over)
         victims.lift(engine)
         with engine.choosing(Gentle(engine, victims)):
             result = Search(engine, replace(self._effort)).place(root, area)
@@ -164,7 +172,7 @@ class Preemptor:
         engine = self._engine
         mark = engine.mark()
         over = violating(removable, self._budgets)
-        victims = Victims(engine, removable, over)
+        victims = self._victims(removable, over)
         victims.lift(engine)
         gone = _settled(engine, root, victims, self._effort)
         engine.undo(mark)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
 
@@ -47,11 +47,12 @@ class Unit:
     rank: Rank
     started: str  # earliest start; empty counts as now
     breaks: bool = False  # a whole group, or a member that its gang cannot spare
+    # Sorts the least important first: lower priority, surplus, simpler kind, fewer pods, later start.
+    importance: tuple[int, bool, int, int, str] = field(init=False)
 
-    @property
-    def importance(self) -> tuple[int, bool, int, int, str]:
-        """Sorts the least important first: lower priority, surplus, simpler kind, fewer pods, later start."""
-        return (self.priority, self.breaks, int(self.rank), len(self.pods), reverse(self.started))
+    def __post_init__(self) -> None:
+        key = (self.priority, self.breaks, int(self.rank), len(self.pods), reverse(self.started))
+        object.__setattr__(self, "importance", key)
 
 
 @lru_cache(maxsize=1 << 16)
