@@ -246,7 +246,8 @@ class Histories(RuleBasedStateMachine):
                 continue
             if verdict.kind is Kind.SCHEDULED:
                 placed.add(verdict.root)
-            if step.evictions and self.sim.core.queue.get(verdict.root) is not None:
+            gone = any(one.pod.name in self.sim.evicted for one in step.evictions)
+            if gone and self.sim.core.queue.get(verdict.root) is not None:
                 assert verdict.root in placed, f"{verdict.root} preempted in vain"
 
     def check_restart(self) -> None:
