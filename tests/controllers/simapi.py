@@ -99,7 +99,9 @@ class SimApi:
     refusals: list[tuple[str, str, int]] = field(default_factory=list)  # verb, kind, times left
     order: list[Key] = field(default_factory=list)  # pods in the order of creation
     unserved: set[str] = field(default_factory=set)
+    priority_classes: list[Object] = field(default_factory=lambda: list(PRIORITY_CLASSES))
     collects: bool = True  # garbage and terminating pods
+    groups: set[str] = field(default_factory=lambda: {"", "batch", "scheduling.k8s.io"})  # of kinds that are judged
     _keys: dict[str, Key] = field(default_factory=dict)  # of uids
     _collecting: bool = False
     _version: int = 0
@@ -164,7 +166,7 @@ class SimApi:
             verdict = admit.create(
                 deepcopy(body),
                 self.ctx,
-                priority_classes=PRIORITY_CLASSES,
+                priority_classes=self.priority_classes,
                 existing=existing,
                 namespace=namespace,
                 suffix=lambda: f"x{self._born + 1:04}",
@@ -234,7 +236,7 @@ class SimApi:
 
     def _kind(self, body: Object) -> Kind | None:
         found = registry.find(body["apiVersion"], body["kind"])
-        return found if found is not None and found.group in {"", "batch", "scheduling.k8s.io"} else None
+        return found if found is not None and found.group in self.groups else None
 
     def _changed(self, key: Key, verdict: Verdict) -> Verdict:
         if verdict.object is not None:

@@ -11,6 +11,7 @@ from kohort.api.generations import SCHEDULING_GROUP
 from kohort.controllers.controller import Controller
 from kohort.controllers.cronjob.controller import cronjob_controller
 from kohort.controllers.job.controller import job_controller
+from kohort.controllers.jobset.controller import jobset_controller
 from kohort.controllers.ttl import ttl_controller
 from kohort.gang.compile import CompileContext
 from kohort.kube.client import Client
@@ -30,10 +31,15 @@ MAKERS: Final[Mapping[str, Callable[[Setup], Controller]]] = {
     "job": lambda setup: job_controller(setup.ctx, grouping=setup.grouping),
     "cronjob": lambda setup: cronjob_controller(),
     "ttl-after-finished": lambda setup: ttl_controller(),
+    "jobset": lambda setup: jobset_controller(setup.ctx, grouping=setup.grouping),
 }
 
 
-def make(setup: Setup, names: Iterable[str] = tuple(MAKERS)) -> list[Controller]:
+# Those that need nothing but Kubernetes' own kinds; a JobSet is served by a server that has the CRD, or by ours.
+BUILT_IN: Final = ("job", "cronjob", "ttl-after-finished")
+
+
+def make(setup: Setup, names: Iterable[str] = BUILT_IN) -> list[Controller]:
     unknown = [name for name in names if name not in MAKERS]
     if unknown:
         raise ValueError(f"controller {', '.join(unknown)}: not known; accepted are {', '.join(MAKERS)}")

@@ -1,0 +1,221 @@
+"""The recorded lives of JobSets, played on the simulated API with our JobSet and Job controllers."""
+
+from __future__ import annotations
+
+import json
+import re
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.controllers import kubelet
+from tests.controllers.driver import Driver
+from tests.controllers.simapi import CONTENT, Change, SimApi
+
+from kohort.api.kind import Context, Object
+from kohort.controllers.job.controller import job_controller
+from kohort.controllers.jobset.controller import jobset_controller
+from kohort.gang.compile import CompileContext
+
+PATIENCE = 12.0
+KINDS = {
+    "jobset": ("jobset.x-k8s.io/v1alpha2", "JobSet"),
+    "job": ("batch/v1", "Job"),
+    "service": ("v1", "Service"),
+    "pod": ("v1", "Pod"),
+    "pvc": ("v1", "PersistentVolumeClaim"),
+    "workload": ("scheduling.k8s.io/v1beta1", "Workload"),
+    "podgroup": ("scheduling.k8s.io/v1beta1", "PodGroup"),
+    "priorityclass": ("scheduling.k8s.io/v1", "PriorityClass"),
+    "configmap": ("v1", "ConfigMap"),
+}
+GATED = ("InPlaceRestart", "RestartJob", "ElasticJobSet")
+_COUNTERS = ("ready", "succeeded", "failed", "active", "suspended")
+
+
+@cache
+def cases() -> dict[str, dict[str, Any]]:
+    text = (Path(__file__).parents[1] / "recorded" / "jobset.json").read_text()
+    found: dict[str, dict[str, Any]] = json.loads(text)["cases"]
+    return found
+
+
+class Player:
+    def __init__(self, name: str) -> None:
+        self.case = cases()[name]
+        self.space = self.case["namespace"]
+        base = Context.of("1.36" if self.case["set"] == "k136" else "1.37")
+        options = base.options | set(GATED if self.case["set"] == "gated" else ())
+        ctx = Context(base.generation, base.gates, options)
+        self.api = SimApi(ctx, groups={"", "batch", "scheduling.k8s.io", "jobset.x-k8s.io"})
+        for number, named in enumerate(("petty", "grand")):
+            self.api.priority_classes.append({"kind": "PriorityClass", "metadata": {"name": named}, "value": number})
+        self.driver = Driver(self.api)
+        self.api.watchers.append(self._changed)
+        full = CompileContext(ctx.generation, ctx.gates, ctx.options, settings={"parity": True})
+        self.driver.start(jobset_controller(full), job_controller(full))
+        self.rules: list[tuple[str, str]] = [(".", "run")]
+        self.statuses: dict[str, list[Object]] = {}
+        self.jobs: list[tuple[str, str, bool]] = []
+        self.codes: list[str] = []
+
+    def play(self) -> Player:
+        before: dict[str, Object] = {}
+        for line in self.case["timeline"]:
+            if "jobset" in line and isinstance(line.get("status"), dict):
+                before[line["jobset"]] = line["status"]
+            if isinstance(line.get("kubelet"), dict):
+                self._wait(before)
+                self.rules += list(line["kubelet"].items())
+                self._apply_rules()
+            elif any(verb in line for verb in ("create", "patch", "delete")) and "code" in line:
+                self._wait(before)
+                self._request(line)
+        self._wait(before)
+        self.api.clock.run(15)
+        return self
+
+    def _wait(self, before: dict[str, Object]) -> None:
+        """Until the JobSets are as the recording had them at this moment; or as they stay, if they never are."""
+
+        def reached() -> bool:
+            return all((self.statuses.get(name) or [{}])[-1] == status for name, status in before.items())
+
+        self.api.clock.run(PATIENCE, reached)
+
+    def _request(self, line: dict[str, Any]) -> None:
+        if "create" in line:
+            version, kind = KINDS[line["create"]]
+            body = {"apiVersion": version, "kind": kind, **deepcopy(line["object"])}
+            for owner in body["metadata"].get("ownerReferences") or ():  # uids are left out of the recording
+                owner["uid"] = self.api.objects[owner["kind"], self.space, owner["name"]]["metadata"]["uid"]
+            code = self.api.create(body, self.space).code
+        else:
+            sort, name, *rest = str(line.get("patch") or line.get("delete")).split("/")
+            key = (KINDS[sort][1], self.space, name)
+            if key not in self.api.objects:
+                code = 404
+            elif "patch" in line:
+                content = CONTENT["json" if isinstance(line["with"], list) else "merge"]
+                code = self.api.patch(key, line["with"], content, *rest).code
+            else:
+                code = self.api.delete(key, propagation=line.get("propagationPolicy") or "Background").code
+        if code != line["code"]:
+            self.codes.append(f"{json.dumps(line)[:200]}: {code}")
+
+    # ---- the kubelet
+
+    def _mode(self, name: str) -> str:
+        return next(mode for pattern, mode in reversed(self.rules) if re.search(pattern, name))
+
+    def _apply_rules(self) -> None:
+        for key in list(self.api.objects):
+            if key[0] == "Pod":
+                self._drive(key)
+
+    def _drive(self, key: Any) -> None:
+        pod = self.api.objects.get(key)
+        if pod is None or pod["status"]["phase"] in {"Succeeded", "Failed"}:
+            if pod is not None and pod["metadata"].get("deletionTimestamp"):
+                self.api.delete(key, grace=0)
+            return
+        if pod["metadata"].get("deletionTimestamp"):
+            kubelet.step(self.api, key, {"kubelet": "stop and remove", "exit": 143})
+            return
+        mode, _, code = self._mode(key[2]).partition(":")
+        if not pod["spec"].get("nodeName"):
+            kubelet.step(self.api, key, {"kubelet": "bind"})
+        steps = {"run": "run", "unready": "run, not ready", "ok": "succeed", "fail": "fail"}
+        if mode in steps:
+            kubelet.step(self.api, key, {"kubelet": steps[mode], "exit": int(code or 1)})
+
+    def _changed(self, change: Change) -> None:
+        name = change.object["metadata"]["name"]
+        if change.kind == "Pod" and change.new is not None:
+            key = ("Pod", self.space, name)
+            self.api.clock.later(0.2, lambda: self._drive(key))
+        if change.kind == "Job" and change.old is None and change.new is not None:
+            labels = change.new["metadata"].get("labels") or {}
+            attempt = labels.get("jobset.sigs.k8s.io/restart-attempt", "")
+            self.jobs.append((name, attempt, bool(change.new["spec"].get("suspend"))))
+        if change.kind == "JobSet" and change.new is not None and change.new.get("status"):
+            known = self.statuses.setdefault(name, [])
+            status = written(change.new["status"])
+            if not known or known[-1] != status:
+                known.append(status)
+
+
+def written(status: Object) -> Object:
+    """As the recording writes it."""
+    new = dict(status)
+    if "conditions" in new:
+        new["conditions"] = [
+            f"{one['type']}={one['status']} {one['reason']}: {one['message']}" for one in new["conditions"]
+        ]
+    rows = new.get("replicatedJobsStatus") or []
+    new["replicatedJobsStatus"] = [{k: v for k, v in row.items() if v or k not in _COUNTERS} for row in rows]
+    return new
+
+
+def conditions(statuses: list[Object]) -> list[list[str]]:
+    """The different sets of conditions, in order."""
+    found: list[list[str]] = []
+    for status in statuses:
+        seen = status.get("conditions") or []
+        if not found or found[-1] != seen:
+            found.append(seen)
+    return found
+
+
+def codes(player: Player) -> list[str]:
+    return player.codes
+
+
+def _recorded(player: Player) -> dict[str, list[Object]]:
+    found: dict[str, list[Object]] = {}
+    for line in player.case["timeline"]:
+        if "jobset" in line and isinstance(line.get("status"), dict):
+            found.setdefault(line["jobset"], []).append(line["status"])
+    return found
+
+
+def _ours(player: Player, name: str) -> list[Object]:
+    """A generated name is written with a star."""
+    pattern = re.escape(name).replace(r"\*", ".*")
+    return next((one for known, one in player.statuses.items() if re.fullmatch(pattern, known)), [{}])
+
+
+def condition_sets(player: Player) -> list[str]:
+    return [
+        f"conditions of {name}:\n   ours   {conditions(_ours(player, name))}\n   theirs {conditions(statuses)}"
+        for name, statuses in _recorded(player).items()
+        if conditions(_ours(player, name)) != conditions(statuses)
+    ]
+
+
+def last_statuses(player: Player) -> list[str]:
+    return [
+        f"last status of {name}:\n   ours   {_ours(player, name)[-1]}\n   theirs {statuses[-1]}"
+        for name, statuses in _recorded(player).items()
+        if _ours(player, name)[-1] != statuses[-1]
+    ]
+
+
+def jobs(player: Player) -> list[str]:
+    """Every Job that was made: of which attempt, suspended or not."""
+    theirs = [
+        (line["job"], str(line.get("restart-attempt") or ""), bool(line.get("suspend")))
+        for line in player.case["timeline"]
+        if "job" in line and line.get("created")
+    ]
+    ours = [(re.sub(r"-x\d{4}-", "-*-", name), attempt, held) for name, attempt, held in player.jobs]
+    return [] if sorted(ours) == sorted(theirs) else [f"Jobs:\n   ours   {sorted(ours)}\n   theirs {sorted(theirs)}"]
+
+
+def events(player: Player) -> list[str]:
+    lines = [line for line in player.case["timeline"] if "event" in line and "on" not in line]
+    theirs = {line["event"] for line in lines if "already exists" not in line["event"]}
+    about = [one for one in player.driver.events if one.regarding["kind"] == "JobSet"]
+    ours = {f"{one.type} {one.reason}: {one.note}" for one in about if "already exists" not in one.note}
+    return [] if ours == theirs else [f"events: missing {sorted(theirs - ours)}, too many {sorted(ours - theirs)}"]
