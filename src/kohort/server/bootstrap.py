@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import shape
 from kohort.server import ages, objects
 from kohort.server.auth import bootstrap as roles
+from kohort.server.auth.users import ADMIN
+from kohort.server.codec import encode
+from kohort.server.wire import Request
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
     from kohort.server.api import Api
     from kohort.server.resources import Resource
 
+log = logging.getLogger(__name__)
 _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _CLASSES: Final = {
     "system-cluster-critical": (2_000_000_000, "Used for system critical pods that must run in the cluster."),
@@ -26,6 +31,23 @@ async def bootstrap(api: Api) -> None:
     """Everything that is missing, in one go; what somebody changed is left as it is."""
     writes = [write for group, obj in _wanted(api) if (write := _missing(api, group, obj)) is not None]
     await asyncio.gather(*writes)
+
+
+async def custom_kinds(api: Api) -> None:
+    """The definitions of JobSet, Trainer, Grove and LeaderWorkerSet, where nobody has put others.
+
+    Made after the server is ready: they are half a megabyte of schemas.
+    """
+    from kohort.api.crd import crds
+
+    resource = api.resources.of_kind("apiextensions.k8s.io", "CustomResourceDefinition")
+    for one in await asyncio.to_thread(crds) if resource is not None else ():
+        if resource is not None and api.core.head(resource, "", one["metadata"]["name"]) is None:
+            path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+            headers = {"content-type": "application/json", "user-agent": "kohort"}
+            answer = await api.handle(Request("POST", path, {}, headers, encode(one), ADMIN))
+            if answer.status not in (201, 409):
+                log.error("CustomResourceDefinition %s: %s", one["metadata"]["name"], answer.body)
 
 
 def _wanted(api: Api) -> list[tuple[str, Object]]:

@@ -1,4 +1,7 @@
-"""The part of JSONPath that printer columns and scale paths use: `.a.b`, `['x']`, `[0]`, `[*]`, `[?(@.k=="v")]`."""
+"""The part of JSONPath that printer columns and scale paths use.
+
+`.a.b`, `['x']`, `[0]`, `[-1:]`, `[*]`, `[?(@.k=="v")]`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ _STEP: Final = re.compile(
     r"""\.(?P<name>[A-Za-z0-9_\-$/]+)
       | \[['"](?P<quoted>[^'"]+)['"]\]
       | \[(?P<index>-?\d+)\]
+      | \[(?P<slice>-?\d*:-?\d*)\]
       | \[(?P<all>\*)\]|\.(?P<every>\*)
       | \[\?\(@\.(?P<key>[\w.\-]+)\s*==\s*(?P<value>"[^"]*"|'[^']*'|[^)\s]+)\)\]""",
     re.VERBOSE,
@@ -38,6 +42,8 @@ def steps(path: str) -> tuple[Step, ...]:
             found.append(("name", (match["name"] or match["quoted"]).replace("\0", ".")))
         elif match["index"]:
             found.append(("index", match["index"]))
+        elif match["slice"]:
+            found.append(("slice", *match["slice"].split(":")))
         elif match["all"] or match["every"]:
             found.append(("all",))
         else:
@@ -65,6 +71,9 @@ def _take(value: Any, step: Step) -> list[Any]:
         case "index":
             index = int(step[1])
             return [value[index]] if isinstance(value, list) and -len(value) <= index < len(value) else []
+        case "slice":
+            start, stop = (int(part) if part else None for part in step[1:])
+            return value[start:stop] if isinstance(value, list) else []
         case "all":
             return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     items = value if isinstance(value, list) else []

@@ -89,6 +89,8 @@ class Server:
         jobs = [self._compact(), self.admission.quotas.run(), aggregating.run(self.store, self.api.resources)]
         if authority is not None:
             jobs.append(furniture.run(self.store, self.api.resources, authority))
+        if settings.custom_kinds:
+            jobs.append(bootstrap.custom_kinds(self.api))
         self._tasks = [asyncio.create_task(job) for job in jobs]
         kubeconfig.write(settings.kubeconfig_path, url=self.url, authority=authority, token=self.token)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kohort.server import ages, columns
+from kohort.server import ages, columns, paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,10 +72,11 @@ def _cell(one: Column, obj: Object) -> Any:
 
 
 def _look(obj: Any, path: str) -> Any:
-    """The simple paths of printer columns: .a.b[0].c and .a[?(@.type=="X")].status."""
-    from kohort.server.paths import first  # only CRDs have paths
-
-    return first(obj, path)
+    """What a path of a CRD leads to; nothing where the path is not understood."""
+    try:
+        return paths.first(obj, path)
+    except paths.PathError:
+        return None
 
 
 def partial(obj: Object, version: str = "v1") -> Object:

@@ -1,0 +1,92 @@
+"""A whole server, as `kohort up --bare` starts it: what a new one has, and what its parts do together."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kohort.api.crd import crds
+from kohort.kube.transport import ADMIN
+from kohort.kube.wire import Request
+from kohort.server.server import Server
+from kohort.server.settings import Settings
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    async with Server(Settings(tmp_path, port=0, in_memory=True)) as made:
+        yield made
+
+
+async def send(server: Server, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    raw = b"" if body is None else json.dumps(body).encode()
+    headers = {"content-type": "application/json", "user-agent": "test"}
+    answer = await server.api.handle(Request(method, path, {}, headers, raw, ADMIN))
+    assert isinstance(answer.body, bytes)
+    return answer.status, json.loads(answer.body)
+
+
+async def until(server: Server, path: str, code: int) -> Any:
+    for _ in range(500):
+        found, body = await send(server, "GET", path)
+        if found == code:
+            return body
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"{path}: {found} {body}")
+
+
+async def test_what_a_new_cluster_has(server: Server) -> None:
+    for path in (
+        "/api/v1/namespaces/default",
+        "/api/v1/namespaces/kube-system",
+        "/api/v1/namespaces/default/services/kubernetes",
+        "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles/cluster-admin",
+    ):
+        assert (await send(server, "GET", path))[0] == 200, path
+
+
+async def test_the_kinds_of_the_operators_are_there(server: Server) -> None:
+    for one in crds():
+        spec = one["spec"]
+        await until(server, f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}", 200)
+    pod = {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"}
+    job = {"spec": {"template": {"spec": pod}}}
+    spec = {"replicatedJobs": [{"name": "w", "replicas": 2, "template": job}]}
+    path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
+    code, made = await send(server, "POST", path, {"metadata": {"name": "a"}, "spec": spec})
+    assert code == 201, made
+    assert made["apiVersion"] == "jobset.x-k8s.io/v1alpha2"
+
+
+async def test_a_namespace_takes_what_is_in_it_along(server: Server) -> None:
+    await send(server, "POST", "/api/v1/namespaces", {"metadata": {"name": "n"}})
+    await send(server, "POST", "/api/v1/namespaces/n/configmaps", {"metadata": {"name": "c"}})
+    assert (await send(server, "DELETE", "/api/v1/namespaces/n"))[0] == 200
+    await until(server, "/api/v1/namespaces/n", 404)
+
+
+async def test_what_is_owned_goes_with_its_owner(server: Server) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    _, owner = await send(server, "POST", maps, {"metadata": {"name": "owner"}})
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
+    await send(server, "POST", maps, {"metadata": {"name": "owned", "ownerReferences": [reference]}})
+    assert (await send(server, "DELETE", f"{maps}/owner"))[0] == 200
+    await until(server, f"{maps}/owned", 404)
+
+
+async def test_old_history_is_forgotten(tmp_path: Path) -> None:
+    settings = Settings(tmp_path, port=0, in_memory=True, history_seconds=0.1, custom_kinds=False)
+    async with Server(settings) as server:
+        for _ in range(100):
+            if server.store.compacted:
+                break
+            await asyncio.sleep(0.05)
+        assert server.store.compacted > 0
+        code, _ = await send(server, "GET", "/api/v1/namespaces/default")
+        assert code == 200
