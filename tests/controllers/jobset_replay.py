@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.controllers import kubelet
+from tests.controllers.compare import _within
 from tests.controllers.driver import Driver
 from tests.controllers.simapi import CONTENT, Change, SimApi
 
@@ -59,6 +60,7 @@ class Player:
         self.statuses: dict[str, list[Object]] = {}
         self.jobs: list[tuple[str, str, bool]] = []
         self.codes: list[str] = []
+        self.made: dict[str, Object] = {}  # Jobs, each as it was made first
 
     def play(self) -> Player:
         before: dict[str, Object] = {}
@@ -137,6 +139,7 @@ class Player:
             self.api.clock.later(0.2, lambda: self._drive(key))
         if change.kind == "Job" and change.old is None and change.new is not None:
             labels = change.new["metadata"].get("labels") or {}
+            self.made.setdefault(name, deepcopy(change.new))
             attempt = labels.get("jobset.sigs.k8s.io/restart-attempt", "")
             self.jobs.append((name, attempt, bool(change.new["spec"].get("suspend"))))
         if change.kind == "JobSet" and change.new is not None and change.new.get("status"):
@@ -219,3 +222,56 @@ def events(player: Player) -> list[str]:
     about = [one for one in player.driver.events if one.regarding["kind"] == "JobSet"]
     ours = {f"{one.type} {one.reason}: {one.note}" for one in about if "already exists" not in one.note}
     return [] if ours == theirs else [f"events: missing {sorted(theirs - ours)}, too many {sorted(ours - theirs)}"]
+
+
+# ---- Jobs as they were made
+
+_PREFIX = "jobset.sigs.k8s.io/"
+
+
+def job_objects(player: Player) -> list[str]:
+    """Labels, annotations and spec of every Job that the recording shows."""
+    rows: dict[str, Object] = {}
+    for row in player.case.get("jobs") or ():
+        rows.setdefault(row["name"], row)  # the first attempt
+    found = []
+    for name, row in rows.items():
+        whole = rows[row["like"]] if "like" in row else row
+        ours = player.made.get(name)
+        if ours is None or "labels" not in whole:
+            continue
+        found += [f"{name}: {text}" for text in _unlike(ours, whole, row.get("differs") or {})]
+    return found
+
+
+def _unlike(ours: Object, whole: Object, differs: Object) -> list[str]:
+    labels = _merged(whole, differs, "labels")
+    known = {key: "<uid>" if key.endswith("-uid") else value for key, value in _labels(ours).items()}
+    wanted = {key: value for key, value in labels.items() if value is not None and not key.endswith("job-key")}
+    found = []
+    if any(known.get(key) != value for key, value in wanted.items()):
+        found.append(f"labels {known}, not {labels}")
+    notes = {key: value for key, value in _merged(whole, differs, "annotations").items() if key != "+"}
+    own = ours["metadata"].get("annotations") or {}
+    if any(own.get(key) != value for key, value in notes.items() if value is not None):
+        found.append(f"annotations {own}, not {notes}")
+    missing = [key for key in _labels(ours) if key.startswith(_PREFIX) and own.get(key) != _labels(ours)[key]]
+    if missing:
+        found.append(f"annotations lack {missing}")
+    if not differs:
+        template = whole["spec"].get("template", {})
+        spec = {**whole["spec"], "template": {"spec": template.get("spec", {})}}
+        spec.pop("selector", None)
+        problem = _within(spec, ours["spec"], "spec")
+        found += [problem] if problem else []
+    return found
+
+
+def _merged(whole: Object, differs: Object, member: str) -> Object:
+    changed = {key.removeprefix(f"{member}."): value for key, value in differs.items() if key.startswith(f"{member}.")}
+    return {**(whole.get(member) or {}), **changed, **(differs.get(member) or {})}
+
+
+def _labels(obj: Object) -> dict[str, str]:
+    found: dict[str, str] = obj["metadata"].get("labels") or {}
+    return found

@@ -17,6 +17,7 @@ ASPECTS: dict[str, Callable[[Player], list[str]]] = {
     "last": replay.last_statuses,
     "jobs": replay.jobs,
     "events": replay.events,
+    "objects": replay.job_objects,
 }
 PLAYED = [name for name, case in replay.cases().items() if case.get("timeline")]
 

@@ -87,8 +87,9 @@ def _make(jobset: Object, wanted: Object) -> Part:
     )
     answer = yield from one(write)
     if answer.refusal is not None:
+        taken = answer.refusal.already_exists
         note = f"{kind} {name} creation failed with error: {answer.refusal.message}"
-        yield from tell(Told(jobset, "Warning", f"{kind}CreationFailed", note))
+        yield from tell(Told(jobset, "Warning", "GangNameConflict" if taken else f"{kind}CreationFailed", note))
         raise SyncError(note)
     yield from tell(Told(jobset, "Normal", f"{kind}Created", f"created {kind} {name}"))
 
