@@ -58,6 +58,7 @@ class Recorder:
         self._pending: deque[Series] = deque()
         self._repeated: dict[Series, None] = {}
         self._wake = asyncio.Event()
+        self._stopping = False
         self._task: asyncio.Task[None] | None = None
         self._resource: Resource[Object] | None = None
         self._modern = True
@@ -104,18 +105,21 @@ class Recorder:
     ) -> None:
         """What is noted is still written, if that is quickly done."""
         assert self._task is not None
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        self._stopping = True
+        self._wake.set()
         with contextlib.suppress(TimeoutError):
             async with self._clock.timeout(_LAST_SECONDS):
+                await self._task
                 await self._flush(everything=True)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
 
     async def run(self) -> None:
-        """Until cancelled."""
-        while True:
+        """Until stopped or cancelled."""
+        while not self._stopping:
             self._wake.clear()
             wait = await self._flush(everything=False)
-            if not self._wake.is_set():
+            if not self._wake.is_set() and not self._stopping:
                 with contextlib.suppress(TimeoutError):
                     async with self._clock.timeout(wait):
                         await self._wake.wait()

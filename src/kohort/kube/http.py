@@ -9,9 +9,10 @@ import random
 import socket
 import ssl
 import tempfile
+import weakref
 from contextlib import aclosing, asynccontextmanager
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 CONNECTIONS: Final = 64
 _CONNECT_SECONDS: Final = 10.0
+_GOODBYE_TURNS: Final = 100
 _HEAD_SECONDS: Final = 30.0
 _RETRIES: Final = 5
 _LONGEST_WAIT: Final = 30.0
@@ -61,6 +63,7 @@ class Http:
         self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
         self._certificate: tuple[bytes, bytes] = (b"", b"")
         self._old: list[aiohttp.ClientSession] = []
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     async def request(self, request: Request, *, timeout: float, again: bool = True) -> Response:
         end = self._clock.monotonic() + timeout
@@ -77,7 +80,6 @@ class Http:
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=timeout)
         answer = await self._begin(request, limits)
         try:
-            _keep_alive(answer)
             async with aclosing(_chunks(answer, self._what(request))) as chunks:
                 yield Response(answer.status, _headers(answer), chunks)
         finally:
@@ -87,6 +89,7 @@ class Http:
         for session in (*(self._sessions or ()), *self._old):
             await session.close()
         self._sessions, self._old = None, []
+        await self._hang_up()
 
     # ---- inside
 
@@ -161,12 +164,38 @@ class Http:
     def _new_session(self, context: ssl.SSLContext | bool, limit: int) -> aiohttp.ClientSession:
         encoding = "gzip, deflate" if self._config.compress and not _local(self._config.server) else "identity"
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=limit, ssl=context, keepalive_timeout=60),
+            connector=aiohttp.TCPConnector(limit=limit, ssl=context, keepalive_timeout=60, socket_factory=self._socket),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"user-agent": self._agent, "accept-encoding": encoding},
             skip_auto_headers=("content-type",),
             read_bufsize=_READ_SIZE,
         )
+
+    def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        """A peer that vanished without a word is noticed within a minute, also where nothing is ever sent."""
+        family, kind, protocol, *_ = address
+        made = socket.socket(family, kind, protocol)
+        with contextlib.suppress(OSError):
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, value in _KEEPALIVE:
+                if hasattr(socket, name):
+                    made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        self._sockets.add(made)
+        return made
+
+    async def _hang_up(self) -> None:
+        """Requests that were given up leave connections that wait for a TLS farewell, and nobody to wait for those.
+
+        The event loop may end right after us: whatever is still open is cut here, and seen to be closed.
+        """
+        for _ in range(_GOODBYE_TURNS):
+            left = [one for one in self._sockets if one.fileno() != -1]
+            if not left:
+                return
+            for one in left:
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+            await asyncio.sleep(0.001)
 
     def _what(self, request: Request) -> str:
         return f"{request.method} {self._config.server}{request.path}"
@@ -226,19 +255,6 @@ def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
         key = name.lower()
         headers[key] = f"{headers[key]}, {value}" if key in headers else value
     return headers
-
-
-def _keep_alive(answer: aiohttp.ClientResponse) -> None:
-    """A peer that vanished without a word is noticed within a minute, also where nothing is ever sent."""
-    transport = answer.connection.transport if answer.connection is not None else None
-    raw: Any = transport.get_extra_info("socket") if transport is not None else None
-    if raw is None:
-        return
-    with contextlib.suppress(OSError):
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _KEEPALIVE:
-            if hasattr(socket, name):
-                raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _said(error: BaseException) -> str:
