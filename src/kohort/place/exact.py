@@ -1,6 +1,6 @@
 """The exact solver behind the search: settles small questions for good, within a limit.
 
-CP-SAT of OR-Tools (docs/decisions/0020): it works on whole numbers, so neither "found" nor "impossible" hangs on a
+CP-SAT of OR-Tools (docs/decisions/0012): it works on whole numbers, so neither "found" nor "impossible" hangs on a
 rounding. It is an optional part (`pip install kohort[exact]`) and loaded when it is first needed.
 """
 
