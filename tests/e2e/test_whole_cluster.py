@@ -98,3 +98,30 @@ async def test_a_gang_that_does_not_fit_binds_nothing_and_says_why(client: Clien
     assert "cpu" in why["message"]
     pods = (await client.kind("v1", "Pod").list()).items
     assert [pod for pod in pods if pod["spec"].get("nodeName")] == []
+
+
+async def test_a_jobset_gang_starts_together_and_is_cleaned_up(client: Client) -> None:
+    worker = job("unused", 2, "1")["spec"]
+    jobs = [{"name": "ctl", "replicas": 1, "template": {"spec": worker}}]
+    jobs.append({"name": "wrk", "replicas": 2, "template": {"spec": worker}})
+    body = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "aurora"},
+        "spec": {"gangConfig": {"gangMode": "Gang"}, "replicatedJobs": jobs},
+    }
+    jobsets = client.kind("jobset.x-k8s.io/v1alpha2", "JobSet")
+    await jobsets.create(body)
+
+    async def completed() -> Any:
+        return condition(await jobsets.get("aurora"), "Completed")
+
+    await until(completed)
+    pods = (await client.kind("v1", "Pod").list()).items
+    assert {pod["spec"]["schedulingGroup"]["podGroupName"] for pod in pods} == {"pg-aurora"}
+    assert len(pods) == 6
+
+    async def gone() -> bool:
+        return await group_of(client, "pg-aurora") is None
+
+    await until(gone)

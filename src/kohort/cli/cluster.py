@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
 
-from kohort.controllers.registry import make, probe
+from kohort.controllers.registry import MAKERS, make, probe
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
 from kohort.kube.client import Client
@@ -19,7 +20,9 @@ from kohort.sim.cluster import Pool
 from kohort.sim.fleet import Fleet
 
 # Here nobody else schedules, so pods that name nobody are ours as well.
-SCHEDULER_NAMES = frozenset({"default-scheduler", KOHORT})
+SCHEDULER_NAMES: Final = frozenset({"default-scheduler", KOHORT})
+_JOBSET: Final = ("jobset.x-k8s.io", "JobSet")
+_LOOK_SECONDS: Final = 0.02
 
 
 @asynccontextmanager
@@ -29,9 +32,17 @@ async def whole(server: Server, pools: Sequence[Pool]) -> AsyncIterator[Client]:
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.within(server.api, manager="kohort"))
         fleet = await stack.enter_async_context(Fleet(client, pools, every=True))
-        runtime = await stack.enter_async_context(Runtime(client, make(await probe(client, ctx))))
+        await _served(client)
+        runtime = await stack.enter_async_context(Runtime(client, make(await probe(client, ctx), MAKERS)))
         scheduler = await stack.enter_async_context(running(Scheduler(client, Settings(names=SCHEDULER_NAMES))))
         await fleet.ready()
         await runtime.ready()
         await scheduler.started.wait()
         yield client
+
+
+async def _served(client: Client) -> None:
+    """The server defines the kinds of the operators just after it is ready; their controllers need them."""
+    while not await client.discovery.versions(*_JOBSET):
+        await client.clock.sleep(_LOOK_SECONDS)
+        await client.discovery.refresh()

@@ -110,7 +110,7 @@ def up(
     in_memory: Annotated[bool, typer.Option("--in-memory", help="Forget everything at the end.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready; end it with down.")] = False,
 ) -> None:
-    """Start an embedded Kubernetes: API server, Job controllers, gang scheduler and virtual nodes."""
+    """Start an embedded Kubernetes: API server, controllers, gang scheduler and virtual nodes."""
     from kohort.cli import up as command
 
     raise typer.Exit(

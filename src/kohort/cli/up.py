@@ -155,7 +155,7 @@ async def _around(server: Server, pools: tuple[Pool, ...] | None) -> AsyncIterat
 def _ready(settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds: float) -> str:
     where = "in memory" if settings.in_memory else f"in {settings.store_path}"
     count = sum(pool.count for pool in pools or ())
-    what = "API" if pools is None else f"with Job controllers, gang scheduler and {count} virtual nodes"
+    what = "API" if pools is None else f"with controllers, gang scheduler and {count} virtual nodes"
     return (
         f"Kubernetes {settings.minor} {what} at {url}, ready after {seconds:.1f} s; objects are kept {where}\n"
         f"  export KUBECONFIG={settings.kubeconfig_path}\n"
