@@ -14,7 +14,7 @@ from kohort.api.core import volumes
 from kohort.api.core.containers import Surroundings, check_containers
 from kohort.api.core.directives import check_directives
 from kohort.api.core.resources import check_resources
-from kohort.api.errors import FieldError, at, duplicate, invalid, not_supported, required
+from kohort.api.errors import FieldError, at, invalid, not_supported, required
 from kohort.api.scheduling import membership
 
 if TYPE_CHECKING:
@@ -76,14 +76,7 @@ def _claims(claims: list[Spec], path: str) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         place, name = f"{path}[{index}]", claim.get("name") or ""
-        problem = formats.label(name)
-        if not name:
-            yield required(at(place, "name"))
-        elif problem:
-            yield invalid(at(place, "name"), name, problem)
-        elif name in seen:
-            yield duplicate(at(place, "name"), name)
-        seen.add(name)
+        yield from volumes.own_name(name, place, seen)
         sources = [member for member in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(member)]
         if len(sources) != 1:
             detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"

@@ -24,15 +24,20 @@ def check_volumes(volumes: list[Mapping[str, Any]] | None, path: str, minor: str
     seen: set[str] = set()
     for index, volume in enumerate(volumes or []):
         place, name = f"{path}[{index}]", volume.get("name") or ""
-        problem = formats.label(name)
-        if not name:
-            yield required(at(place, "name"))
-        elif problem:
-            yield invalid(at(place, "name"), name, problem)
-        elif name in seen:
-            yield duplicate(at(place, "name"), name)
-        seen.add(name)
+        yield from own_name(name, place, seen)
         yield from _source(volume, place, minor)
+
+
+def own_name(name: str, place: str, seen: set[str]) -> Iterator[FieldError]:
+    """A label that no item before has."""
+    problem = formats.label(name)
+    if not name:
+        yield required(at(place, "name"))
+    elif problem:
+        yield invalid(at(place, "name"), name, problem)
+    elif name in seen:
+        yield duplicate(at(place, "name"), name)
+    seen.add(name)
 
 
 def names(volumes: list[Mapping[str, Any]] | None) -> set[str]:
