@@ -16,9 +16,9 @@ from kohort import manifest
 from kohort.api import admit, decode, registry
 from kohort.api.convert import Finding
 from kohort.api.errors import ErrorKind, FieldError
-from kohort.api.generations import NEWEST, generation, parse_gates
+from kohort.api.generations import NEWEST, generation
 from kohort.api.kind import Context, Kind, Object
-from kohort.api.options import DEFAULT_OPTIONS, known_option
+from kohort.api.options import context
 from kohort.gang import render
 from kohort.gang.compile import Compilation, CompileContext, Lookup, compiler, workload_kinds
 from kohort.gang.stand_in import has_uid
@@ -128,18 +128,6 @@ def documents(source: Source) -> list[Document]:
         return manifest.read([fspath(source)])
     objects: Iterable[Object | Document] = [source] if isinstance(source, dict) else source
     return [one if isinstance(one, Document) else Document(one, number) for number, one in enumerate(objects, 1)]
-
-
-def context(minor: str, gates: Mapping[str, bool] | None = None) -> Context:
-    """The generation with gates switched: those of Kubernetes and our own options, by name."""
-    given = generation(minor)
-    short = given.minor
-    wanted = dict(gates or {})
-    ours = {option: value for name, value in wanted.items() if (option := known_option(name))}
-    # GangScheduling is a name of both worlds on 1.35 and 1.36: it then switches both.
-    settings = {name: value for name, value in wanted.items() if not known_option(name) or name in set(given.gates)}
-    options = {name for name in DEFAULT_OPTIONS if ours.get(name, True)} | {name for name in ours if ours[name]}
-    return Context(given, parse_gates(short, settings), frozenset(options))
 
 
 def is_workload(obj: Object) -> bool:

@@ -5,8 +5,12 @@ They live beside the gates of Kubernetes in `Context.options`. People come here 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from kohort.api.generations import generation, parse_gates
+from kohort.api.kind import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +47,14 @@ _ALIASES: Final = {option.alias: name for name, option in OPTIONS.items() if opt
 def known_option(name: str) -> str | None:
     """The option of that name or alias."""
     return name if name in OPTIONS else _ALIASES.get(name)
+
+
+def context(minor: str, gates: Mapping[str, bool] | None = None) -> Context:
+    """A minor with gates switched, Kubernetes' and ours, by name; ValueError names one that is neither."""
+    given = generation(minor)
+    wanted = dict(gates or {})
+    ours = {option: value for name, value in wanted.items() if (option := known_option(name))}
+    # GangScheduling is a name of both worlds on 1.35 and 1.36: it then switches both.
+    theirs = {name: value for name, value in wanted.items() if not known_option(name) or name in set(given.gates)}
+    options = {name for name in OPTIONS if ours.get(name, name in DEFAULT_OPTIONS)}
+    return Context(given, parse_gates(given.minor, theirs), frozenset(options))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kohort import library, manifest
+from kohort.api.options import context
 from kohort.cli.common import as_json, checked, choice, friendly, report, write
 from kohort.cli.yamlprint import dump
 
@@ -10,7 +11,7 @@ from kohort.cli.yamlprint import dump
 @friendly
 def run(filenames: list[str], to: str, output: str, *, flatten: bool, recursive: bool) -> int:
     choice("-o", output, ("yaml", "json"))
-    checked(lambda: library.context(to))
+    checked(lambda: context(to))
     documents = manifest.read(filenames, recursive=recursive)
     done = library.convert(documents, to=to, flatten=flatten)
     report(done.problems)

@@ -6,6 +6,7 @@ from rich.console import Console
 
 from kohort import library, manifest
 from kohort.api.kind import Object
+from kohort.api.options import context
 from kohort.cli.common import UsageError, as_json, checked, choice, friendly, out, parse_gates, report, say, write
 from kohort.cli.yamlprint import dump
 from kohort.gang.compile import workload_kinds
@@ -19,7 +20,7 @@ _WIRING_LINES = 20
 def run(filenames: list[str], to: str, output: str, gates: str, *, recursive: bool, children: bool) -> int:
     choice("-o", output, ("yaml", "json", "tree"))
     switched = parse_gates(gates)
-    checked(lambda: library.context(to, switched))
+    checked(lambda: context(to, switched))
     documents = manifest.read(filenames, recursive=recursive)
     results = library.compile(documents, to=to, gates=switched)
     if not results:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from kohort import library, manifest
+from kohort.api.options import context
 from kohort.cli.common import as_json, checked, choice, count, friendly, out, parse_gates, problems_json, report, write
 
 
@@ -12,7 +13,7 @@ from kohort.cli.common import as_json, checked, choice, count, friendly, out, pa
 def run(filenames: list[str], kubernetes: str, output: str, gates: str, *, recursive: bool) -> int:
     choice("-o", output, ("text", "json"))
     switched = parse_gates(gates)
-    checked(lambda: library.context(kubernetes, switched))
+    checked(lambda: context(kubernetes, switched))
     documents = manifest.read(filenames, recursive=recursive)
     problems = library.validate(documents, kubernetes=kubernetes, gates=switched, warnings=True)
     errors = sum(problem.severity == "error" for problem in problems)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kohort.api.generations import NEWEST, generation, parse_gates
+from kohort.api.generations import NEWEST
 from kohort.api.kind import Context
-from kohort.api.options import DEFAULT_OPTIONS, known_option
+from kohort.api.options import context
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,9 +46,4 @@ class Settings:
 
     def context(self) -> Context:
         """Gates may be Kubernetes' or Kohort's own options; ValueError names one that is neither."""
-        ours = {option: on for name, on in self.gates.items() if (option := known_option(name)) is not None}
-        # GangScheduling is a name of both worlds on 1.35 and 1.36: it then switches both.
-        known = set(generation(self.minor).gates)
-        switched = {name: on for name, on in self.gates.items() if known_option(name) is None or name in known}
-        options = {name for name in DEFAULT_OPTIONS if ours.get(name, True)} | {name for name in ours if ours[name]}
-        return Context.of(self.minor, parse_gates(self.minor, switched), options)
+        return context(self.minor, self.gates)
