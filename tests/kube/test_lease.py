@@ -182,6 +182,13 @@ async def test_an_answer_that_is_lost_is_not_a_lost_lease() -> None:
     await end([a])
 
 
+async def test_a_renewal_cut_off_under_way_is_released_all_the_same() -> None:
+    api, _, (a,) = await play("a")
+    api.put("kohort", "kube-system", "leases", spec=dict(lease(api)))  # done by the server, its answer never seen
+    await a.stop()
+    assert "holderIdentity" not in lease(api)
+
+
 async def test_a_lease_taken_by_force_ends_leading_at_once() -> None:
     api, clock, (a,) = await play("a")
     api.put("kohort", "kube-system", "leases", spec={**lease(api), "holderIdentity": "admin"})

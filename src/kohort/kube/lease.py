@@ -188,10 +188,24 @@ class Leadership:
         mine, self._mine = self._mine, None
         if mine is None or mine["spec"].get("holderIdentity") != self.identity:
             return
-        spec = {**mine["spec"], "leaseDurationSeconds": 1, "renewTime": micros(self._clock.now())}
-        del spec["holderIdentity"]
         try:
             async with self._clock.timeout(self._retry):
-                await self._leases.update({**mine, "spec": spec}, self._namespace)
+                await self._let_go(mine)
         except (KubeError, TimeoutError) as error:
             log.info("%s/%s: not released, it will expire: %s", self._namespace, self._name, error or "no answer")
+
+    async def _let_go(self, mine: Object) -> None:
+        try:
+            await self._clear(mine)
+        except ApiError as error:
+            if not error.conflict:
+                raise
+            # A renewal that was cut off under way may have been done all the same: look, and let go of that.
+            found = await self._leases.get(self._name, self._namespace)
+            if (found.get("spec") or {}).get("holderIdentity") == self.identity:
+                await self._clear(found)
+
+    async def _clear(self, lease: Object) -> None:
+        spec = {**lease["spec"], "leaseDurationSeconds": 1, "renewTime": micros(self._clock.now())}
+        del spec["holderIdentity"]
+        await self._leases.update({**lease, "spec": spec}, self._namespace)
