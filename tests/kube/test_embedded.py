@@ -16,7 +16,7 @@ from kohort.server.settings import Settings
 
 @pytest.fixture(params=["https", "in process"])
 async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Client]:
-    async with Server(Settings(tmp_path, port=0, in_memory=True)) as server:
+    async with Server(Settings(tmp_path, port=0, in_memory=True, custom_kinds=False)) as server:
         https = Client.connect(server.settings.kubeconfig_path, manager="tests")
         async with https if request.param == "https" else Client.within(server.api, manager="tests") as made:
             await made.resource("namespaces").create({"metadata": {"name": "team"}})
@@ -59,7 +59,7 @@ async def test_an_informer_survives_a_restart_of_the_server(tmp_path: Path) -> N
 
 
 async def test_in_process_the_user_is_judged_too(tmp_path: Path) -> None:
-    async with Server(Settings(tmp_path, port=0, in_memory=True)) as server:
+    async with Server(Settings(tmp_path, port=0, in_memory=True, custom_kinds=False)) as server:
         stranger = Client.within(server.api, User("stranger", groups=("system:authenticated",)))
         with pytest.raises(ApiError) as caught:
             await stranger.resource("secrets").list("default")
