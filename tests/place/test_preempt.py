@@ -248,7 +248,7 @@ def test_freed_room_is_kept_until_its_owner_lands_or_gives_up() -> None:
     assert reservation.nodes() == {"g0": "n1", "g1": "n1"}
     for name in _gone(plan):
         short.state.remove_pod(name)
-    short.engine.hold(reservation)
+    short.engine.reservations.put(reservation)
     thief = Leaf("thief", [short.pod("t")], 1)
 
     def fits(leaf: Leaf, priority: int) -> bool:
@@ -261,7 +261,7 @@ def test_freed_room_is_kept_until_its_owner_lands_or_gives_up() -> None:
     assert not fits(thief, 100), "an equal may not take it"
     assert fits(thief, 101), "one more important may"
     assert fits(root, 100), "its owner finds it free"
-    short.engine.release("g")
+    short.engine.reservations.drop("g")
     assert fits(thief, 0)
     assert short.engine.mark() == 0
 
@@ -269,7 +269,7 @@ def test_freed_room_is_kept_until_its_owner_lands_or_gives_up() -> None:
 def test_company_that_is_only_expected_is_none() -> None:
     short = Short(n1=4)
     red = Leaf("red", [short.pod("r", labels={"colour": "red"})], 1)
-    short.engine.hold(Preemption((), Search(short.engine).place(red)).reservation(short.engine, red, 5))
+    short.engine.reservations.put(Preemption((), Search(short.engine).place(red)).reservation(short.engine, red, 5))
     short.engine.undo(0)
     rule = {"labelSelector": {"matchLabels": {"colour": "red"}}, "topologyKey": HOST}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
@@ -280,7 +280,7 @@ def test_company_that_is_only_expected_is_none() -> None:
 def test_a_reservation_on_a_node_that_went_away_counts_for_nothing() -> None:
     short = Short(n1=1, n2=1)
     leaf = _gang(short, 2)
-    short.engine.hold(Preemption((), Search(short.engine).place(leaf)).reservation(short.engine, leaf, 5))
+    short.engine.reservations.put(Preemption((), Search(short.engine).place(leaf)).reservation(short.engine, leaf, 5))
     short.engine.undo(0)
     short.state.remove_node("n2")
     short.node("n3", 1)

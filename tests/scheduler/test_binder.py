@@ -225,7 +225,7 @@ async def test_a_victim_that_cannot_be_deleted_voids_the_plan(bench: Bench) -> N
     bench.gang(1, priority="p100")
     bench.pods.faults["delete"] = [refusal(403, "Forbidden")]
     await bench.carry_out(bench.decide())
-    assert not list(bench.sim.core.world.earmarks)
+    assert not list(bench.sim.core.world.reservations)
     entry = bench.sim.core.queue.get("default/g")
     assert entry is not None
     assert entry.where == "active"

@@ -256,4 +256,4 @@ def test_nobody_goes_for_a_gang_that_lost_a_member_since_the_plan() -> None:
     sim.before_binding = lambda: sim.delete("pod", "g-1")
     sim.settle(5.0)
     assert sim.evicted == {}
-    assert not list(sim.core.world.earmarks)
+    assert not list(sim.core.world.reservations)

@@ -14,7 +14,7 @@ from kohort.place.columns import Amounts, Mask, Rows
 from kohort.place.fit import ShapeFit
 from kohort.place.pairs import Counts, PairClass
 from kohort.place.profile import Profile
-from kohort.place.reserve import Reservation
+from kohort.place.reserve import Reservation, Reservations
 from kohort.place.score import FULL, LOWEST, ShapeScore
 from kohort.place.shapes import Shape
 from kohort.place.state import ClusterState
@@ -37,7 +37,7 @@ class Engine:
     def __init__(self, state: ClusterState, profile: Profile | None = None) -> None:
         self.state = state
         self.profile = profile or Profile()
-        self.reservations: dict[str, Reservation] = {}
+        self.reservations = Reservations()
         self._known: dict[int, tuple[ShapeFit, ShapeScore]] = {}
         self._trail: list[tuple[PairClass, int, int] | tuple[PairClass, Rows, Amounts]] = []
         self.chooser: Chooser | None = None
@@ -118,23 +118,16 @@ class Engine:
 
     # ---- room kept for others
 
-    def hold(self, reservation: Reservation) -> None:
-        """Keep room for a root until `release`. One reservation per root: a new one replaces."""
-        self.reservations[reservation.owner] = reservation
-
-    def release(self, owner: str) -> None:
-        self.reservations.pop(owner, None)
-
     @contextmanager
-    def honouring(self, owner: str, priority: int) -> Iterator[None]:
+    def honouring(self, owner: str, priority: int) -> Iterator[list[Reservation]]:
         """Within, room kept for other roots of equal or higher priority is taken."""
         mark = self.mark()
-        counted = [one for one in self.reservations.values() if one.counts_for(owner, priority)]
+        counted = self.reservations.against(owner, priority)
         self._expected = [seat for one in counted for seat in one.seats(self.state)]
         for kind, rows, counts in self._expected:
             self.put_many(kind, rows, counts)
         try:
-            yield
+            yield counted
         finally:
             self._expected = []
             self.undo(mark)

@@ -52,7 +52,7 @@ class Preemption:
         return (self.over_budget, top, broken, len(self.victims), len(pods), work)
 
     def reservation(self, engine: Engine, root: Demand, priority: int) -> Reservation:
-        """The freed room, for the root to land in: `engine.hold` it until it has or gives up."""
+        """The freed room, for the root to land in: keep it in `engine.reservations` until it has or gives up."""
         return Reservation.of(root, priority, self.result.placed, engine.state)
 
 

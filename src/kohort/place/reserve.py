@@ -1,9 +1,11 @@
-"""Room kept for a root that was promised it: freed by preemption, or nominated, until it lands or gives up."""
+"""Room that belongs to a root that is not there yet: freed for it by preemption, nominated, kept after a refused
+binding, or held for a gang that waited long. Nobody of equal or lower priority takes it until its owner lands or gives up.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +24,8 @@ class Reservation:
 
     owner: str  # name of the root
     priority: int
-    pods: tuple[tuple[Pod, str], ...]
+    pods: Mapping[str, tuple[Pod, str]]  # by the pod's key
+    held: bool = False  # by waiting long: free room, not room that was made for it
 
     def counts_for(self, owner: str, priority: int) -> bool:
         """Whether a decision for a root must respect it: not the owner's own, and not for those more important."""
@@ -30,12 +33,12 @@ class Reservation:
 
     def nodes(self) -> dict[str, str]:
         """Pod -> node: what `nominatedNodeName` says."""
-        return {pod.key: node for pod, node in self.pods}
+        return {key: node for key, (_, node) in self.pods.items()}
 
     def seats(self, state: ClusterState) -> Iterator[tuple[PairClass, Rows, Amounts]]:
         """What it takes on the nodes that are there, per class."""
         taken: dict[PairClass, dict[int, int]] = {}
-        for pod, name in self.pods:
+        for pod, name in self.pods.values():
             row = state.row(name)
             if row is not None:
                 rows = taken.setdefault(renewed_pod(pod, state.pairs).kind, {})
@@ -47,4 +50,46 @@ class Reservation:
     def of(cls, root: Demand, priority: int, placed: Mapping[str, int], state: ClusterState) -> Reservation:
         """For the pods of a root that were placed, by row."""
         pods = (pod for leaf in root.leaves() for pod in leaf.pods if pod.key in placed)
-        return cls(root.name, priority, tuple((pod, state.node(placed[pod.key]).name) for pod in pods))
+        return cls(root.name, priority, {pod.key: (pod, state.node(placed[pod.key]).name) for pod in pods})
+
+
+class Reservations:
+    """One per root at the most. None of them is in the state but inside `Engine.honouring`."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, Reservation] = {}
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __iter__(self) -> Iterator[Reservation]:
+        return iter(self._of.values())
+
+    def get(self, owner: str) -> Reservation | None:
+        return self._of.get(owner)
+
+    def put(self, reservation: Reservation) -> None:
+        """In place of the one that its owner had; one for no pods is none."""
+        if reservation.pods:
+            self._of[reservation.owner] = reservation
+        else:
+            self._of.pop(reservation.owner, None)
+
+    def add(self, owner: str, priority: int, pod: Pod, node: str) -> None:
+        """One more pod of the owner is to come."""
+        known = self._of.get(owner)
+        self.put(Reservation(owner, priority, {**(known.pods if known else {}), pod.key: (pod, node)}))
+
+    def drop(self, owner: str) -> bool:
+        """Its owner landed or gave up; whether there was one."""
+        return self._of.pop(owner, None) is not None
+
+    def drop_pod(self, owner: str, pod: str) -> None:
+        """One of its pods landed or went away."""
+        known = self._of.get(owner)
+        if known is not None and pod in known.pods:
+            self.put(replace(known, pods={key: seat for key, seat in known.pods.items() if key != pod}))
+
+    def against(self, owner: str, priority: int) -> list[Reservation]:
+        """Those that a root has to respect."""
+        return [one for one in self._of.values() if one.counts_for(owner, priority)]

@@ -12,9 +12,9 @@ from typing import Final
 
 from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED
 from kohort.place.demand import Outcome, Reason
+from kohort.place.reserve import Reservation
 from kohort.scheduler.conditions import Eviction, Ledger, Note, Target, Writes
 from kohort.scheduler.decide import Decider, Kind, Verdict
-from kohort.scheduler.earmarks import Earmark
 from kohort.scheduler.holding import Holding
 from kohort.scheduler.lack import Lack, could
 from kohort.scheduler.model import POD_PREFIX, Pod, shown
@@ -62,7 +62,7 @@ class Core:
         self.queue = Queue(settings)
         self.decider = Decider(self.world)
         self.ledger = Ledger(group_condition, next(iter(sorted(settings.names)), "kohort"))
-        self.holding = Holding(self.decider.engine, self.world.earmarks, settings, self._freed)
+        self.holding = Holding(self.world.engine, settings, self._freed)
         self.verdicts: dict[str, Verdict] = {}  # the last failure of each root that waits
         self.unwritten = Writes()  # found between two steps
         self._stamp = stamp
@@ -71,7 +71,7 @@ class Core:
         self._noticed: set[tuple[str, str]] = set()
 
     def _freed(self) -> None:
-        """Room that was earmarked is free again."""
+        """Room that was held is free again."""
         self.world.gains += 1
 
     # ---- the world
@@ -103,7 +103,7 @@ class Core:
 
     def _could(self) -> Callable[[Hashable], bool]:
         """Whether what a root lacked may be there now."""
-        lowest, engine = min(self.world.priorities, default=None), self.decider.engine
+        lowest, engine = min(self.world.priorities, default=None), self.world.engine
         return lambda lack: isinstance(lack, Lack) and could(engine, lack, lowest)
 
     def _update(self, key: str, now: float, writes: Writes) -> None:
@@ -154,7 +154,7 @@ class Core:
     def _give_up(self, key: str) -> None:
         """A root no longer needs the room that was to be made for it."""
         self._victims.pop(key, None)
-        if self.world.earmarks.drop(key):
+        if self.world.reservations.drop(key):
             self.world.gains += 1
 
     def _victims_gone(self, now: float) -> None:
@@ -195,7 +195,7 @@ class Core:
         self.holding.release(now, entry.key)
         for uid, node in verdict.seats.items():
             self.world.assume(verdict.members[uid], node)
-            self.world.earmarks.drop_pod(entry.key, uid)
+            self.world.reservations.drop_pod(entry.key, uid)
         lacked, entry.lack = entry.lack, None
         self.queue.placed(entry, now, more=bool(verdict.leftovers))
         if lacked is not None:
@@ -204,9 +204,9 @@ class Core:
     def _failed(self, entry: Entry, verdict: Verdict, now: float) -> None:
         self.verdicts[entry.key] = verdict
         self._victims.pop(entry.key, None)
-        mark = self.world.earmarks.get(entry.key)
-        if mark is not None and not mark.held:
-            self.world.earmarks.drop(entry.key)
+        kept = self.world.reservations.get(entry.key)
+        if kept is not None and not kept.held:
+            self.world.reservations.drop(entry.key)
             self.world.gains += 1
         if verdict.kind is Kind.ERROR or verdict.lack is None:
             self.queue.erred(entry, now, str(verdict.reason or ""))
@@ -220,7 +220,7 @@ class Core:
         if verdict.preemption is not None:
             wanted = self.world.wanted
             seats = {uid: (wanted(verdict.members[uid]), node) for uid, node in verdict.nominations.items()}
-            self.world.earmarks.set(Earmark(entry.key, verdict.priority, seats))
+            self.world.reservations.put(Reservation(entry.key, verdict.priority, seats))
             self._victims[entry.key] = {victim.pod.uid for unit in verdict.preemption.victims for victim in unit.pods}
             step.evictions, more = self.ledger.evictions(verdict, _target(root), self.world.trees, self._stamp())
             _add(step.writes, more)
@@ -279,9 +279,7 @@ class Core:
         member.refused.add(node)
         member.refusals += 1
         key = self.world.root_key(member)
-        mark = self.world.earmarks.get(key)
-        seats = {**(mark.seats if mark else {}), uid: (self.world.wanted(member), node)}
-        self.world.earmarks.set(Earmark(key, self.world.priority(member), seats))
+        self.world.reservations.add(key, self.world.priority(member), self.world.wanted(member), node)
         writes = self.sync(now)
         entry = self.queue.get(key)
         if entry is not None:

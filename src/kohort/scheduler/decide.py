@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason, Result
-from kohort.place.engine import Engine
 from kohort.place.preempt import Preemption, Preemptor
 from kohort.place.search import Search
 from kohort.place.units import find_units
@@ -68,7 +67,7 @@ class Decider:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.engine = Engine(world.state, world.settings.profile)
+        self.engine = world.engine
 
     def decide(self, root: Group | Member) -> Verdict:
         verdict = self._start(root)
@@ -80,13 +79,13 @@ class Decider:
             verdict.kind, verdict.outcomes = Kind.ERROR, {group.key: outcome for group in root.walk()}
             return verdict
         demand = self.demand(root)
-        with self.world.earmarks.seen_by(verdict.root, verdict.priority) as others:
+        with self.engine.honouring(verdict.root, verdict.priority) as others:
             verdict.placements = placements(self.engine, demand)
             result = self._place(demand, verdict)
             if not result.ok:
                 self._refuse(demand, verdict, result, allowed=_may_preempt(root))
                 if any(one.held for one in others) and verdict.kind is Kind.UNSCHEDULABLE:
-                    held = ", ".join(shown(one.root) for one in others if one.held)
+                    held = ", ".join(shown(one.owner) for one in others if one.held)
                     verdict.note = f"room is held for {held}, which has waited long"
         return verdict
 
@@ -113,8 +112,8 @@ class Decider:
 
     def _nodes_of(self, root: str) -> dict[str, str]:
         """Where its pods are nominated."""
-        mark = self.world.earmarks.get(root)
-        return {} if mark is None or mark.held else {uid: node for uid, (_, node) in mark.seats.items()}
+        kept = self.engine.reservations.get(root)
+        return {} if kept is None or kept.held else kept.nodes()
 
     def _tree(self, root: Group, nominated: dict[str, str]) -> Demand:
         spec = root.spec

@@ -15,7 +15,7 @@ from kohort.place.columns import Amounts, Mask
 from kohort.place.demand import Demand, Leaf, Pod
 from kohort.place.engine import Engine
 from kohort.place.pairs import PairClass
-from kohort.scheduler.earmarks import Earmark, Earmarks
+from kohort.place.reserve import Reservation
 from kohort.scheduler.lack import Lack
 from kohort.scheduler.queue import Entry
 from kohort.scheduler.settings import Settings
@@ -24,11 +24,9 @@ from kohort.scheduler.settings import Settings
 class Holding:
     """Who holds room, since when."""
 
-    def __init__(
-        self, engine: Engine, earmarks: Earmarks, settings: Settings, freed: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, engine: Engine, settings: Settings, freed: Callable[[], None] = lambda: None) -> None:
         self._engine = engine
-        self._earmarks = earmarks
+        self._kept = engine.reservations
         self._settings = settings
         self._freed = freed
         self._entry: Entry | None = None
@@ -64,20 +62,20 @@ class Holding:
             self._resting[self._entry.key] = now + self._settings.hold_limit
             self.release(now)
             return
-        mark = self._earmarks.get(self._entry.key)
-        if mark is not None and not mark.held:
+        kept = self._kept.get(self._entry.key)
+        if kept is not None and not kept.held:
             return  # nominated: it has what it needs
-        with self._earmarks.seen_by(self._entry.key, self._entry.priority):
+        with self._engine.honouring(self._entry.key, self._entry.priority):
             seats = self._seize(self._demand)
-        self._earmarks.set(Earmark(self._entry.key, self._entry.priority, seats, held=True))
+        self._kept.put(Reservation(self._entry.key, self._entry.priority, seats, held=True))
 
     def release(self, now: float, root: str | None = None) -> None:
         """It landed, went away, or had its time."""
         if self._entry is None or (root is not None and root != self._entry.key):
             return
-        mark = self._earmarks.get(self._entry.key)
-        if mark is not None and mark.held:
-            self._earmarks.drop(self._entry.key)
+        kept = self._kept.get(self._entry.key)
+        if kept is not None and kept.held:
+            self._kept.drop(self._entry.key)
             self._freed()
         self._entry = self._demand = None
         self._resting = {key: until for key, until in self._resting.items() if until > now}

@@ -37,14 +37,14 @@ def take(core: Core, keep: Keep) -> Json:
             for one in core.pending()
         ],
         "assumed": {member.pod.key: member.node for member in core.world.members.values() if member.assumed},
-        "earmarks": [
+        "reservations": [
             {
-                "root": mark.root,
-                "priority": mark.priority,
-                "held": mark.held,
-                "nodes": [n for _, n in mark.seats.values()],
+                "root": kept.owner,
+                "priority": kept.priority,
+                "held": kept.held,
+                "nodes": sorted(kept.nodes().values()),
             }
-            for mark in core.world.earmarks
+            for kept in core.world.reservations
         ],
         "holding": core.holding.root,
     }

@@ -15,11 +15,11 @@ import msgspec
 
 from kohort.place.claims import volume_claim
 from kohort.place.demand import Pod as Wanted
+from kohort.place.engine import Engine
 from kohort.place.pairs import PairClass
 from kohort.place.selectors import matches
 from kohort.place.state import ClusterState, PodKey
 from kohort.place.units import Budget
-from kohort.scheduler.earmarks import Earmark, Earmarks
 from kohort.scheduler.model import (
     FINISHED,
     POD_PREFIX,
@@ -45,7 +45,8 @@ class World:
         self.settings = settings
         self.state = ClusterState()
         self.trees = Trees()
-        self.earmarks = Earmarks(self.state)
+        self.engine = Engine(self.state, settings.profile)
+        self.reservations = self.engine.reservations
         self.members: dict[str, Member] = {}  # by uid
         self.names: dict[str, str] = {}  # namespace/name -> uid
         self.finished: dict[str, str] = {}  # uid -> group, of pods that succeeded
@@ -122,7 +123,7 @@ class World:
             self._unseat(known)
         known.pod = pod
         self._move(known, node, assumed=False)
-        self.earmarks.drop_pod(self.root_key(known), pod.metadata.uid)
+        self.reservations.drop_pod(self.root_key(known), pod.metadata.uid)
         self._seat(known)
         if moved or was_assumed:
             self.touch(known)
@@ -168,7 +169,7 @@ class World:
         self.touch(member)
         if member.node:
             self._unseat(member)
-        self.earmarks.drop_pod(self.root_key(member), member.uid)
+        self.reservations.drop_pod(self.root_key(member), member.uid)
         self._kinds.pop(member.uid, None)
         group = member.pod.group
         if group is not None:
@@ -388,9 +389,7 @@ class World:
         key = self.root_key(member)
         if not key:
             return
-        mark = self.earmarks.get(key)
-        seats = {**(mark.seats if mark else {}), member.uid: (self.wanted(member), member.nominated)}
-        self.earmarks.set(Earmark(key, self.priority(member), seats))
+        self.reservations.add(key, self.priority(member), self.wanted(member), member.nominated)
 
     def priority(self, member: Member) -> int:
         """Of the root it belongs to."""
