@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.server.admission.world import Object, World
 
-from kohort.server.admission import quantities
+from kohort.api.core import quantities
 from kohort.testing.bed import Bed
 from kohort.testing.client import Client
 

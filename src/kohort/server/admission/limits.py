@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.api.core import podsize, quantities
 from kohort.server import status
-from kohort.server.admission import podsize, quantities
 from kohort.server.call import CREATE, DELETE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from kohort.api.core.quantities import Amount, Amounts
     from kohort.api.kind import Object
-    from kohort.server.admission.quantities import Amount, Amounts
     from kohort.server.auth.objects import Objects
     from kohort.server.call import Call
 

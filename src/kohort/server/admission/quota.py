@@ -12,10 +12,11 @@ import contextlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.api.core import quantities
+from kohort.api.core.quantities import ZERO, Amounts
 from kohort.server import objects as stored
 from kohort.server import status
-from kohort.server.admission import quantities, usage
-from kohort.server.admission.quantities import ZERO, Amounts
+from kohort.server.admission import usage
 from kohort.server.call import CREATE, UPDATE
 from kohort.server.store import ConflictError
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.server.admission import podsize, quantities
-from kohort.server.admission.quantities import ONE, Amount, Amounts
+from kohort.api.core import podsize, quantities
+from kohort.api.core.quantities import ONE, Amount, Amounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.server.admission import quantities
+from kohort.api.core import quantities
 
 TEXTS = [
     ("1", "1"), ("0", "0"), ("1000m", "1"), ("1500m", "1500m"), ("0.5", "500m"), ("100m", "100m"), ("5000", "5k"),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kohort.server.admission import quantities
+from kohort.api.core import quantities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kohort.api.core.quantities import Amounts
     from kohort.api.kind import Object
-    from kohort.server.admission.quantities import Amounts
 
 
 def containers(pod: Object) -> list[dict[str, Any]]:
