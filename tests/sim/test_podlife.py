@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kohort.sim.behaviour import FOR_EVER, PREFIX, read
-from kohort.sim.podlife import Next, Pod, step
+from kohort.sim.podlife import Container, Next, Pod, step
 
 START = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -89,13 +89,48 @@ def test_exit_codes(code: int, phase: str) -> None:
 
 def test_on_failure_containers_start_again() -> None:
     seen = play(pod("OnFailure", restarts=2, run_seconds=4), 100)
-    assert [phase for _, phase, _ in seen] == ["Running", "Running", "Running", "Succeeded"]
-    assert [found.status["containerStatuses"][0]["restartCount"] for _, _, found in seen if found.status] == [
-        0,
-        1,
-        2,
-        2,
+    assert [(when, phase) for when, phase, _ in seen] == [
+        (1, "Running"),
+        (5, "Running"),  # again at once
+        (9, "Running"),  # waiting for the second time
+        (19, "Running"),
+        (23, "Succeeded"),
     ]
+    first = [(found.status or {})["containerStatuses"][0] for _, _, found in seen]
+    assert [one["restartCount"] for one in first] == [0, 1, 1, 2, 2]
+    assert [next(iter(one["state"])) for one in first] == ["running", "running", "waiting", "running", "terminated"]
+
+
+def commanded(policy: str, *scripts: str) -> Pod:
+    one = pod(policy)
+    one.spec.containers = [Container(name=f"c{n}", command=["sh", "-c", text]) for n, text in enumerate(scripts)]
+    return one
+
+
+@pytest.mark.parametrize(
+    ("scripts", "wanted"),
+    [
+        (["exit 0"], [(1, "Running"), (1, "Succeeded")]),
+        (["sleep 4; exit 3"], [(1, "Running"), (5, "Failed")]),
+        (["sleep 4", "sleep 7; exit 1"], [(1, "Running"), (8, "Failed")]),
+        (["sleep 4", "while true; do sleep 1; done"], [(1, "Running")]),
+        (["sleep 4", "python train.py"], [(1, "Running"), (11, "Succeeded")]),  # as usual
+    ],
+)
+def test_commands_say_how_a_pod_ends(scripts: list[str], wanted: list[tuple[float, str]]) -> None:
+    assert [(when, phase) for when, phase, _ in play(commanded("Never", *scripts), 100)] == wanted
+
+
+def test_annotations_go_before_commands() -> None:
+    one = commanded("Never", "exit 1")
+    one.metadata.annotations = {PREFIX + "exit-code": "0", PREFIX + "run-seconds": "9"}
+    assert [(when, phase) for when, phase, _ in play(one, 100)] == [(1, "Running"), (10, "Succeeded")]
+
+
+def test_containers_that_keep_ending_are_tried_less_and_less_often() -> None:
+    seen = play(commanded("Always", "exit 1"), 1000)
+    states = [(when, next(iter((found.status or {})["containerStatuses"][0]["state"]))) for when, _, found in seen]
+    assert [when for when, state in states if state == "running"] == [1, 1, 11, 31, 71, 151, 311, 611, 911]
 
 
 def test_told_to_stop() -> None:

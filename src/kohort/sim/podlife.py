@@ -6,13 +6,14 @@ where it was: what should have happened meanwhile happens at once, with the mome
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from kohort.sim.behaviour import FOR_EVER, SOON, Behaviour, read
+from kohort.sim.command import ending
 
 
 class Meta(msgspec.Struct, rename="camel"):
@@ -29,6 +30,8 @@ class Meta(msgspec.Struct, rename="camel"):
 class Container(msgspec.Struct):
     name: str
     image: str = ""
+    command: list[str] = []
+    args: list[str] = []
 
 
 class Spec(msgspec.Struct, rename="camel"):
@@ -66,18 +69,38 @@ class Next:
 
 def step(pod: Pod, now: datetime, usual: Behaviour | None = None) -> Next:
     """What happens next to a pod that is bound to one of our nodes. `usual`: for pods that say nothing themselves."""
-    behaviour, _ = read(pod.metadata.annotations, usual or (FOR_EVER if pod.spec.restart_policy == "Always" else SOON))
+    behaviour, _ = read(pod.metadata.annotations, _usual(pod, usual))
     if pod.metadata.deletion_timestamp is not None:
         return _stop(pod, behaviour, now)
     if pod.over:
         return Next()
     started = _started(pod)
     if started is None:
-        begin = _bound(pod) + timedelta(seconds=behaviour.start_seconds)
+        last, restarts = _last(pod), _restarts(pod)
+        if last is None:
+            begin = _bound(pod) + timedelta(seconds=behaviour.start_seconds)
+        else:
+            restarts += 1
+            begin = _moment(last["finishedAt"]) + _pause(restarts)
         if now < begin:
             return Next(at=begin)
-        return Next(_running(pod, begin, behaviour, now), at=_wake(behaviour, begin, now))
+        return Next(_running(pod, begin, behaviour, now, restarts, last), at=_wake(behaviour, begin, now))
     return _go_on(pod, behaviour, started, now)
+
+
+def _usual(pod: Pod, usual: Behaviour | None) -> Behaviour:
+    """What a pod without annotations does: what its commands say, else what pods of its kind do."""
+    if usual is None:
+        usual = FOR_EVER if pod.spec.restart_policy == "Always" else SOON
+    found = [ending((*one.command, *one.args)) for one in pod.spec.containers]
+    if any(one is not None and one.seconds is None for one in found):
+        return replace(usual, run_seconds=None)
+    ends = [one for one in found if one is not None]
+    if not ends or len(ends) < len(found):
+        return usual
+    longest = max(ends, key=lambda one: one.seconds or 0.0)
+    worst = next((one.code for one in ends if one.code), 0)
+    return replace(usual, run_seconds=longest.seconds, exit_code=worst)
 
 
 def _go_on(pod: Pod, behaviour: Behaviour, started: datetime, now: datetime) -> Next:
@@ -119,8 +142,10 @@ def _end(pod: Pod, behaviour: Behaviour, started: datetime, end: datetime) -> Ne
     code = behaviour.code(pod.metadata.uid, pod.metadata.annotations, restarts)
     again = pod.spec.restart_policy == "Always" or (pod.spec.restart_policy == "OnFailure" and code != 0)
     if again:
-        status = _running(pod, end, behaviour, end, restarts + 1, last=_terminated(code, started, end))
-        return Next(status, at=_wake(behaviour, end, end))
+        last, pause = _terminated(code, started, end), _pause(restarts + 1)
+        if pause:
+            return Next(_waiting(pod, last, end), at=end + pause)
+        return Next(_running(pod, end, behaviour, end, restarts + 1, last), at=_wake(behaviour, end, end))
     return Next(_ended(pod, "Failed" if code else "Succeeded", code, started, end))
 
 
@@ -143,6 +168,21 @@ def _running(
         "conditions": _conditions(pod, ready, now),
         "containerStatuses": [_container(one, state, restarts, ready, last) for one in pod.spec.containers],
     }
+
+
+def _waiting(pod: Pod, last: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """Between two tries of containers that keep ending."""
+    state = {"waiting": {"reason": "CrashLoopBackOff", "message": "the containers end again and again"}}
+    return {
+        "phase": "Running",
+        "conditions": _conditions(pod, False, now, reason="ContainersNotReady"),
+        "containerStatuses": [_container(one, state, _restarts(pod), False, last) for one in pod.spec.containers],
+    }
+
+
+def _pause(restarts: int) -> timedelta:
+    """A kubelet starts containers again at once, then after 10, 20, 40 … 300 seconds."""
+    return timedelta(seconds=0 if restarts <= 1 else min(300, 10 * 2 ** min(restarts - 2, 5)))
 
 
 def _ended(pod: Pod, phase: str, code: int | None, started: datetime, end: datetime) -> dict[str, Any]:
@@ -210,6 +250,15 @@ def _started(pod: Pod) -> datetime | None:
         running = (one.get("state") or {}).get("running")
         if running and running.get("startedAt"):
             return _moment(running["startedAt"])
+    return None
+
+
+def _last(pod: Pod) -> dict[str, Any] | None:
+    """How the containers ended before they began to wait for their next try."""
+    for one in pod.status.container_statuses:
+        last: dict[str, Any] | None = (one.get("lastState") or {}).get("terminated")
+        if last and last.get("finishedAt"):
+            return last
     return None
 
 
