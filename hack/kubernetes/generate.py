@@ -3,6 +3,7 @@
 """Write the Go module that builds one Kubernetes (or etcd) version from published modules.
 
     hack/kubernetes/generate.py 1.37.1          # -> hack/kubernetes/1.37/
+    hack/kubernetes/generate.py e2e 1.37.1      # -> hack/kubernetes/e2e-1.37/
     hack/kubernetes/generate.py etcd 3.6.16     # -> hack/kubernetes/etcd/
 
 `k8s.io/kubernetes` is published, but cannot be required as is: its go.mod points every staging
@@ -27,11 +28,16 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 
-COMMANDS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+COMMANDS = tuple(
+    f"k8s.io/kubernetes/cmd/{name}"
+    for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+)
+# A module of its own: what its tests need must not change what the commands are built from.
+E2E = "k8s.io/kubernetes/test/e2e"
 
 TOOLS_KUBERNETES = """//go:build tools
 
-// Package tools keeps the commands that kohort's test bed builds in this module's requirements.
+// Package tools keeps what kohort's test bed builds in this module's requirements.
 package tools
 
 import (
@@ -68,7 +74,7 @@ def upstream_go_mod(module: str, version: str, scratch: Path) -> dict[str, Any]:
     return dict(json.loads(go("mod", "edit", "-json", found["GoMod"], cwd=scratch)))
 
 
-def kubernetes_module(version: str, scratch: Path, target: Path) -> None:
+def kubernetes_module(name: str, packages: tuple[str, ...], version: str, scratch: Path, target: Path) -> None:
     upstream = upstream_go_mod("k8s.io/kubernetes", version, scratch)
     staging_version = "v0." + version.split(".", 1)[1]
     replacements = upstream.get("Replace") or []
@@ -76,7 +82,7 @@ def kubernetes_module(version: str, scratch: Path, target: Path) -> None:
     if not replaced:
         sys.exit(f"generate: k8s.io/kubernetes v{version} has no `=> ./staging/...` lines; its layout changed")
     lines = [
-        f"module kohort.test/kubernetes/{minor_of(version)}",
+        f"module kohort.test/kubernetes/{name}",
         "",
         f"go {upstream['Go']}",
         "",
@@ -88,7 +94,7 @@ def kubernetes_module(version: str, scratch: Path, target: Path) -> None:
         "",
     ]
     (target / "go.mod").write_text("\n".join(lines))
-    imports = "\n".join(f'\t_ "k8s.io/kubernetes/cmd/{command}"' for command in COMMANDS)
+    imports = "\n".join(f'\t_ "{package}"' for package in packages)
     (target / "tools.go").write_text(TOOLS_KUBERNETES.format(imports=imports))
 
 
@@ -105,18 +111,24 @@ def minor_of(version: str) -> str:
 
 
 def main(argv: list[str]) -> None:
-    is_etcd = len(argv) == 2 and argv[0] == "etcd"
+    special = argv[0] if len(argv) == 2 and argv[0] in {"etcd", "e2e"} else ""
     version = argv[-1].removeprefix("v") if argv else ""
-    if not (is_etcd or len(argv) == 1) or not re.fullmatch(r"\d+\.\d+\.\d+", version):
-        sys.exit("usage: generate.py 1.MINOR.PATCH | generate.py etcd 3.MINOR.PATCH")
-    final = HERE / ("etcd" if is_etcd else minor_of(version))
+    if not (special or len(argv) == 1) or not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        sys.exit("usage: generate.py 1.MINOR.PATCH | generate.py e2e 1.MINOR.PATCH | generate.py etcd 3.MINOR.PATCH")
+    name = {"": minor_of(version), "e2e": f"e2e-{minor_of(version)}"}.get(special, special)
+    final = HERE / name
     with tempfile.TemporaryDirectory(prefix="kohort-generate-") as folder:
         scratch, target = Path(folder, "scratch"), Path(folder, "target")
         scratch.mkdir()
         target.mkdir()
-        (etcd_module if is_etcd else kubernetes_module)(version, scratch, target)
-        print(f"generate: resolving the modules of {'etcd' if is_etcd else 'Kubernetes'} {version}", flush=True)
+        print(f"generate: resolving the modules of {name} {version}", flush=True)
+        if special == "etcd":
+            etcd_module(version, scratch, target)
+        else:
+            kubernetes_module(name, (E2E,) if special else COMMANDS, version, scratch, target)
         go("mod", "tidy", cwd=target)
+        if special == "e2e":
+            go("get", "-t", f"{E2E}@v{version}", cwd=target)
         final.mkdir(exist_ok=True)
         for file in sorted(target.iterdir()):
             shutil.copyfile(file, final / file.name)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from kohort.testing.bed import AssetsMissingError, Bed, BedError, ensure, find
-from kohort.testing.bed.assets import BINARIES, can_build, missing_sentence
+from kohort.testing.bed.assets import BINARIES, can_build, ensure_e2e, missing_sentence
 from kohort.testing.bed.bed import COMPONENTS
 from kohort.testing.bed.build import BuildError
 from kohort.testing.bed.files import write_private
@@ -48,6 +48,8 @@ def build(args: argparse.Namespace) -> None:
             continue
         assets = ensure(minor, BINARIES)
         print(f"Kubernetes {assets.version} is in {assets.source}")
+        if args.e2e:
+            print(f"its end-to-end tests are in {ensure_e2e(minor)}")
 
 
 def where(args: argparse.Namespace) -> None:
@@ -73,6 +75,7 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("build", help="build the binaries of these minors unless they are there")
     command.add_argument("kubernetes", nargs="+", metavar="MINOR", help=minors)
     command.add_argument("--if-possible", action="store_true", help="without Go say so, and go on")
+    command.add_argument("--e2e", action="store_true", help="also upstream's end-to-end tests (1.37)")
     command.set_defaults(run=build)
 
     command = commands.add_parser("where", help="print the folder of the binaries")

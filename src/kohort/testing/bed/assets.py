@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kohort.testing.bed import build as building
-from kohort.testing.bed.recipe import KUBERNETES_COMMANDS, etcd_recipe, kubernetes_recipe
+from kohort.testing.bed.recipe import KUBERNETES_COMMANDS, e2e_recipe, etcd_recipe, kubernetes_recipe
 from kohort.testing.bed.versions import minor_of
 
 if TYPE_CHECKING:
@@ -66,6 +66,20 @@ def ensure(kubernetes: str, need: Iterable[str] = MINIMUM, *, report: building.R
     if built is None:
         raise AssetsMissingError(f"the build of Kubernetes {minor} vanished from {cache_folder()} while it was made")
     return built
+
+
+def ensure_e2e(kubernetes: str, *, report: building.Report = building.say) -> Path:
+    """Upstream's end-to-end tests of that minor as one command, built if need be."""
+    minor = minor_of(kubernetes)
+    recipe = e2e_recipe(minor)
+    if recipe is None:
+        raise AssetsMissingError(f"there is no recipe for the end-to-end tests of Kubernetes {minor}")
+    folder = cache_folder() / recipe.label
+    if not building.finished(folder, recipe.digest()):
+        if shutil.which("go") is None:
+            raise AssetsMissingError(f"the end-to-end tests of Kubernetes {minor} are not built, and Go is not here")
+        building.build(recipe, cache_folder(), report=report)
+    return folder / recipe.commands[0]
 
 
 def can_build() -> bool:

@@ -23,6 +23,7 @@ class Recipe:
     packages: tuple[str, ...]
     commands: tuple[str, ...]
     ldflags: str
+    test: bool = False  # the tests of its one package, as a command
 
     @property
     def label(self) -> str:
@@ -43,16 +44,38 @@ def kubernetes_recipe(minor: str, modules: Path = _MODULES) -> Recipe | None:
     version = _required(modules / minor / "go.mod", "k8s.io/kubernetes")
     if version is None:
         return None
-    major, number = minor.split(".")
-    values = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": number, "gitTreeState": "clean"}
     return Recipe(
         name="Kubernetes",
         version=version,
         folder=modules / minor,
         packages=tuple(f"k8s.io/kubernetes/cmd/{command}" for command in KUBERNETES_COMMANDS),
         commands=KUBERNETES_COMMANDS,
-        ldflags="-s -w " + " ".join(f"-X {_VERSION_PACKAGE}.{key}={value}" for key, value in values.items()),
+        ldflags=_ldflags(version),
     )
+
+
+def e2e_recipe(minor: str, modules: Path = _MODULES) -> Recipe | None:
+    """Upstream's end-to-end tests; None as above."""
+    folder = modules / f"e2e-{minor}"
+    version = _required(folder / "go.mod", "k8s.io/kubernetes")
+    if version is None:
+        return None
+    return Recipe(
+        name="e2e",
+        version=version,
+        folder=folder,
+        packages=("k8s.io/kubernetes/test/e2e",),
+        commands=("e2e.test",),
+        ldflags=_ldflags(version),
+        test=True,
+    )
+
+
+def _ldflags(version: str) -> str:
+    """The version that the commands say they have; no symbol tables."""
+    major, minor, _ = version.split(".", 2)
+    values = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    return "-s -w " + " ".join(f"-X {_VERSION_PACKAGE}.{key}={value}" for key, value in values.items())
 
 
 def etcd_recipe(modules: Path = _MODULES) -> Recipe | None:
