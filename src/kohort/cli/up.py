@@ -146,7 +146,7 @@ async def _around(server: Server, pools: tuple[Pool, ...] | None) -> AsyncIterat
     if pools is None:
         yield
         return
-    from kohort.cli.cluster import whole
+    from kohort.embedded import whole
 
     async with whole(server, pools):
         yield

@@ -58,6 +58,19 @@ class RealClock:
         return asyncio.timeout(seconds)
 
 
+class LoopClock(RealClock):
+    """The time of the event loop, whatever that takes it to be; `start` is what the calendar showed at its zero."""
+
+    def __init__(self, start: datetime) -> None:
+        self._start = start
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def now(self) -> datetime:
+        return self._start + timedelta(seconds=self.monotonic())
+
+
 def _wake(sleeper: asyncio.Future[None]) -> None:
     if not sleeper.done():
         sleeper.set_result(None)

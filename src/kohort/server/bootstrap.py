@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import uuid
 from typing import TYPE_CHECKING, Any, Final
@@ -38,16 +39,21 @@ async def custom_kinds(api: Api) -> None:
 
     Made after the server is ready: they are half a megabyte of schemas.
     """
-    from kohort.api.crd import crds
-
     resource = api.resources.of_kind("apiextensions.k8s.io", "CustomResourceDefinition")
-    for one in await asyncio.to_thread(crds) if resource is not None else ():
-        if resource is not None and api.core.head(resource, "", one["metadata"]["name"]) is None:
+    for name, body in (await asyncio.to_thread(_definitions)).items() if resource is not None else ():
+        if resource is not None and api.core.head(resource, "", name) is None:
             path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
             headers = {"content-type": "application/json", "user-agent": "kohort"}
-            answer = await api.handle(Request("POST", path, {}, headers, encode(one), ADMIN))
+            answer = await api.handle(Request("POST", path, {}, headers, body, ADMIN))
             if answer.status not in (201, 409):
-                log.error("CustomResourceDefinition %s: %s", one["metadata"]["name"], answer.body)
+                log.error("CustomResourceDefinition %s: %s", name, answer.body)
+
+
+@functools.cache
+def _definitions() -> dict[str, bytes]:
+    from kohort.api.crd import crds
+
+    return {one["metadata"]["name"]: encode(one) for one in crds()}
 
 
 def _wanted(api: Api) -> list[tuple[str, Object]]:

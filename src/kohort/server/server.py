@@ -7,6 +7,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Final
 
+from kohort.kube.clock import REAL
 from kohort.server import bootstrap, kubeconfig
 from kohort.server.admission import Admission, admission
 from kohort.server.api import Api
@@ -24,6 +25,7 @@ from kohort.server.store.journal import MemoryJournal
 from kohort.server.store.sqlite import SqliteJournal
 
 if TYPE_CHECKING:
+    from kohort.kube.clock import Clock
     from kohort.server.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -34,10 +36,11 @@ _COMPACTION: Final = 10.0  # seconds between looks at the history
 class Server:
     """`async with Server(settings) as server: ...`; or `start` and `close`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, clock: Clock = REAL) -> None:
         if settings.host not in _LOOPBACK and not settings.secure:
             raise ValueError(f"host {settings.host}: without TLS and tokens only loopback is listened on (127.0.0.1)")
         self.settings = settings
+        self.clock = clock
         self.ctx = settings.context()
         self.store = Store(self._journal())
         self.token = ""
@@ -72,7 +75,7 @@ class Server:
         self.api = Api(self.store, self.ctx, address=f"{settings.host}:{settings.port}")
         context = None
         authenticator = None
-        if settings.secure:
+        if settings.secure and settings.listen:
             authenticator = self._secure()
             assert self.pki is not None
             context = self.pki.server_context()
@@ -81,10 +84,11 @@ class Server:
         await bootstrap.bootstrap(self.api)
         self.definitions = Definitions(self.api)
         await self.definitions.start()  # before the collectors: an owner may be a custom resource
-        self.jobs = Jobs(self.api)
+        self.jobs = Jobs(self.api, self.clock)
         self.jobs.start()
-        self.http = HttpServer(self.api, context=context, authenticator=authenticator)
-        await self.http.listen(settings.host, settings.port)
+        if settings.listen:
+            self.http = HttpServer(self.api, context=context, authenticator=authenticator)
+            await self.http.listen(settings.host, settings.port)
         authority = self.pki.ca_pem if self.pki is not None else None
         jobs = [self._compact(), self.admission.quotas.run(), aggregating.run(self.store, self.api.resources)]
         if authority is not None:
@@ -92,7 +96,8 @@ class Server:
         if settings.custom_kinds:
             jobs.append(bootstrap.custom_kinds(self.api))
         self._tasks = [asyncio.create_task(job) for job in jobs]
-        kubeconfig.write(settings.kubeconfig_path, url=self.url, authority=authority, token=self.token)
+        if settings.listen:
+            kubeconfig.write(settings.kubeconfig_path, url=self.url, authority=authority, token=self.token)
 
     def _secure(self) -> Authenticator:
         settings, api = self.settings, self.api
@@ -116,6 +121,8 @@ class Server:
                 await task
         if hasattr(self, "http"):
             await self.http.close()
+        elif hasattr(self, "api"):
+            self.api.stop()
         if hasattr(self, "jobs"):
             await self.jobs.stop()
             await self.definitions.stop()

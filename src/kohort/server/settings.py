@@ -28,6 +28,7 @@ class Settings:
     in_memory: bool = False
     kubeconfig: Path | None = None
     secure: bool = True  # TLS and tokens
+    listen: bool = True  # False: no port, no certificates, no kubeconfig; only for clients in this process
     custom_kinds: bool = True  # definitions of JobSet, Trainer, Grove and LeaderWorkerSet
     history_seconds: float = 300.0  # how long watches can be resumed
     history_bytes: int = 256 << 20

@@ -5,7 +5,7 @@ All of them speak to the server through the same client that they use on a real 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -26,15 +26,19 @@ _LOOK_SECONDS: Final = 0.02
 
 
 @asynccontextmanager
-async def whole(server: Server, pools: Sequence[Pool]) -> AsyncIterator[Client]:
-    """While inside, Jobs run: they become groups, groups are placed, virtual nodes play their pods."""
-    ctx = CompileContext(server.ctx.generation, server.ctx.gates, server.ctx.options)
+async def whole(server: Server, pools: Sequence[Pool], controllers: Iterable[str] = MAKERS) -> AsyncIterator[Client]:
+    """While inside, workloads run: they become groups, groups are placed, virtual nodes play their pods."""
+    ctx, clock = CompileContext(server.ctx.generation, server.ctx.gates, server.ctx.options), server.clock
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(Client.within(server.api, manager="kohort"))
-        fleet = await stack.enter_async_context(Fleet(client, pools, every=True))
+        client = await stack.enter_async_context(Client.within(server.api, manager="kohort", clock=clock))
+        fleet = await stack.enter_async_context(Fleet(client, pools, every=True, clock=clock))
         await _served(client)
-        runtime = await stack.enter_async_context(Runtime(client, make(await probe(client, ctx), MAKERS)))
-        scheduler = await stack.enter_async_context(running(Scheduler(client, Settings(names=SCHEDULER_NAMES))))
+        runtime = await stack.enter_async_context(
+            Runtime(client, make(await probe(client, ctx), controllers), clock=clock)
+        )
+        scheduler = await stack.enter_async_context(
+            running(Scheduler(client, Settings(names=SCHEDULER_NAMES), clock=clock))
+        )
         await fleet.ready()
         await runtime.ready()
         await scheduler.started.wait()

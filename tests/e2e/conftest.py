@@ -1,0 +1,40 @@
+"""The suite's cluster: one for each test, in each generation of the API. Test bodies never ask what is behind it.
+
+`@pytest.mark.generations("1.36", "1.37")` is for a test of what the others do not have. A module (or class) that needs
+other nodes than eight plain ones has a fixture `pools` of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+import pytest
+
+from kohort.sim.cluster import Pool, plain
+from kohort.testing.cluster import Cluster
+from kohort.testing.cluster import cluster as embedded
+from kohort.testing.virtual import VirtualLoop
+
+MINORS = ("1.35", "1.36", "1.37")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "minor" in metafunc.fixturenames:
+        marker = metafunc.definition.get_closest_marker("generations")
+        metafunc.parametrize("minor", marker.args if marker else MINORS)
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"virtual": VirtualLoop}
+
+
+@pytest.fixture
+def pools() -> Sequence[Pool]:
+    return plain(8)
+
+
+@pytest.fixture
+async def cluster(minor: str, pools: Sequence[Pool]) -> AsyncIterator[Cluster]:
+    async with embedded(minor, pools=pools) as found:
+        yield found
