@@ -37,11 +37,18 @@ class World:
     admission: Admission
 
     @classmethod
-    async def make(cls, minor: str = "1.37", *, resolver: Resolver | None = None, accounts: bool = False) -> World:
+    async def make(
+        cls,
+        minor: str = "1.37",
+        *,
+        ctx: Context | None = None,
+        resolver: Resolver | None = None,
+        accounts: bool = False,
+    ) -> World:
         world = cls()
         world.store = Store()
         await world.store.open()
-        world.api = Api(world.store, Context.of(minor))
+        world.api = Api(world.store, ctx or Context.of(minor))
         authorizer = Authorizer(world.api.core.objects)
         world.api.authorizer = authorizer
         world.admission = admission(world.api.core, authorizer, resolver=resolver, service_accounts=accounts)

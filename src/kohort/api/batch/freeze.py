@@ -18,9 +18,7 @@ def check_parallelism(job: Object, old: Object, groups: Iterable[Object], ctx: C
     for group in groups:
         known = (group.get("metadata") or {}).get("name")
         if _is_gang(group) and (known == name if name else _controls(group, uid)):
-            what = (old.get("metadata") or {}).get("name")
-            text = f'cannot change parallelism for a Job referencing gang-scheduled PodGroup "{known}"'
-            return [denied(f'jobs.batch "{what}" is forbidden: {text}')]
+            return [denied(f'cannot change parallelism for a Job referencing gang-scheduled PodGroup "{known}"')]
     return []
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kohort.server.admission.beside import BesideRules
 from kohort.server.admission.escalating import NoEscalation
 from kohort.server.admission.lifecycle import NamespaceLifecycle
 from kohort.server.admission.limits import LimitRanger
@@ -53,6 +54,7 @@ def admission(
     plugins = (
         NamespaceLifecycle(),
         *own,
+        BesideRules(objects, resources, ctx),
         MutatingWebhooks(objects, resources, ctx, caller.ask, own),
         *escalation,
         WebhookRules(),

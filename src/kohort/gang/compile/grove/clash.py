@@ -45,6 +45,15 @@ def within(mine: list[Name]) -> Iterator[FieldError]:
             )
 
 
+def check(new: Object, old: Object | None, ctx: CompileContext) -> list[FieldError]:
+    """What an API server asks before it stores a set. Whatever is there was there first; a change answers for what it
+    brings."""
+    before = set(_names(old, ctx)) if old is not None else set()
+    mine = [name for name in _names(new, ctx) if name not in before]
+    unborn = {**new, "metadata": {key: value for key, value in new["metadata"].items() if key != "creationTimestamp"}}
+    return [*within(mine), *between(unborn, mine, ctx)]
+
+
 def between(obj: Object, mine: list[Name], ctx: CompileContext) -> Iterator[FieldError]:
     """Objects that another set of the namespace has already."""
     for other in _rivals(obj, ctx):

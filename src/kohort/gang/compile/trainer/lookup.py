@@ -35,13 +35,20 @@ def snapshot_name(job: Object) -> str:
 def find_runtime(job: Object, ctx: CompileContext) -> Found:
     """The runtime with its defaults; what is wrong with it is told as errors of the TrainJob's reference."""
     ref = job["spec"]["runtimeRef"]
-    kind, name = ref.get("kind", CLUSTER_RUNTIME), ref["name"]
+    kind = ref.get("kind", CLUSTER_RUNTIME)
     if ref.get("apiGroup", GROUP) != GROUP or kind not in RUNTIME_KINDS:
         accepted = ", ".join(RUNTIME_KINDS)
         return Found(errors=(invalid("spec.runtimeRef.kind", kind, f"not a runtime; accepted are {accepted}"),))
     snapshot = ctx.lookup.find("ConfigMap", snapshot_name(job), namespace_of(job))
     if snapshot is not None:
         return _from_snapshot(job, snapshot, ctx)
+    return live_runtime(job, ctx)
+
+
+def live_runtime(job: Object, ctx: CompileContext) -> Found:
+    """The runtime that a reference of a known kind means now, whatever the job was made with."""
+    ref = job["spec"]["runtimeRef"]
+    kind, name = ref.get("kind", CLUSTER_RUNTIME), ref["name"]
     namespace = None if kind == CLUSTER_RUNTIME else namespace_of(job)
     runtime = ctx.lookup.find(kind, name, namespace)
     if runtime is not None:
