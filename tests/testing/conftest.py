@@ -11,17 +11,23 @@ FAKE_GO = """#!/bin/sh
 case "$1" in
 env) echo go1.99 ;;
 list)
-  printf 'true stale dependency\\ntrue build ID mismatch\\nfalse\\n'
-  printf 'true not installed but available in build cache\\n'
+  printf 'example.org/a stale dependency: b\\nexample.org/b build ID mismatch\\n\\n'
+  printf 'example.org/c not installed but available in build cache\\n'
+  ;;
+test)
+  echo test >> "$FAKE_GO_LOG"
+  while [ "$1" != -o ]; do shift; done
+  printf '#!/bin/sh\\n' > "$2"
   ;;
 build)
   echo run >> "$FAKE_GO_LOG"
-  while [ "$1" != -o ]; do shift; done
+  while [ -n "$1" ] && [ "$1" != -o ]; do shift; done
   target=$2
   echo example.org/a >&2
   sleep "${FAKE_GO_SECONDS:-0}"
   echo example.org/b >&2
   if [ -n "$FAKE_GO_FAILS" ]; then echo "example.org/b: cannot compile this" >&2; exit 1; fi
+  if [ -z "$target" ]; then exit 0; fi # only for its cache
   for name in $FAKE_GO_MAKES; do
     printf '#!/bin/sh\\necho Kubernetes v1.37.1\\n' > "$target$name"
     chmod +x "$target$name"

@@ -93,6 +93,23 @@ def test_ensure_builds_once_and_finds_it_afterwards(fake_go: Path) -> None:
     assert set(manifest["files"]) == set(KUBERNETES_COMMANDS)
 
 
+def test_end_to_end_tests_are_one_command_built_once(fake_go: Path) -> None:
+    texts: list[str] = []
+    path = assets.ensure_e2e("1.37", report=texts.append)
+    assert path.name == "e2e.test"
+    assert path.parent.name.startswith("e2e-1.37.")
+    assert assets.ensure_e2e("1.37", report=texts.append) == path
+    assert fake_go.read_text() == "run\ntest\n"  # packages with progress, then the command
+    assert any("2 packages to compile, 1 commands to link" in text for text in texts)
+
+
+def test_end_to_end_tests_without_go_or_a_recipe(no_go: Path) -> None:
+    with pytest.raises(assets.AssetsMissingError, match="1.37 are not built, and Go is not here"):
+        assets.ensure_e2e("1.37")
+    with pytest.raises(assets.AssetsMissingError, match="no recipe for the end-to-end tests of Kubernetes 1.35"):
+        assets.ensure_e2e("1.35")
+
+
 def test_another_recipe_is_built_again(fake_go: Path, tmp_path: Path) -> None:
     recipe = etcd_recipe()
     assert recipe is not None

@@ -71,29 +71,18 @@ def _statements(script: str) -> Iterator[list[str]]:
 def _run(statements: Iterator[list[str]]) -> Ending | None:
     """Add up sleeps until something ends it. A text without any of them says nothing."""
     seconds, told, code = 0.0, False, 0
-    for words in statements:
-        match words:
-            case []:
-                continue
-            case ["exit"]:
-                return Ending(seconds, code)
-            case ["exit", number] if number.isdigit() and int(number) <= 255:
-                return Ending(seconds, int(number))
-            case ["true" | "false" as word]:
-                told, code = True, int(word == "false")
-            case [name, *times] if name.rpartition("/")[2] == "sleep":
-                length = _seconds(times)
-                if length is None:
-                    return Ending(None) if times == ["infinity"] else None
-                seconds, told, code = seconds + length, True, 0
-            case ["exit", *_]:
-                return None
-            case [first, second, *_] if (first, second) in _ENDLESS:
-                return Ending(None)
-            case [first, *_] if first in _UNKNOWN or set(first) <= set("();|&"):
-                return None
-            case _:
-                code = 0
+    for words in filter(None, statements):
+        head = words[0].rpartition("/")[2]
+        if head == "exit":
+            last = words[1] if len(words) > 1 else str(code)
+            return Ending(seconds, int(last)) if last.isdigit() and int(last) <= 255 else None
+        if tuple(words[:2]) in _ENDLESS or words == ["sleep", "infinity"]:
+            return Ending(None)
+        length = _seconds(words[1:]) if head == "sleep" else 0.0
+        if length is None or head in _UNKNOWN or set(head) <= set("();|&"):
+            return None
+        seconds, code = seconds + length, int(head == "false")
+        told = told or head in {"sleep", "true", "false"}
     return Ending(seconds, code) if told else None
 
 
