@@ -104,9 +104,9 @@ def test_end_to_end_tests_are_one_command_built_once(fake_go: Path) -> None:
 
 
 def test_end_to_end_tests_without_go_or_a_recipe(no_go: Path) -> None:
-    with pytest.raises(assets.AssetsMissingError, match="1.37 are not built, and Go is not here"):
+    with pytest.raises(assets.AssetsMissingError, match=r"1\.37 are not built, and Go is not here"):
         assets.ensure_e2e("1.37")
-    with pytest.raises(assets.AssetsMissingError, match="no recipe for the end-to-end tests of Kubernetes 1.35"):
+    with pytest.raises(assets.AssetsMissingError, match=r"no recipe for the end-to-end tests of Kubernetes 1\.35"):
         assets.ensure_e2e("1.35")
 
 
