@@ -6,12 +6,12 @@ without what only a store knows (uid, creationTimestamp, resourceVersion).
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kohort.api import answer, decode, defaults, definitions, meta, rules, shape
 from kohort.api import patch as patches
 from kohort.api.answer import Answer
+from kohort.api.copying import copied
 from kohort.api.errors import ErrorKind, FieldError, invalid
 from kohort.api.registry import find
 from kohort.api.rules import Look
@@ -130,12 +130,17 @@ def replacing(
     field_validation: FieldValidation = "Warn",
     kind: Kind | None = None,
     named: bool = True,
+    prior: Object | None = None,
 ) -> Answer:
-    """The first half of `update`: decoded, with defaults, for this object and its version."""
+    """The first half of `update`: decoded, with defaults, for this object and its version.
+
+    `prior`: `old` with its defaults, where the caller has it already; what `new` shares with it needs no look.
+    """
     try:
         kind = _served(kind or _kind(new), ctx, subresource)
-        warnings = _decoded(kind, new, ctx, field_validation)
-        new, old = defaulted(new, kind, ctx), defaulted(old, kind, ctx)
+        warnings = _decoded(kind, new, ctx, field_validation, prior)
+        old = defaulted(old, kind, ctx) if prior is None else prior
+        new = defaulted(new, kind, ctx)
         _addressed(kind, new, old, named)
         _versioned(kind, new, old)
         _keep(kind, new, old, subresource)
@@ -153,11 +158,12 @@ def updated(
     kind: Kind | None,
     subresource: str = "",
     warnings: Sequence[str] = (),
+    prior: Object | None = None,
 ) -> Answer:
-    """The second half: judged, in place, as it will be kept."""
+    """The second half: judged, in place, as it will be kept. `prior`: `old` with its defaults, if that is known."""
     try:
         kind = _served(kind, ctx, subresource)
-        old = defaulted(old, kind, ctx)
+        old = defaulted(old, kind, ctx) if prior is None else prior
         _admitted(kind, new, admission.mutate(kind, new, ctx, (), old))
         _prepare(kind, new, old, ctx)
         _judged(kind, new, _judge_update(kind, new, old, ctx, subresource), list(warnings))
@@ -195,12 +201,17 @@ def patched(
     content_type: str,
     field_validation: FieldValidation = "Warn",
     kind: Kind | None = None,
+    prior: Object | None = None,
 ) -> Answer:
-    """The first third of `patch`: what the patch makes of the object, if that can be decoded."""
+    """The first third of `patch`: what the patch makes of the object, if that can be decoded.
+
+    `prior`: `old` with its defaults, where the caller has it already. Members that the patch leaves alone are shared.
+    """
     try:
         kind = _served(kind or _kind(old), ctx)
-        new = _patched(kind, change, old, ctx, content_type)
-        _fitting(kind, new, ctx, field_validation)
+        prior = defaulted(old, kind, ctx) if prior is None else prior
+        new = _patched(kind, change, prior, ctx, content_type)
+        _fitting(kind, _fresh(new, prior), ctx, field_validation)
     except _Refused as refused:
         return refused.answer
     return Answer(200, object=new)
@@ -222,7 +233,7 @@ def check(obj: Object, ctx: Context, kind: Kind | None = None) -> list[FieldErro
 
 def defaulted(obj: Object, kind: Kind, ctx: Context) -> Object:
     """A copy of a decodable object with its defaults, in the form in which it would be kept."""
-    new = shape.stored(kind, deepcopy(obj), ctx.generation.minor)
+    new = shape.stored(kind, obj, ctx.generation.minor)
     defaults.apply(kind.schema, new, ctx)
     kind.default(new, ctx)
     return new
@@ -249,7 +260,14 @@ def _served(kind: Kind | None, ctx: Context, subresource: str = "") -> Kind:
     return kind
 
 
-def _decoded(kind: Kind, obj: Any, ctx: Context, mode: FieldValidation) -> list[str]:
+def _fresh(obj: Any, prior: Object | None) -> Any:
+    """What is not, as it is, in the stored object: that was looked at when it came."""
+    if prior is None or not isinstance(obj, dict):
+        return obj
+    return {name: value for name, value in obj.items() if value is not prior.get(name)}
+
+
+def _decoded(kind: Kind, obj: Any, ctx: Context, mode: FieldValidation, prior: Object | None = None) -> list[str]:
     """The warnings about a body that fits."""
     for member, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
         given = obj.get(member) if isinstance(obj, dict) else None
@@ -257,7 +275,7 @@ def _decoded(kind: Kind, obj: Any, ctx: Context, mode: FieldValidation) -> list[
             raise _Refused(
                 answer.bad_request(f"the {member} in the data ({given}) does not match the expected {wanted}")
             )
-    found = decode.decode(kind.schema, obj, ctx.generation.minor)
+    found = decode.decode(kind.schema, _fresh(obj, prior), ctx.generation.minor)
     wrong = [error for error in found if error.kind is ErrorKind.DECODE]
     replaced = [error for error in found if error.kind is ErrorKind.FORBIDDEN]
     unknown = [f'unknown field "{error.field}"' for error in found if error.kind is not ErrorKind.DECODE]
@@ -271,8 +289,8 @@ def _decoded(kind: Kind, obj: Any, ctx: Context, mode: FieldValidation) -> list[
     return unknown if mode == "Warn" else []
 
 
-def _patched(kind: Kind, change: Any, old: Object, ctx: Context, content_type: str) -> Object:
-    target, minor = shape.written(kind, defaulted(old, kind, ctx)), ctx.generation.minor
+def _patched(kind: Kind, change: Any, prior: Object, ctx: Context, content_type: str) -> Object:
+    target, minor = shape.written(kind, prior), ctx.generation.minor
     definition = definitions.of_kind(minor, kind.group, kind.version, kind.kind)
     try:
         if content_type == patches.JSON:
@@ -385,7 +403,7 @@ def _keep(kind: Kind, new: Object, old: Object, subresource: str) -> None:
             if member != "status":
                 _put(new, member, old.get(member))
         version = new["metadata"].get("resourceVersion")
-        new["metadata"] = deepcopy(old["metadata"])
+        new["metadata"] = copied(old["metadata"])
         if version:
             new["metadata"]["resourceVersion"] = version
     elif kind.status:
@@ -396,7 +414,7 @@ def _put(obj: Object, member: str, value: Any) -> None:
     if value is None:
         obj.pop(member, None)
     else:
-        obj[member] = deepcopy(value)
+        obj[member] = copied(value)
 
 
 def _prepare(kind: Kind, new: Object, old: Object | None, ctx: Context) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
+from kohort.api.copying import copied
 from kohort.api.schema import UNSET, Arr, Map, Node, Obj, Ref, known
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ def apply(node: Node, value: Any, ctx: Context) -> None:
     if isinstance(node, Obj) and isinstance(value, dict):
         for name, member in node.fields.items():
             if value.get(name) is None and member.default is not UNSET and (not member.gate or ctx.on(member.gate)):
-                value[name] = deepcopy(member.default)
+                value[name] = copied(member.default)
             if name in value:
                 apply(member, value[name], ctx)
     elif isinstance(node, Arr) and isinstance(value, list):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any, Final
 
 from kohort.api import definitions
+from kohort.api.copying import copied
 
 MERGE: Final = "application/merge-patch+json"  # RFC 7396
 JSON: Final = "application/json-patch+json"  # RFC 6902
@@ -29,7 +29,7 @@ class PatchError(ValueError):
 def merge(target: Json, patch: Json) -> Json:
     """RFC 7396: objects are merged, null removes, everything else replaces."""
     if not isinstance(patch, dict):
-        return deepcopy(patch)
+        return copied(patch)
     merged = dict(target) if isinstance(target, dict) else {}
     for name, value in patch.items():
         if value is None:
@@ -46,7 +46,7 @@ def json_patch(target: Json, operations: Json) -> Json:
     """RFC 6902. The target is not changed."""
     if not isinstance(operations, list) or not all(isinstance(operation, dict) for operation in operations):
         raise PatchError("a JSON patch is a list of operations", malformed=True)
-    document = deepcopy(target)
+    document = copied(target)
     for operation in operations:
         document = _operate(document, operation)
     return document
@@ -60,7 +60,7 @@ def _operate(document: Json, operation: dict[str, Any]) -> Json:
 
 
 def _op_add(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
-    return _add(document, path, deepcopy(operation.get("value")))
+    return _add(document, path, copied(operation.get("value")))
 
 
 def _op_remove(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
@@ -69,7 +69,7 @@ def _op_remove(document: Json, path: list[str], operation: dict[str, Any]) -> Js
 
 def _op_replace(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
     _look_up(document, path)
-    value = deepcopy(operation.get("value"))
+    value = copied(operation.get("value"))
     return _set(document, path, value) if path else value
 
 
@@ -80,7 +80,7 @@ def _op_move(document: Json, path: list[str], operation: dict[str, Any]) -> Json
 
 
 def _op_copy(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
-    return _add(document, path, deepcopy(_look_up(document, _pointer(operation.get("from")))))
+    return _add(document, path, copied(_look_up(document, _pointer(operation.get("from")))))
 
 
 def _op_test(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
@@ -191,8 +191,8 @@ def _merge_map(target: dict[str, Any], patch: dict[str, Any], schema: dict[str, 
     if directive == "delete":
         return {}
     if directive == "replace":
-        return {name: deepcopy(value) for name, value in patch.items() if name != "$patch"}
-    merged = deepcopy(target)
+        return {name: copied(value) for name, value in patch.items() if name != "$patch"}
+    merged = dict(target)  # members that the patch leaves alone are the target's own
     for name, value in patch.items():
         if not name.startswith("$"):
             _merge_member(merged, name, value, patch, _member(schema, name, minor), minor)
@@ -217,7 +217,7 @@ def _merge_member(
         order = patch.get(f"$setElementOrder/{name}")
         merged[name] = _merge_list(before or [], value, order, schema, minor)
     else:
-        merged[name] = deepcopy(value)
+        merged[name] = copied(value)
 
 
 def _merge_list(
@@ -227,9 +227,9 @@ def _merge_list(
     if key is None or not all(isinstance(item, dict) for item in patch):
         return _in_order(before, [*before, *(item for item in patch if item not in before)], order or patch, None)
     if any(item.get("$patch") == "replace" for item in patch):
-        return [item for item in deepcopy(patch) if "$patch" not in item]
+        return [item for item in copied(patch) if "$patch" not in item]
     gone = [item.get(key) for item in patch if item.get("$patch") == "delete"]
-    merged = [deepcopy(item) for item in before if item.get(key) not in gone]
+    merged = [copied(item) for item in before if item.get(key) not in gone]
     changes = [item for item in patch if item.get("$patch") != "delete"]
     inner = _resolved(schema["items"], minor)
     for item in changes:

@@ -6,9 +6,11 @@ plain strings too, and a few absent fields come back as null. A CRD's object onl
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import definitions
+from kohort.api.copying import copied
 from kohort.api.schema import Arr, Bool, Int, Map, Node, Obj, Ref, Str, known
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ def stored(kind: Kind, obj: Object, minor: str) -> Object:
 
 
 def written(kind: Kind, obj: Object) -> Object:
-    """A copy of a kept object as a server answers it: with the nulls that it writes for some absent fields."""
+    """A kept object as a server answers it: with the nulls that it writes for some absent fields."""
     return {**obj, **_show(kind.schema, {name: obj[name] for name in kind.schema.fields if name in obj})}
 
 
@@ -39,7 +41,7 @@ def _object(node: Obj, value: Any, minor: str, native: bool) -> dict[str, Any]:
         if item is not None:
             kept[name] = item
     if node.preserve_unknown:
-        kept |= {name: item for name, item in value.items() if name not in node.fields}
+        kept |= {name: copied(item) for name, item in value.items() if name not in node.fields}
     return kept
 
 
@@ -52,11 +54,12 @@ def _keep(node: Node, value: Any, minor: str, native: bool) -> Any:
         metadata = node.definition == _META
         decoded = native or metadata  # into structs, also where the rest is a CRD's
         return _against(definitions.definition(minor, node.definition), value, minor, metadata, decoded)
-    kept = value
     if isinstance(node, Arr):
-        kept = [_item(node.item, item, minor, native) for item in value]
+        kept: Any = [_item(node.item, item, minor, native) for item in value]
     elif isinstance(node, Map):
         kept = {key: item for key, one in value.items() if (item := _keep(node.value, one, minor, False)) is not None}
+    else:
+        kept = copied(value)
     return None if native and _blank(node, kept) else kept
 
 
@@ -88,7 +91,7 @@ def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded
     if isinstance(value, list) and "items" in schema:
         return [_against(schema["items"], item, minor, tidy, decoded) for item in value]
     if not isinstance(value, dict) or not ("properties" in schema or "additionalProperties" in schema):
-        return value
+        return copied(value)
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
     kept: dict[str, Any] = {}
     for key, item in value.items():
@@ -110,12 +113,19 @@ def _collection(schema: dict[str, Any]) -> bool:
 
 
 def _show(node: Node, value: Any) -> Any:
+    """What needs no change is given back as it is."""
     if isinstance(node, Arr) and isinstance(value, list):
-        return [_show(node.item, item) for item in value]
+        items = [_show(node.item, item) for item in value]
+        return value if all(map(operator.is_, items, value)) else items
     if isinstance(node, Obj) and isinstance(value, dict):
-        full = {name: _show(node.fields[name], item) if name in node.fields else item for name, item in value.items()}
+        changed: dict[str, Any] = {}
         for name, member in node.fields.items():
-            if member.shown and full.get(name) is None:
-                full[name] = "" if isinstance(member, Str) else None
-        return full
+            before = value.get(name)
+            if before is not None:
+                item = _show(member, before)
+                if item is not before:
+                    changed[name] = item
+            elif member.shown:
+                changed[name] = "" if isinstance(member, Str) else None
+        return {**value, **changed} if changed else value
     return value

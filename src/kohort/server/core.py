@@ -105,9 +105,17 @@ class Core:
         )
 
     def judge_update(
-        self, resource: Resource, new: Object, old: Object, subresource: str, warnings: Sequence[str]
+        self,
+        resource: Resource,
+        new: Object,
+        old: Object,
+        subresource: str,
+        warnings: Sequence[str],
+        prior: Object | None = None,
     ) -> Answer:
-        return admit.updated(new, old, self.ctx, kind=resource.rules, subresource=subresource, warnings=warnings)
+        return admit.updated(
+            new, old, self.ctx, kind=resource.rules, subresource=subresource, warnings=warnings, prior=prior
+        )
 
     async def complete_new(self, resource: Resource, new: Object) -> None:
         """What only a server with a store can fill in."""

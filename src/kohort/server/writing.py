@@ -202,11 +202,24 @@ class Writer:
         return await self.create_object(ask, body, chosen)
 
     async def replace(
-        self, ask: Ask, head: Item, body: Object, chosen: WriteOptions, *, named: bool = True, applied: bool = False
+        self,
+        ask: Ask,
+        head: Item,
+        body: Object,
+        chosen: WriteOptions,
+        *,
+        named: bool = True,
+        applied: bool = False,
+        prior: Object | None = None,
     ) -> Item | Object:
-        """Put an object in the place of the stored one. ConflictError: it is no longer the stored one."""
+        """Put an object in the place of the stored one. ConflictError: it is no longer the stored one.
+
+        `prior`: the stored one with its defaults, where the caller has it already.
+        """
         resource, core = ask.resource, self.core
         old = objects.load(resource, head)
+        if prior is None:
+            prior = admit.defaulted(old, resource.rules, core.ctx)
         sub = ask.subresource if ask.subresource == "status" else ""
         read = admit.replacing(
             body,
@@ -216,6 +229,7 @@ class Writer:
             field_validation=chosen.validation,
             kind=resource.rules,
             named=named,
+            prior=prior,
         )
         if read.object is None:
             raise refused(read)
@@ -232,7 +246,7 @@ class Writer:
         call = self._call(ask, UPDATE, new, old, chosen)
         await core.mutate(call)
         new = call.object or new
-        answer = core.judge_update(resource, new, old, sub, read.warnings)
+        answer = core.judge_update(resource, new, old, sub, read.warnings, prior)
         if answer.object is None:
             raise refused(answer)
         new = apply.keep_times(old, shape.written(resource.rules, answer.object))
@@ -277,19 +291,20 @@ class Writer:
             if head is None:
                 raise status.not_found(ask.resource.group, ask.resource.plural, ask.name)
             ask.warnings.clear()
-            old = objects.load(ask.resource, head)
+            prior = admit.defaulted(objects.load(ask.resource, head), ask.resource.rules, self.core.ctx)
             answer = admit.patched(
                 change,
-                old,
+                prior,
                 self.core.ctx,
                 content_type=media,
                 field_validation=chosen.validation,
                 kind=ask.resource.rules,
+                prior=prior,
             )
             if answer.object is None:
                 raise refused(answer)
             try:
-                return 200, await self.replace(ask, head, answer.object, chosen, named=False)
+                return 200, await self.replace(ask, head, answer.object, chosen, named=False, prior=prior)
             except ConflictError:
                 continue
         raise self._conflict(ask)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.batch import selector
 from kohort.api.batch.job_rules import check_job_spec
 from kohort.api.batch.scheduling import check_variant
+from kohort.api.copying import copied
 from kohort.api.errors import OMITTED, FieldError, at, invalid
 from kohort.api.rules import same
 
@@ -82,7 +82,7 @@ def _template(spec: Spec, old: Spec, *, directives: bool, resources: bool) -> It
 
 def _fixed(template: Spec, resources: bool) -> Spec:
     """The part of a suspended Job's pod spec that may not change."""
-    spec: Spec = deepcopy(template.get("spec") or {})
+    spec: Spec = copied(template.get("spec") or {})
     for member in ("nodeSelector", "tolerations", "schedulingGates"):
         spec.pop(member, None)
     affinity = spec.pop("affinity", None) or {}

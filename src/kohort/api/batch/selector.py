@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import deepcopy
 from typing import Final
 
+from kohort.api.copying import copied
 from kohort.api.core.selectors import check_selector, matches
 from kohort.api.errors import FieldError, invalid, required
 from kohort.api.kind import Object
@@ -47,7 +47,7 @@ def as_created(job: Object) -> Object:
     uid = (job.get("metadata") or {}).get("uid")
     if is_manual(job) or (uid and (job.get("spec") or {}).get("selector") is not None):
         return job
-    copy = deepcopy(job)
+    copy = copied(job)
     generate(copy, str(uid or UNKNOWN_UID))
     return copy
 

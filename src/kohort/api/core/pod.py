@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.api.copying import copied
 from kohort.api.core.pod_defaults import default_pod_spec
 from kohort.api.core.pod_spec import check_pod_spec
 from kohort.api.errors import FieldError, forbidden, invalid, required
@@ -65,7 +65,7 @@ def validate_update(pod: Object, old: Object, ctx: Context) -> list[FieldError]:
 
 def _rest(new: dict[str, Any], old: dict[str, Any]) -> Iterator[FieldError]:
     """Put back what may change; whatever still differs may not."""
-    left = deepcopy(new)
+    left = copied(new)
     for member in ("containers", "initContainers"):
         for container, before in zip(left.get(member) or [], old.get(member) or [], strict=False):
             _put_back(container, before, "image")
@@ -84,7 +84,7 @@ def _rest(new: dict[str, Any], old: dict[str, Any]) -> Iterator[FieldError]:
 def _put_back(block: dict[str, Any], old: dict[str, Any], name: str) -> None:
     block.pop(name, None)
     if name in old:
-        block[name] = deepcopy(old[name])
+        block[name] = copied(old[name])
 
 
 def _tolerations(new: dict[str, Any], old: dict[str, Any]) -> Iterator[FieldError]:

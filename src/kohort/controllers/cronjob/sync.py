@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from kohort.api.batch.job_status import COMPLETE, holds, is_finished
+from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.cronjob.schedule import BadScheduleError, Schedule, latest, parse
@@ -52,7 +52,7 @@ def sync(cronjob: Object | None, jobs: Sequence[Object], now: datetime) -> Scrip
     """`jobs`: those that the CronJob controls."""
     if cronjob is None:
         return Outcome()
-    turn = Round(cronjob, jobs, now, deepcopy(cronjob.get("status") or {}))
+    turn = Round(cronjob, jobs, now, copied(cronjob.get("status") or {}))
     yield from _follow(turn)
     after: float | None = yield from _run(turn)
     yield from _write_status(turn)

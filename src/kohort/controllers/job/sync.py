@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.batch.job_status import is_finished
+from kohort.api.copying import copied
 from kohort.api.core.selectors import matches
 from kohort.api.kind import Object
 from kohort.controllers import moments
@@ -108,7 +108,7 @@ def _look(
 ) -> Script:
     """Count, decide, act, account."""
     parity = bool(ctx.settings.get("parity"))
-    status: dict[str, Any] = deepcopy(job.get("status") or {})
+    status: dict[str, Any] = copied(job.get("status") or {})
     started = status.get("startTime") is not None or is_suspended(job)
     if not started:
         status["startTime"] = moments.write(now)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from typing import Any, Final
 
+from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.controllers.job import pod as pods_
 
@@ -18,7 +18,7 @@ def new_pod(
 ) -> Object:
     """`link`: the member of the pod's spec that names its group; `counters`: annotations of an index's failures."""
     meta, template = job["metadata"], job["spec"].get("template") or {}
-    given, spec = template.get("metadata") or {}, deepcopy(template.get("spec") or {})
+    given, spec = template.get("metadata") or {}, copied(template.get("spec") or {})
     labels, annotations = dict(given.get("labels") or {}), dict(given.get("annotations") or {})
     annotations |= counters or {}
     if index is not None:
@@ -27,7 +27,7 @@ def new_pod(
         for member in ("initContainers", "containers"):
             for container in spec.get(member) or ():
                 _add_index(container)
-    spec.update(deepcopy(dict(link)))
+    spec.update(copied(dict(link)))
     return {
         "apiVersion": "v1",
         "kind": "Pod",
