@@ -64,6 +64,13 @@ async def test_the_kinds_of_the_operators_are_there(server: Server) -> None:
     assert made["apiVersion"] == "jobset.x-k8s.io/v1alpha2"
 
 
+async def test_the_definitions_that_are_put_in_unasked_are_valid(tmp_path: Path) -> None:
+    async with Server(Settings(tmp_path, in_memory=True, listen=False, custom_kinds=False)) as server:
+        for one in crds():
+            code, made = await send(server, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one)
+            assert code == 201, made
+
+
 async def test_a_namespace_takes_what_is_in_it_along(server: Server) -> None:
     await send(server, "POST", "/api/v1/namespaces", {"metadata": {"name": "n"}})
     await send(server, "POST", "/api/v1/namespaces/n/configmaps", {"metadata": {"name": "c"}})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -104,7 +105,7 @@ def kind_of(crd: Object, version: Mapping[str, Any]) -> Kind:
     names = (crd.get("status") or {}).get("acceptedNames") or spec.get("names") or {}
     whole = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     own = registry.find(f"{spec['group']}/{version['name']}", names["kind"])
-    if own is not None and not own.native and schema_of(own) == whole:
+    if own is not None and not own.native and _schema_of(own.api_version, own.kind) == whole:
         return own  # our own definition: our rules, which say more than a schema can
     members = {
         name: Structural(schema=member)
@@ -136,6 +137,12 @@ def kind_of(crd: Object, version: Mapping[str, Any]) -> Kind:
         validate_update=judge.validate_update,
         validate_status=judge.validate_update,
     )
+
+
+@functools.cache
+def _schema_of(api_version: str, kind: str) -> Mapping[str, Any] | None:
+    own = registry.find(api_version, kind)
+    return None if own is None else schema_of(own)
 
 
 def _column(one: Mapping[str, Any]) -> Column:

@@ -100,8 +100,8 @@ class Definitions:
         return objects.load(self._own, item) if item is not None else None
 
     def _group(self, group: str, but: str) -> list[Object]:
-        every = (objects.load(self._own, item) for item in self._store.table(self._table).items() if item.name != but)
-        return [one for one in every if spec_of(one).get("group") == group]
+        others = (one for one in self._store.table(self._table).items() if one.name != but)
+        return [objects.load(self._own, one) for one in others if one.name.partition(".")[2] == group]
 
     async def _sync(self, name: str) -> None:
         crd = self._crd(name)
