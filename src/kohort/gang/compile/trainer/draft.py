@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+from kohort.api.errors import FieldError
 from kohort.api.kind import Object
-from kohort.api.trainer.fitting import ml_policy
 from kohort.api.trainer.words import LAUNCHER, NODE, TRAINER, container_of, role_of
 from kohort.gang.compile import namespace_of
 from kohort.gang.compile.trainer.patches import apply_patches
 from kohort.gang.stand_in import uid_of
-from kohort.gang.tree import Owner
+from kohort.gang.tree import Owner, Plan
 
 Job = dict[str, Any]
 
@@ -26,8 +26,12 @@ class Draft:
     runtime: Object
     template: dict[str, Any]  # metadata and spec of the JobSet
     counts: list[int] = field(default_factory=list)
-    objects: list[Object] = field(default_factory=list)  # what stands beside the JobSet
+    links: dict[int, Object] = field(default_factory=dict)  # what puts the pods of `jobs[i]` into their group
+    plan: Plan | None = None  # the groups, if there are some
+    reason: str = ""  # why there are none
     warnings: list[str] = field(default_factory=list)
+    errors: list[FieldError] = field(default_factory=list)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -92,13 +96,12 @@ class Draft:
         )
 
 
-def draft(job: Object, runtime: Object) -> Draft:
+def draft(job: Object, runtime: Object, settings: Mapping[str, Any]) -> Draft:
     """The runtime's template with the patches of the job, and the counts before any ML policy."""
     template = deepcopy((runtime.get("spec") or {}).get("template") or {})
     template.setdefault("spec", {}).setdefault("replicatedJobs", [])
-    made = Draft(job, runtime, deepcopy(apply_patches(template, job)))
+    made = Draft(job, runtime, deepcopy(apply_patches(template, job)), settings=settings)
     made.counts = [_initial(found, runtime) for found in made.jobs]
-    _sized(made)
     return made
 
 
@@ -112,21 +115,11 @@ def _initial(job: Job, runtime: Object) -> int:
     return max(1, 1 if value is None else int(value))
 
 
-def _sized(made: Draft) -> None:
-    """numNodes of the job, else of the runtime, to whom it belongs."""
+def size(made: Draft) -> None:
+    """numNodes of the job goes to the first trainer."""
     asked = (made.trainer or {}).get("numNodes")
-    mpi = ml_policy(made.runtime).get("mpi")
-    if mpi is None:
-        if made.first is not None and asked is not None:
-            made.counts[made.first] = asked
-        return
-    given = ml_policy(made.runtime).get("numNodes")
-    nodes = asked if asked is not None else None if given is None else max(1, given)
-    if nodes is None:
-        return
-    for index, job in enumerate(made.jobs):
-        if job.get("name") == NODE:
-            made.counts[index] = max(nodes - 1, 1) if mpi.get("runLauncherAsNode") else nodes
+    if made.first is not None and asked is not None:
+        made.counts[made.first] = asked
 
 
 def set_variables(container: dict[str, Any], variables: Iterable[dict[str, Any]]) -> None:

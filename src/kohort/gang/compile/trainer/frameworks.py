@@ -9,7 +9,7 @@ from kohort.api.trainer.fitting import node_resources
 from kohort.api.trainer.resources import cpus, gpus
 from kohort.api.trainer.runtime_rules import injection_targets
 from kohort.api.trainer.words import PORT, containers_of
-from kohort.gang.compile.trainer.draft import Draft, set_variables
+from kohort.gang.compile.trainer.draft import Draft, set_variables, size
 
 _RANK: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 
@@ -39,6 +39,7 @@ def open_port(container: dict[str, Any]) -> None:
 
 
 def torch(draft: Draft) -> None:
+    size(draft)
     processes = torch_processes(draft)
     shared = [
         variable("PET_NNODES", _nodes(draft)),
@@ -84,6 +85,7 @@ def torchtune_command(draft: Draft) -> list[str]:
 
 def jax(draft: Draft) -> None:
     """Not reserved: what the TrainJob says is written later and wins."""
+    size(draft)
     if draft.main is None or draft.trainer is None:
         return
     set_variables(
@@ -98,6 +100,7 @@ def jax(draft: Draft) -> None:
 
 
 def xgboost(draft: Draft) -> None:
+    size(draft)
     if draft.main is None or draft.trainer is None:
         return
     workers = _nodes(draft) * (gpus(node_resources(draft.job, draft.runtime)) or 1)

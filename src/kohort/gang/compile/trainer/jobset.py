@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
 
@@ -37,12 +36,11 @@ def fill(draft: Draft) -> None:
                 set_variables(node, (draft.trainer or {}).get("env") or [])
 
 
-def build(draft: Draft, links: Mapping[int, Object]) -> Object:
-    """`links`: what makes the pods of a ReplicatedJob (by index) part of their group."""
+def build(draft: Draft) -> list[Object]:
     for index, job in enumerate(draft.jobs):
         _count(draft, index, job)
-        if index in links:
-            job["template"]["spec"]["template"].setdefault("spec", {}).update(deepcopy(links[index]))
+        if index in draft.links:
+            job["template"]["spec"]["template"].setdefault("spec", {}).update(deepcopy(draft.links[index]))
     meta = draft.metadata(draft.name)
     given = draft.template.get("metadata") or {}
     for member in ("labels", "annotations"):
@@ -51,7 +49,7 @@ def build(draft: Draft, links: Mapping[int, Object]) -> Object:
     spec = {name: value for name, value in draft.template["spec"].items() if name not in _NOT_OURS}
     spec["replicatedJobs"] = [{k: v for k, v in job.items() if k != "gangConfig"} for job in draft.jobs]
     spec["suspend"] = bool(draft.job["spec"].get("suspend"))
-    return {"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": meta, "spec": spec}
+    return [{"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": meta, "spec": spec}]
 
 
 def too_long(draft: Draft) -> list[FieldError]:

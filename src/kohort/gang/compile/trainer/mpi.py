@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kohort.api.errors import invalid
+from kohort.api.kind import Object
 from kohort.api.trainer.fitting import ml_policy
 from kohort.api.trainer.resources import gpus
 from kohort.api.trainer.words import LAUNCHER, MPI_ENV, NODE, container_of, pod_spec
@@ -17,8 +19,13 @@ _FILES: Final = (("ssh-privatekey", "id_rsa", 0o640), ("ssh-publickey", "id_rsa.
 _AUTHORIZED: Final = ("ssh-publickey", "authorized_keys", 0o644)
 
 
-def mpi(draft: Draft) -> None:
+def enforce(draft: Draft) -> None:
     policy = ml_policy(draft.runtime)["mpi"]
+    _size(draft, policy)
+    if policy.get("mpiImplementation", "OpenMPI") != "OpenMPI":
+        # The schema lets the empty string through, and nothing can be built from it (1.6).
+        detail = "mlPolicy.mpi.mpiImplementation is empty; accepted is OpenMPI"
+        draft.errors.append(invalid("spec.runtimeRef", draft.job["spec"]["runtimeRef"]["name"], detail))
     slots = _slots(draft, policy)
     for job in draft.jobs:
         container = container_of(job, NODE)
@@ -29,17 +36,25 @@ def mpi(draft: Draft) -> None:
         put(container, "volumeMounts", [mount], "name")
         if job.get("name") == LAUNCHER:
             _launcher(draft, job, container, slots)
-    draft.objects.append(_hostfile(draft, policy, slots))
 
 
-def has_known_implementation(draft: Draft) -> bool:
-    """The schema lets the empty string through, and nothing can be built from it (1.6)."""
-    return bool((ml_policy(draft.runtime).get("mpi") or {}).get("mpiImplementation", "OpenMPI") == "OpenMPI")
+def build(draft: Draft) -> list[Object]:
+    """The hostfile. The keys are secret: the controller generates them, once, under the name that is mounted here."""
+    policy = ml_policy(draft.runtime)["mpi"]
+    return [_hostfile(draft, policy, _slots(draft, policy))]
 
 
-def secret_name(draft: Draft) -> str:
-    """The Secret with the keys. Whoever creates the JobSet generates them, once."""
-    return f"{draft.name}-{_KEYS}"
+def secret_name(job: str) -> str:
+    return f"{job}-{_KEYS}"
+
+
+def _size(draft: Draft, policy: dict[str, Any]) -> None:
+    """numNodes, of the job or else of the runtime, are the nodes'; the launcher stays one (D11)."""
+    asked, given = (draft.trainer or {}).get("numNodes"), ml_policy(draft.runtime).get("numNodes")
+    nodes = asked if asked is not None else None if given is None else max(1, given)
+    for index, job in enumerate(draft.jobs):
+        if job.get("name") == NODE and nodes is not None:
+            draft.counts[index] = max(nodes - 1, 1) if policy.get("runLauncherAsNode") else nodes
 
 
 def _launcher(draft: Draft, job: Job, container: dict[str, Any], slots: int) -> None:
@@ -53,7 +68,7 @@ def _launcher(draft: Draft, job: Job, container: dict[str, Any], slots: int) -> 
 
 def _key_volume(draft: Draft) -> dict[str, Any]:
     items = [{"key": key, "path": path, "mode": mode} for key, path, mode in (*_FILES, _AUTHORIZED)]
-    return {"name": _KEYS, "secret": {"secretName": secret_name(draft), "items": items, "defaultMode": 0o400}}
+    return {"name": _KEYS, "secret": {"secretName": secret_name(draft.name), "items": items, "defaultMode": 0o400}}
 
 
 def _slots(draft: Draft, policy: dict[str, Any]) -> int:
@@ -73,7 +88,7 @@ def _resources(draft: Draft) -> dict[str, Any] | None:
     return (container_of(first, NODE) or {}).get("resources")
 
 
-def _hostfile(draft: Draft, policy: dict[str, Any], slots: int) -> dict[str, Any]:
+def _hostfile(draft: Draft, policy: dict[str, Any], slots: int) -> Object:
     names = (LAUNCHER, NODE) if policy.get("runLauncherAsNode") else (NODE,)
     lines = [
         f"{draft.host(str(job['name']), replica, pod)} slots={slots}\n"
