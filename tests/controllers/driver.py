@@ -28,7 +28,7 @@ class Reading:
 
     def indexed(self, kind: str, index: str, value: Hashable) -> list[Object]:
         indexers = [
-            one.indexers[index] for one in self.controller.watches if one.kind == kind and index in one.indexers
+            one.indexers[index] for one in self.controller.watches if one.named == kind and index in one.indexers
         ]
         if not indexers:
             return []
@@ -63,7 +63,7 @@ class Driver:
         ]
         for controller in self.controllers:
             for watch in controller.watches:
-                for obj in self.api.every(watch.kind):
+                for obj in self.api.every(watch.named):
                     for key, after in watch.concerns(None, obj):
                         self._add(controller, key, after)
 
@@ -78,7 +78,7 @@ class Driver:
             return
         for controller in self.controllers:
             for watch in controller.watches:
-                if watch.kind == change.kind:
+                if watch.named == change.kind:
                     for key, after in watch.concerns(change.old, change.new):
                         self._add(controller, key, after)
 

@@ -39,7 +39,8 @@ Indexer = Callable[[Object], Iterable[Hashable]]
 class Watch:
     """A kind, whose keys a change of it concerns (old, new; None: was not, is no more), and how it is looked up.
 
-    `optional`: where the server does not have it, the controller does without.
+    `optional`: where the server does not have it, the controller does without. `alias`: what readers call it, where
+    another group has a kind of the same name.
     """
 
     api_version: str
@@ -47,6 +48,11 @@ class Watch:
     concerns: Concerns
     indexers: Mapping[str, Indexer] = field(default_factory=dict)
     optional: bool = False
+    alias: str = ""
+
+    @property
+    def named(self) -> str:
+        return self.alias or self.kind
 
 
 class Reader(Protocol):

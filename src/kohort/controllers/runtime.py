@@ -48,11 +48,13 @@ class Observed:
         self._clock = clock
         self._indexers: dict[tuple[str, str], dict[str, Any]] = {}
         self.informers: dict[tuple[str, str], Informer[Object]] = {}
+        self._names: dict[tuple[str, str], str] = {}  # what readers call a kind
         self._recent: dict[str, Recent] = {}
-        self._by_kind: dict[str, Informer[Object]] = {}
+        self._by_name: dict[str, Informer[Object]] = {}
 
     def want(self, watch: Watch, owner: str) -> None:
         """Before `start`: indexes belong to the controller that asked for them."""
+        self._names[watch.api_version, watch.kind] = watch.named
         indexers = self._indexers.setdefault((watch.api_version, watch.kind), {})
         indexers |= {f"{owner}/{name}": indexer for name, indexer in watch.indexers.items()}
 
@@ -60,31 +62,33 @@ class Observed:
         for (api_version, kind), indexers in self._indexers.items():
             resource = self._client.kind(api_version, kind)
             informer: Informer[Object] = Informer(resource, indexers=indexers, clock=self._clock)
-            recent = self._recent[kind] = Recent()
+            name = self._names[api_version, kind]
+            recent = self._recent[name] = Recent()
             informer.handle(
                 added=lambda new, recent=recent: recent.seen(None, new),  # type: ignore[misc]
                 updated=recent.seen,
                 deleted=lambda old, recent=recent: recent.seen(old, None),  # type: ignore[misc]
             )
-            self.informers[api_version, kind] = self._by_kind[kind] = informer
+            self.informers[api_version, kind] = self._by_name[name] = informer
 
     def get(self, kind: str, key: Key) -> Object | None:
-        informer = self._by_kind.get(kind)
+        informer = self._by_name.get(kind)
         if informer is None:
             return None
         return self._recent[kind].get(key, informer.cache.get(key), self._clock.monotonic())
 
     def indexed(self, owner: str, kind: str, index: str, value: Hashable) -> list[Object]:
-        informer = self._by_kind.get(kind)
+        informer = self._by_name.get(kind)
         if informer is None:
             return []
         name = f"{owner}/{index}"
-        indexer = next(found[name] for found in self._indexers.values() if name in found)
+        indexer = next(found[name] for key, found in self._indexers.items() if self._names[key] == kind)
         found = informer.cache.indexed(name, value)
         return self._recent[kind].over(found, indexer, value, self._clock.monotonic())
 
     def wrote(self, write: Write, answer: Object | None) -> None:
-        recent, informer = self._recent.get(write.kind), self._by_kind.get(write.kind)
+        name = self._names.get((write.api_version, write.kind), "")
+        recent, informer = self._recent.get(name), self._by_name.get(name)
         if recent is None or informer is None:
             return
         reached, now = informer.cache.version, self._clock.monotonic()
@@ -223,6 +227,8 @@ class Sender:
                 return await resource.patch(
                     write.name, write.body, write.namespace, kind=write.patch, subresource=write.subresource
                 )
+            case "apply":
+                return await resource.apply(write.body, write.namespace, force=True)
             case "delete":
                 return await resource.delete(
                     write.name, write.namespace, propagation=write.propagation, uid=write.uid, version=write.version

@@ -14,12 +14,16 @@ from typing import Any, Literal
 
 from kohort.api.kind import Object
 
-Verb = Literal["create", "update", "patch", "delete"]
+Verb = Literal["create", "update", "patch", "apply", "delete"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """One request that changes something. `body`: the object, or the patch."""
+    """One request that changes something. `body`: the object, or the patch.
+
+    To apply is to create or change what is in the body and to leave the rest to others; what was in the body of the
+    apply before, and is not any more, goes.
+    """
 
     verb: Verb
     api_version: str
