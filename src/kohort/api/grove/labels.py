@@ -36,3 +36,20 @@ GATE: Final = "grove.io/podgang-pending-creation"
 ANY_ORDER: Final = "CliqueStartupTypeAnyOrder"
 IN_ORDER: Final = "CliqueStartupTypeInOrder"
 EXPLICIT: Final = "CliqueStartupTypeExplicit"
+
+SET_FINALIZER: Final = "grove.io/podcliqueset.grove.io"
+CLIQUE_FINALIZER: Final = "grove.io/podclique.grove.io"
+SCALING_GROUP_FINALIZER: Final = "grove.io/podcliquescalinggroup.grove.io"
+
+# Conditions of PodCliques and scaling groups
+SCHEDULED: Final = "PodCliqueScheduled"
+BREACHED: Final = "MinAvailableBreached"
+TERMINATING: Final = "GangTerminationInProgress"
+# of PodCliqueSets
+LEVELS_UNAVAILABLE: Final = "TopologyLevelsUnavailable"
+# of PodGangs: all pods made; all groups made and as they should be (ours); enough pods of each group scheduled (D25)
+INITIALIZED: Final = "Initialized"
+BACKEND_READY: Final = "BackendReady"
+GANG_SCHEDULED: Final = "Scheduled"
+# of ClusterTopologyBindings
+DRIFT: Final = "SchedulerTopologyDrift"

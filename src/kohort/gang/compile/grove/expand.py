@@ -98,9 +98,10 @@ class Expansion:
 
     @cached_property
     def gangs(self) -> tuple[Gang, ...]:
-        return tuple(gang for index in range(self.obj["spec"].get("replicas") or 0) for gang in self._replica(index))
+        return tuple(gang for index in range(self.obj["spec"].get("replicas") or 0) for gang in self.replica(index))
 
-    def _replica(self, index: int) -> Iterator[Gang]:
+    def replica(self, index: int) -> Iterator[Gang]:
+        """The base gang of one replica of the set, then its scaled gangs."""
         base = names.base_gang(self.name, index)
         cliques = [self._standalone(index, name) for name in self.standalone]
         for group in self.scaling_groups:

@@ -21,16 +21,21 @@ from kohort.gang.tree import Controller, Group, Member, Owner, Plan, Template
 
 def plans(expansion: Expansion, topology: Topology, ctx: CompileContext) -> tuple[Plan, ...]:
     """One for each gang that has pods."""
-    obj, tree = expansion.obj, options.is_tree(ctx)
+    obj = expansion.obj
     live = {found["metadata"]["name"]: found for found in ctx.lookup.every("PodGang", namespace_of(obj))}
-    # Before 1.37 a group has no priority of its own, or drops it behind a gate.
-    priority = expansion.template.get("priorityClassName") if ctx.generation.min_count_mutable else None
-    mappers = (
-        Mapper(obj, gang, _uid(live.get(gang.name), gang.name, obj), topology, priority or None)
+    return tuple(
+        plan(obj, gang, _uid(live.get(gang.name), gang.name, obj), topology, ctx)
         for gang in expansion.gangs
         if gang.cliques
     )
-    return tuple(mapper.tree() if tree else mapper.flat() for mapper in mappers)
+
+
+def plan(obj: Object, gang: Gang, podgang_uid: str, topology: Topology, ctx: CompileContext) -> Plan:
+    """Of one gang of a set."""
+    # Before 1.37 a group has no priority of its own, or drops it behind a gate.
+    priority = obj["spec"]["template"].get("priorityClassName") if ctx.generation.min_count_mutable else None
+    mapper = Mapper(obj, gang, podgang_uid, topology, priority or None)
+    return mapper.tree() if options.is_tree(ctx) else mapper.flat()
 
 
 def _uid(podgang: Object | None, name: str, obj: Object) -> str:

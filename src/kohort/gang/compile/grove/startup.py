@@ -14,12 +14,13 @@ Parents = list[tuple[str, int]]  # PodClique and how many of its pods must be re
 
 def waits_for(expansion: Expansion) -> dict[str, Parents]:
     """PodClique name -> its parents, in the order in which they are waited for."""
+    return {name: parents for gang in expansion.gangs for name, parents in of_gang(expansion, gang).items()}
+
+
+def of_gang(expansion: Expansion, gang: Gang) -> dict[str, Parents]:
+    """The same for the PodCliques of one gang."""
     before = _before(expansion)
-    return {
-        clique.name: _parents(before[clique.template["name"]], gang)
-        for gang in expansion.gangs
-        for clique in gang.cliques
-    }
+    return {clique.name: _parents(before[clique.template["name"]], gang) for clique in gang.cliques}
 
 
 def arguments(parents: Parents) -> list[str]:

@@ -1,0 +1,1 @@
+"""Grove's controllers: PodCliqueSet, PodCliqueScalingGroup, PodClique, PodGang, ClusterTopologyBinding (spec grove)."""

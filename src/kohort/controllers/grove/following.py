@@ -1,0 +1,33 @@
+"""Who is concerned by a change of something above: kept in memory, filled by the watches themselves.
+
+A watch is only told of the object that changed. A PodClique names its set by a label, but a set does not name its
+PodCliques; so each controller remembers who named whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+
+from kohort.api.kind import Object
+from kohort.controllers.controller import Due, Key, key_of
+
+Namer = Callable[[Object], Iterable[Hashable]]
+
+
+class Followers:
+    """Keys by what their objects follow."""
+
+    def __init__(self, names: Namer) -> None:
+        self._names = names
+        self._keys: dict[Hashable, set[Key]] = {}
+
+    def note(self, old: Object | None, new: Object | None) -> None:
+        if old is not None:
+            for name in self._names(old):
+                self._keys.get(name, set()).discard(key_of(old))
+        if new is not None:
+            for name in self._names(new):
+                self._keys.setdefault(name, set()).add(key_of(new))
+
+    def of(self, name: Hashable, after: float = 0.0) -> list[Due]:
+        return [Due(key, after) for key in sorted(self._keys.get(name, ()))]

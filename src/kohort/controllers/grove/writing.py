@@ -1,0 +1,215 @@
+"""Writes of Grove's controllers, and conditions: only what differs is written, and only fields that are ours."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from copy import deepcopy
+from datetime import datetime
+from typing import Any, Final
+
+from kohort.api.kind import Object
+from kohort.controllers import moments
+from kohort.controllers.script import Answer, Step, SyncError, Write, one
+
+Part = Generator[Step, Sequence[Answer], Any]
+AGAIN: Final = 5.0  # seconds after which what is not complete yet is looked at again, if nothing happens before
+
+
+def meta_of(obj: Object) -> dict[str, Any]:
+    found: dict[str, Any] = obj["metadata"]
+    return found
+
+
+def name_of(obj: Object) -> str:
+    return str(meta_of(obj)["name"])
+
+
+def namespace_of(obj: Object) -> str:
+    return str(meta_of(obj).get("namespace") or "")
+
+
+def uid_of(obj: Object) -> str:
+    return str(meta_of(obj).get("uid") or "")
+
+
+def label(obj: Object, key: str) -> str:
+    return str((meta_of(obj).get("labels") or {}).get(key) or "")
+
+
+def number(obj: Object, key: str) -> int:
+    """An index that stands in a label; -1 where it is not one."""
+    text = label(obj, key)
+    return int(text) if text.isascii() and text.isdigit() else -1
+
+
+def is_going(obj: Object) -> bool:
+    return bool(meta_of(obj).get("deletionTimestamp"))
+
+
+def status_of(obj: Object) -> dict[str, Any]:
+    return obj.get("status") or {}
+
+
+def owner(obj: Object) -> dict[str, Any]:
+    found = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": name_of(obj), "uid": uid_of(obj)}
+    return {**found, "controller": True, "blockOwnerDeletion": True}
+
+
+# ---- requests
+
+
+def create(obj: Object) -> Write:
+    meta = obj["metadata"]
+    return Write(
+        verb="create",
+        api_version=obj["apiVersion"],
+        kind=obj["kind"],
+        namespace=str(meta.get("namespace") or ""),
+        name=str(meta.get("name") or ""),
+        body=obj,
+    )
+
+
+def patch(obj: Object, body: Any, subresource: str = "") -> Write:
+    """A merge patch."""
+    return Write(
+        verb="patch",
+        api_version=obj["apiVersion"],
+        kind=obj["kind"],
+        namespace=namespace_of(obj),
+        name=name_of(obj),
+        body=body,
+        subresource=subresource,
+    )
+
+
+def delete(obj: Object) -> Write:
+    return Write(
+        verb="delete",
+        api_version=obj["apiVersion"],
+        kind=obj["kind"],
+        namespace=namespace_of(obj),
+        name=name_of(obj),
+        uid=uid_of(obj),
+        propagation="Background",
+    )
+
+
+def done(write: Write, answer: Answer) -> Object | None:
+    """What is stored after a patch or a deletion; None if it was gone. SyncError if it was refused otherwise."""
+    if answer.refusal is None:
+        return answer.object
+    if answer.refusal.not_found:
+        return None
+    raise SyncError(f"{write}: {answer.refusal.code} {answer.refusal.message}")
+
+
+def all_done(writes: Sequence[Write]) -> Part:
+    """Writes at once; those whose object is gone or exists already count as done. All problems are told together."""
+    if not writes:
+        return
+    answers = yield Step(writes)
+    problems = [
+        f"{write}: {answer.refusal.message}"
+        for write, answer in zip(writes, answers, strict=True)
+        if answer.refusal is not None and not answer.refusal.not_found and not answer.refusal.already_exists
+    ]
+    if problems:
+        raise SyncError("; ".join(problems))
+
+
+def without_finalizer(obj: Object, finalizer: str) -> Part:
+    """Lets an object that is going go: what it owns is collected after it."""
+    held = list(meta_of(obj).get("finalizers") or ())
+    if finalizer in held:
+        held.remove(finalizer)
+        version = meta_of(obj).get("resourceVersion")
+        write = patch(obj, {"metadata": {"finalizers": held or None, "resourceVersion": version}})
+        done(write, (yield from one(write)))
+
+
+def write_status(obj: Object, status: dict[str, Any]) -> Part:
+    """-> the object as it is stored then."""
+    body = difference(status_of(obj), status)
+    if not body:
+        return obj
+    write = patch(obj, {"status": body}, "status")
+    found = done(write, (yield from one(write)))
+    return {**obj, "status": status} if found is None else found
+
+
+# ---- differences
+
+
+def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes `new` of `old`; empty if they are the same."""
+    found: dict[str, Any] = {key: None for key in old if key not in new and old[key] is not None}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            inner = difference(before, value)
+            if inner:
+                found[key] = inner
+        elif value != before:
+            found[key] = value
+    return found
+
+
+def lacking(wanted: Any, stored: Any) -> Any:
+    """The merge patch that puts `wanted` into `stored`, which may hold more (defaults); None if it is there."""
+    found: dict[str, Any] = {}
+    for key, value in wanted.items():
+        before = (stored or {}).get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            inner = lacking(value, before)
+            if inner is not None:
+                found[key] = inner
+        elif not _holds(value, before):
+            found[key] = value
+    return found or None
+
+
+def _holds(wanted: Any, stored: Any) -> bool:
+    if isinstance(wanted, dict) and isinstance(stored, dict):
+        return all(_holds(value, stored.get(key)) for key, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(stored, list):
+        return len(wanted) == len(stored) and all(map(_holds, wanted, stored))
+    return bool(wanted == stored)
+
+
+# ---- conditions
+
+
+def condition(obj_or_status: Object, kind: str) -> dict[str, Any] | None:
+    status = obj_or_status.get("status", obj_or_status) or {}
+    return next((one for one in status.get("conditions") or () if one.get("type") == kind), None)
+
+
+def holds(obj_or_status: Object, kind: str) -> bool:
+    return (condition(obj_or_status, kind) or {}).get("status") == "True"
+
+
+def set_condition(
+    status: dict[str, Any], now: datetime, kind: str, value: bool | None, reason: str, message: str
+) -> bool:
+    """Whether it is something else than it was. The time is that of the last change of True, False, Unknown."""
+    known = condition({"status": status}, kind)
+    text = "Unknown" if value is None else str(value)
+    new = {"type": kind, "status": text, "reason": reason, "message": message}
+    if known is not None and {key: known.get(key) for key in new} == new:
+        return False
+    same = known is not None and known.get("status") == text
+    new["lastTransitionTime"] = known["lastTransitionTime"] if known is not None and same else moments.write(now)
+    others = list(status.get("conditions") or ())
+    status["conditions"] = [new if one is known else one for one in others] if known else [*others, new]
+    return True
+
+
+def drop_condition(status: dict[str, Any], kind: str) -> None:
+    kept = [one for one in status.get("conditions") or () if one.get("type") != kind]
+    if len(kept) != len(status.get("conditions") or ()):
+        status["conditions"] = kept
+
+
+def copy_status(obj: Object) -> dict[str, Any]:
+    return deepcopy(status_of(obj))
