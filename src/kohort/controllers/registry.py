@@ -10,8 +10,16 @@ from typing import Final
 from kohort.api.generations import SCHEDULING_GROUP
 from kohort.controllers.controller import Controller
 from kohort.controllers.cronjob.controller import cronjob_controller
+from kohort.controllers.grove.controller import (
+    clustertopologybinding_controller,
+    podclique_controller,
+    podcliquescalinggroup_controller,
+    podcliqueset_controller,
+    podgang_controller,
+)
 from kohort.controllers.job.controller import job_controller
 from kohort.controllers.jobset.controller import jobset_controller
+from kohort.controllers.trainjob.controller import trainjob_controller
 from kohort.controllers.ttl import ttl_controller
 from kohort.gang.compile import CompileContext
 from kohort.kube.client import Client
@@ -32,6 +40,12 @@ MAKERS: Final[Mapping[str, Callable[[Setup], Controller]]] = {
     "cronjob": lambda setup: cronjob_controller(),
     "ttl-after-finished": lambda setup: ttl_controller(),
     "jobset": lambda setup: jobset_controller(setup.ctx, grouping=setup.grouping),
+    "trainjob": lambda setup: trainjob_controller(setup.ctx, grouping=setup.grouping),
+    "podcliqueset": lambda setup: podcliqueset_controller(setup.ctx),
+    "podcliquescalinggroup": lambda setup: podcliquescalinggroup_controller(setup.ctx),
+    "podclique": lambda setup: podclique_controller(setup.ctx, grouping=setup.grouping),
+    "podgang": lambda setup: podgang_controller(setup.ctx, grouping=setup.grouping),
+    "clustertopologybinding": lambda setup: clustertopologybinding_controller(),
 }
 
 

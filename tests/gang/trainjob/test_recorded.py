@@ -28,7 +28,8 @@ DIFFERENT = {
     ("r-ghost", "init"): _GHOST,
     ("r-both", "b"): "D3: at most one podGroupPolicy",
 }
-_NOT_MADE = "Secret", "scheduling.x-k8s.io/v1alpha1 PodGroup", "scheduling.volcano.sh/v1beta1 PodGroup"
+# Compared where they are made: tests/controllers/test_trainjob_recorded.py.
+_ELSEWHERE = "Secret", "scheduling.x-k8s.io/v1alpha1 PodGroup", "scheduling.volcano.sh/v1beta1 PodGroup"
 _LEFT_OUT: list[tuple[str, Any]] = [
     ("network", {"enableDNSHostnames": True, "publishNotReadyAddresses": True}),
     ("startupPolicy", {"startupPolicyOrder": "AnyOrder"}),
@@ -73,7 +74,7 @@ def test_jobset(case: str, recorded: Any) -> None:
         return
     assert result.errors == ()
     jobset = result.objects[-1]
-    assert _shown(jobset) == _bare(_unordered(recorded["spec"]))
+    assert _shown(jobset) == bare(_unordered(recorded["spec"]))
     for member in ("labels", "annotations"):
         assert jobset["metadata"].get(member) == recorded.get(member)
     owner = jobset["metadata"]["ownerReferences"][0]
@@ -85,15 +86,15 @@ def _shown(jobset: Object) -> Any:
     """The JobSet after JobSet's own defaulting, without what the recordings leave out."""
     kind = find(jobset["apiVersion"], "JobSet")
     assert kind is not None
-    return _bare(_unordered(admit.defaulted(jobset, kind, CTX)["spec"]))
+    return bare(_unordered(admit.defaulted(jobset, kind, CTX)["spec"]))
 
 
-def _bare(value: Any) -> Any:
+def bare(value: Any) -> Any:
     if isinstance(value, list):
-        return [_bare(item) for item in value]
+        return [bare(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {name: _bare(item) for name, item in value.items() if (name, item) not in _LEFT_OUT}
+    return {name: bare(item) for name, item in value.items() if (name, item) not in _LEFT_OUT}
 
 
 def _unordered(spec: Any) -> Any:
@@ -123,7 +124,7 @@ def test_hostfile(case: str, recorded: Any) -> None:
 
 def test_what_else_upstream_makes_is_known() -> None:
     kinds = {one["kind"] for case, found in cases().items() if case[0] == "r" for one in found.get("objects", [])}
-    assert kinds == {"JobSet", "ConfigMap", *_NOT_MADE}
+    assert kinds == {"JobSet", "ConfigMap", *_ELSEWHERE}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def enforce(draft: Draft) -> None:
     if draft.first is None or draft.main is None:
         return
     job, container = draft.jobs[draft.first], draft.main
-    scripts = _scripts_name(draft)
+    scripts = scripts_name(draft.name)
     trainer = draft.trainer or {}
     given = trainer.get("command")
     words = [*given, *(trainer.get("args") or [])] if given else container.get("command") or []
@@ -51,15 +51,17 @@ def build(draft: Draft) -> list[Object]:
     )
     entry = flux_scripts.entrypoint(leader=f"{draft.name}-{NODE}-0-0", nodes=nodes, tasks=tasks, devices=devices)
     data = {"entrypoint.sh": entry, "init.sh": flux_scripts.init(hosts=hosts, broker=broker)}
-    return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": draft.metadata(_scripts_name(draft)), "data": data}]
+    return [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": draft.metadata(scripts_name(draft.name)), "data": data}
+    ]
 
 
 def secret_name(job: str) -> str:
     return f"{job}-flux-curve"
 
 
-def _scripts_name(draft: Draft) -> str:
-    return f"{draft.name}-flux-entrypoint"
+def scripts_name(job: str) -> str:
+    return f"{job}-flux-entrypoint"
 
 
 def _chosen(draft: Draft, name: str, default: str = "") -> str:

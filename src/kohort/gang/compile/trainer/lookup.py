@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 import yaml
 
@@ -17,6 +18,8 @@ from kohort.api.trainer.runtime_schema import SCHEMA
 from kohort.api.trainer.words import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME_KINDS, tidy
 from kohort.gang.compile import CompileContext, namespace_of
 from kohort.gang.stand_in import has_uid, uid_of
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def _from_snapshot(job: Object, snapshot: Object, ctx: CompileContext) -> Found:
     where, name = "spec.runtimeRef", snapshot["metadata"]["name"]
     if not _is_of(job, snapshot):
         return Found(errors=(invalid(where, name, "the ConfigMap of that name is not this TrainJob's snapshot"),))
-    runtime = _read(snapshot)
+    runtime = runtime_in(snapshot)
     ref = job["spec"]["runtimeRef"]
     wanted = (API_VERSION, ref.get("kind", CLUSTER_RUNTIME), ref["name"])
     found = (runtime.get("apiVersion"), runtime.get("kind"), (runtime.get("metadata") or {}).get("name"))
@@ -98,9 +101,16 @@ def _is_of(job: Object, snapshot: Object) -> bool:
     return same_name and (not has_uid(job) or owner.get("uid") == uid_of(job))
 
 
-def _read(snapshot: Object) -> dict[str, Any]:
+def runtime_in(snapshot: Object) -> Object:
+    """The runtime that a snapshot holds, as it was stored; nothing if it holds none. It is not to be changed."""
+    return _read(str((snapshot.get("data") or {}).get("runtime") or ""))
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> dict[str, Any]:
+    """Jobs of one runtime mostly share one text, and each is looked at many times."""
     try:
-        read = yaml.safe_load((snapshot.get("data") or {}).get("runtime") or "")
+        read = yaml.load(text, Loader=_LOADER)
     except yaml.YAMLError:
         return {}
     return read if isinstance(read, dict) else {}

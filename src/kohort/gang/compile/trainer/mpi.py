@@ -48,6 +48,10 @@ def secret_name(job: str) -> str:
     return f"{job}-{_KEYS}"
 
 
+def hostfile_name(job: str) -> str:
+    return f"{job}-{_HOSTS}"
+
+
 def _size(draft: Draft, policy: dict[str, Any]) -> None:
     """numNodes, of the job or else of the runtime, are the nodes'; the launcher stays one (D11)."""
     asked, given = (draft.trainer or {}).get("numNodes"), ml_policy(draft.runtime).get("numNodes")
@@ -59,7 +63,7 @@ def _size(draft: Draft, policy: dict[str, Any]) -> None:
 
 def _launcher(draft: Draft, job: Job, container: dict[str, Any], slots: int) -> None:
     file = {"key": "hostfile", "path": "hostfile", "mode": 0o444}
-    volume = {"name": _HOSTS, "configMap": {"name": f"{draft.name}-{_HOSTS}", "items": [file]}}
+    volume = {"name": _HOSTS, "configMap": {"name": hostfile_name(draft.name), "items": [file]}}
     put(pod_spec(job), "volumes", [volume], "name")
     put(container, "volumeMounts", [{"name": _HOSTS, "mountPath": _HOSTS_FOLDER}], "name")
     values = (f"{_HOSTS_FOLDER}/hostfile", "true", slots, "-o ConnectionAttempts=10")
@@ -97,5 +101,5 @@ def _hostfile(draft: Draft, policy: dict[str, Any], slots: int) -> Object:
         for replica in range(draft.replicas(index))
         for pod in range(draft.counts[index])
     ]
-    meta = draft.metadata(f"{draft.name}-{_HOSTS}")
+    meta = draft.metadata(hostfile_name(draft.name))
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"hostfile": "".join(lines)}}

@@ -1,0 +1,158 @@
+"""The TrainJob controller as the runtime sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from kohort.api.jobset import names as jobset_names
+from kohort.api.kind import Object
+from kohort.api.trainer.words import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME
+from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
+from kohort.controllers.script import Script
+from kohort.controllers.trainjob.keys import Keys
+from kohort.controllers.trainjob.sync import sync
+from kohort.controllers.trainjob.view import View
+from kohort.gang.compile import CompileContext
+from kohort.gang.compile.job_find import controller_of
+from kohort.gang.compile.trainer import flux, mpi, others
+from kohort.gang.compile.trainer.lookup import snapshot_name
+
+KIND: Final = "TrainJob"
+_OTHERS: Final = (others.COSCHEDULING_VERSION, others.VOLCANO_VERSION)
+_BRANCHES_AND_LEAVES: Final = ("CompositePodGroup", "PodGroup")
+
+
+def trainjob_controller(ctx: CompileContext, *, grouping: bool = True, keys: Keys | None = None) -> Controller:
+    """`grouping`: whether the server has groups. Without, TrainJobs run, and nothing starts together."""
+    if not grouping:
+        ctx = replace(ctx, gates=ctx.gates - {"GenericWorkload"})
+    watches = [
+        Watch(API_VERSION, KIND, _of_itself),
+        Watch(API_VERSION, RUNTIME, _nothing),
+        Watch(API_VERSION, CLUSTER_RUNTIME, _nothing),
+        Watch(jobset_names.API_VERSION, jobset_names.KIND, _of_itself),
+        Watch("v1", "ConfigMap", _of_owned),
+        Watch("v1", "Secret", _of_owned),
+        *(Watch(version, others.KIND, _of_owned, optional=True, alias=_alias(version)) for version in _OTHERS),
+    ]
+    if grouping:
+        watches += _group_watches(ctx)
+    generated = keys or Keys()
+
+    def script(key: Key, reader: Reader, now: datetime) -> Script:
+        return sync(view_of(key, reader, now), ctx, generated)
+
+    return Controller(name="trainjob", watches=tuple(watches), script=script, workers=10)
+
+
+def _group_watches(ctx: CompileContext) -> list[Watch]:
+    version, composite = ctx.generation.api_version, ctx.generation.composite_api_version
+    found = [Watch(version, "Workload", _of_workload, {"trainjob": _named_by_workload})]
+    indexers = {"trainjob": _owners, "workload": _workloads}
+    if ctx.generation.has_pod_groups:
+        found.append(Watch(version, "PodGroup", _of_owned, indexers))
+    if composite:
+        found.append(Watch(composite, "CompositePodGroup", _of_owned, indexers, optional=True))
+    return found
+
+
+def _alias(api_version: str) -> str:
+    """What readers call the PodGroups of another project."""
+    return f"{others.KIND}.{api_version.partition('/')[0]}"
+
+
+# ---- what a look sees
+
+
+def view_of(key: Key, reader: Reader, now: datetime) -> View:
+    job = reader.get(KIND, key)
+    if job is None:
+        return View(None, None, None, (), (), now)
+    ref = job["spec"]["runtimeRef"]
+    kind = ref.get("kind", CLUSTER_RUNTIME)
+    place = "" if kind == CLUSTER_RUNTIME else key.namespace
+    runtime = reader.get(kind, Key(place, ref["name"])) if kind in (RUNTIME, CLUSTER_RUNTIME) else None
+    jobset = reader.get(jobset_names.KIND, key)
+    return View(job, jobset, runtime, _beside(job, key, reader), _groups(key, reader), now)
+
+
+def _beside(job: Object, key: Key, reader: Reader) -> list[Object]:
+    wanted = [
+        ("ConfigMap", snapshot_name(job)),
+        ("ConfigMap", mpi.hostfile_name(key.name)),
+        ("ConfigMap", flux.scripts_name(key.name)),
+        ("Secret", mpi.secret_name(key.name)),
+        ("Secret", flux.secret_name(key.name)),
+        *((_alias(version), key.name) for version in _OTHERS),
+    ]
+    found = [reader.get(kind, Key(key.namespace, name)) for kind, name in wanted]
+    return [obj for obj in found if obj is not None]
+
+
+def _groups(key: Key, reader: Reader) -> list[Object]:
+    """Found by what they refer to: the Workload by its controllerRef or name, the rest by Workload or owner."""
+    workloads = reader.indexed("Workload", "trainjob", key)
+    named = {key.name, *(str(obj["metadata"]["name"]) for obj in workloads)}
+    rest = [
+        obj
+        for kind in _BRANCHES_AND_LEAVES
+        for obj in (
+            *reader.indexed(kind, "trainjob", key),
+            *(obj for name in sorted(named) for obj in reader.indexed(kind, "workload", (key.namespace, name))),
+        )
+    ]
+    unique = {(obj["kind"], obj["metadata"]["name"]): obj for obj in (*workloads, *rest)}
+    return list(unique.values())
+
+
+# ---- whom a change concerns
+
+
+def _nothing(_: Object | None, __: Object | None) -> Iterable[Due]:
+    return ()
+
+
+def _of_itself(old: Object | None, new: Object | None) -> Iterable[Due]:
+    """A job, or its JobSet, which has the same name; also one that is gone."""
+    obj = new or old
+    if obj is not None:
+        yield Due(key_of(obj))
+
+
+def _by(keys: Callable[[Object], Iterable[Hashable]]) -> Callable[[Object | None, Object | None], Iterable[Due]]:
+    def concerns(old: Object | None, new: Object | None) -> Iterable[Due]:
+        for obj in (old, new):
+            if obj is not None:
+                yield from (Due(key) for key in keys(obj) if isinstance(key, Key))
+
+    return concerns
+
+
+def _owners(obj: Object) -> Iterable[Hashable]:
+    owner = controller_of(obj)
+    if owner is not None and owner.get("kind") == KIND:
+        yield Key(str(obj["metadata"].get("namespace") or ""), str(owner.get("name")))
+
+
+def _named_by_workload(obj: Object) -> Iterable[Hashable]:
+    """The job that it is for, and the one whose name it takes."""
+    space = str(obj["metadata"].get("namespace") or "")
+    ref = (obj.get("spec") or {}).get("controllerRef") or {}
+    found = {Key(space, str(obj["metadata"]["name"]))}
+    if (ref.get("apiGroup"), ref.get("kind")) == (GROUP, KIND):
+        found.add(Key(space, str(ref.get("name"))))
+    return found
+
+
+def _workloads(obj: Object) -> Iterable[Hashable]:
+    spec = obj.get("spec") or {}
+    ref = spec.get("workloadRef") or (spec.get("podGroupTemplateRef") or {}).get("workload") or {}
+    if ref.get("workloadName"):
+        yield (str(obj["metadata"].get("namespace") or ""), str(ref["workloadName"]))
+
+
+_of_owned = _by(_owners)
+_of_workload = _by(_named_by_workload)
