@@ -24,6 +24,7 @@ class Option:
 OPTIONS: Final = {
     "GangScheduling": Option(True, "JobSet", "gang configuration of JobSets", "JobSetWorkloadAwareSchedulingAPI"),
     "GangOfGangs": Option(True, "JobSet", "JobSet trees as CompositePodGroups", "JobSetGangOfGangs"),
+    "GangQuorumShrink": Option(False, "JobSet", "a gang that has started waits for no more pods than are left to run"),
     "InPlaceRestart": Option(False, "JobSet", "restart strategy InPlaceRestart"),
     "RestartJob": Option(False, "JobSet", "failure policy actions RestartJob…"),
     "ElasticJobSet": Option(False, "JobSet", "change of parallelism and completions after creation"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import dataclass, field
 from hashlib import sha1
 from typing import Any, Final
 
-from kohort.api.jobset import names
+from kohort.api.jobset import names, placement
 from kohort.api.jobset.reading import (
     ReplicatedJob,
     entries,
@@ -23,6 +24,7 @@ from kohort.api.kind import Object
 PREFIX: Final = "jobset.sigs.k8s.io/"
 RESTART_ATTEMPT: Final = f"{PREFIX}restart-attempt"
 JOB_RESTART_ATTEMPT: Final = f"{PREFIX}job-restart-attempt"
+GROUP_TEMPLATE: Final = "scheduling.k8s.io/group-template-name"  # to trace a Job to its group; nobody acts on it
 _NAMESPACED_JOB: Final = "alpha.jobset.sigs.k8s.io/namespaced-job"
 _NO_SCHEDULE: Final = {"key": "alpha.jobset.sigs.k8s.io/no-schedule", "operator": "Exists", "effect": "NoSchedule"}
 
@@ -37,13 +39,24 @@ def owner(jobset: Object) -> dict[str, Any]:
     return {**found, "controller": True, "blockOwnerDeletion": True}
 
 
-def job(
-    jobset: Object, replicated: ReplicatedJob, index: int, *, link: Mapping[str, Any], job_restarts: int | None = None
-) -> Object:
-    """`link`: the member of the pods' spec that names their group; `job_restarts`: with the option RestartJob."""
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What a Job is given beside its template.
+
+    `link`: the member of its pods' spec that names their group, `template`: of that group; `restarts`: with the option
+    RestartJob; `priority`: of a pod by the name of its class, where the template itself has to keep Jobs apart.
+    """
+
+    link: Mapping[str, Any] = field(default_factory=dict)
+    template: str = ""
+    restarts: int | None = None
+    priority: Callable[[str], int] | None = None
+
+
+def job(jobset: Object, replicated: ReplicatedJob, index: int, wiring: Wiring) -> Object:
     meta, spec = deepcopy(replicated.job_meta), deepcopy(replicated.job)
     name = names.job_name(str(meta_of(jobset)["name"]), replicated.name, index)
-    labels = _labels(jobset, replicated, index, name, job_restarts)
+    labels = _labels(jobset, replicated, index, name, wiring.restarts)
     notes = {**labels, **_exclusive(jobset, replicated)}
     spec["suspend"] = bool(spec_of(jobset).get("suspend"))
     template = spec.setdefault("template", {})
@@ -52,7 +65,12 @@ def job(
     inner["labels"] = {**(inner.get("labels") or {}), **labels}
     inner["annotations"] = {**(inner.get("annotations") or {}), **notes}
     _fill_pod(jobset, replicated, name, pod)
-    pod.update(deepcopy(dict(link)))
+    pod.update(deepcopy(dict(wiring.link)))
+    exclusive = exclusive_placement(jobset, replicated)
+    if exclusive is not None and not exclusive.by_node_selector and wiring.priority is not None:
+        priority = wiring.priority(str(pod.get("priorityClassName") or ""))
+        placement.spread(template, notes[names.EXCLUSIVE_TOPOLOGY], priority)
+    traced = {GROUP_TEMPLATE: wiring.template} if wiring.template else {}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -60,16 +78,14 @@ def job(
             "name": name,
             "namespace": namespace_of(jobset),
             "labels": {**(meta.get("labels") or {}), **labels},
-            "annotations": {**(meta.get("annotations") or {}), **notes},
+            "annotations": {**(meta.get("annotations") or {}), **notes, **traced},
             "ownerReferences": [owner(jobset)],
         },
         "spec": spec,
     }
 
 
-def _labels(
-    jobset: Object, replicated: ReplicatedJob, index: int, name: str, job_restarts: int | None
-) -> dict[str, str]:
+def _labels(jobset: Object, replicated: ReplicatedJob, index: int, name: str, restarts: int | None) -> dict[str, str]:
     every = replicated_jobs(jobset)
     group = _group(replicated)
     mates = [one for one in every if _group(one) == group]
@@ -87,8 +103,8 @@ def _labels(
         "group-replicas": sum(one.replicas for one in mates),
         "job-group-index": sum(one.replicas for one in mates if one.index < replicated.index) + index,
     }
-    if job_restarts is not None:
-        found["job-restart-attempt"] = job_restarts
+    if restarts is not None:
+        found["job-restart-attempt"] = restarts
     coordinator = spec_of(jobset).get("coordinator")
     if coordinator:
         found["coordinator"] = names.coordinator_endpoint(
@@ -102,12 +118,13 @@ def _group(replicated: ReplicatedJob) -> str:
 
 
 def _exclusive(jobset: Object, replicated: ReplicatedJob) -> dict[str, str]:
-    """The JobSet's annotations go down; its strategy only together with its own topology."""
-    inherited = meta_of(jobset).get("annotations") or {}
-    if names.EXCLUSIVE_TOPOLOGY not in inherited:
-        return {}
+    """Of the JobSet, then of the ReplicatedJob; a strategy only together with the topology beside it."""
     wanted = (names.EXCLUSIVE_TOPOLOGY, names.NODE_SELECTOR_STRATEGY)
-    return {key: str(inherited[key]) for key in wanted if key in inherited}
+    found: dict[str, str] = {}
+    for given in (meta_of(jobset).get("annotations") or {}, replicated.job_meta.get("annotations") or {}):
+        if names.EXCLUSIVE_TOPOLOGY in given:
+            found |= {key: str(given[key]) for key in wanted if key in given}
+    return found
 
 
 def _fill_pod(jobset: Object, replicated: ReplicatedJob, name: str, pod: dict[str, Any]) -> None:

@@ -7,40 +7,49 @@ from datetime import datetime
 from typing import Final
 
 from kohort.api.jobset import names
-from kohort.api.jobset.reading import subdomain_of
+from kohort.api.jobset.reading import meta_of, subdomain_of
 from kohort.api.jobset.volumes import claim_name
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
-from kohort.controllers.jobset import children
-from kohort.controllers.jobset.sync import View, sync
+from kohort.controllers.jobset import children, inplace
+from kohort.controllers.jobset.once import Memory, once
+from kohort.controllers.jobset.sync import placement_by_template, sync
+from kohort.controllers.jobset.view import View
 from kohort.controllers.script import Script
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.job_find import controller_of
 
 _GROUPS: Final = ("Workload", "PodGroup", "CompositePodGroup")
+_SETTLE: Final = 5.0  # seconds after which a new pod of a gang should have been bound
 
 
 def jobset_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
-    """`grouping`: whether the server has groups. Without, JobSets run, and nothing starts together."""
+    """`grouping`: whether the server has groups. Without, JobSets that ask for a gang do not start."""
     watches = [
         Watch(names.API_VERSION, names.KIND, _of_jobset),
         Watch("batch/v1", "Job", _of_owned, {"jobset": _owners}),
         Watch("v1", "Service", _of_owned),
         Watch("v1", "PersistentVolumeClaim", _nothing),
+        Watch("v1", "Pod", _of_pod, {"pods": _jobsets_of_pod}),
+        *([Watch("scheduling.k8s.io/v1", "PriorityClass", _nothing)] if placement_by_template(ctx) else ()),
+        *(_group_watches(ctx) if grouping else ()),
     ]
-    if grouping and ctx.generation.has_pod_groups:
-        version = ctx.generation.api_version
-        watches += [Watch(version, kind, _of_owned, {"jobset": _owners}) for kind in ("Workload", "PodGroup")]
-        if ctx.generation.composite_api_version:
-            composite = Watch(
-                ctx.generation.composite_api_version, "CompositePodGroup", _of_owned, {"jobset": _owners}, optional=True
-            )
-            watches.append(composite)
+    memory = Memory()
 
     def script(key: Key, reader: Reader, now: datetime) -> Script:
-        return sync(view_of(key, reader, now), ctx)
+        return once(sync(view_of(key, reader, now), ctx, grouping=grouping), memory)
 
     return Controller(name="jobset", watches=tuple(watches), script=script, workers=10)
+
+
+def _group_watches(ctx: CompileContext) -> Iterable[Watch]:
+    version = ctx.generation.api_version
+    yield Watch(version, "Workload", _of_group, {"jobset": _owners})
+    if ctx.generation.has_pod_groups:
+        yield Watch(version, "PodGroup", _of_group, {"jobset": _owners})
+    if ctx.generation.composite_api_version:
+        version = ctx.generation.composite_api_version
+        yield Watch(version, "CompositePodGroup", _of_group, {"jobset": _owners}, optional=True)
 
 
 def view_of(key: Key, reader: Reader, now: datetime) -> View:
@@ -48,12 +57,24 @@ def view_of(key: Key, reader: Reader, now: datetime) -> View:
     if jobset is None:
         return View(None, (), (), (), (), now)
     uid = jobset["metadata"].get("uid")
-    jobs = [job for job in reader.indexed("Job", "jobset", key) if (controller_of(job) or {}).get("uid") == uid]
+
+    def own(kind: str) -> list[Object]:
+        return [obj for obj in reader.indexed(kind, "jobset", key) if (controller_of(obj) or {}).get("uid") == uid]
+
     service = reader.get("Service", Key(key.namespace, subdomain_of(jobset)))
-    wanted = [claim_name(jobset, str(one["metadata"].get("name"))) for _, one in children.claims(jobset)]
+    wanted = [claim_name(jobset, str(meta_of(one).get("name"))) for _, one in children.claims(jobset)]
     claims = [reader.get("PersistentVolumeClaim", Key(key.namespace, name)) for name in wanted]
-    groups = [group for kind in _GROUPS for group in reader.indexed(kind, "jobset", key)]
-    return View(jobset, jobs, [service] if service else [], [one for one in claims if one], groups, now)
+    return View(
+        jobset,
+        own("Job"),
+        [service] if service else [],
+        [one for one in claims if one],
+        [group for kind in _GROUPS for group in own(kind)],
+        now,
+        find=lambda kind, name: reader.get(kind, Key(key.namespace, name)),
+        pods=lambda: reader.indexed("Pod", "pods", key),
+        priority_class=lambda name: reader.get("PriorityClass", Key("", name)),
+    )
 
 
 def _nothing(_: Object | None, __: Object | None) -> Iterable[Due]:
@@ -69,6 +90,44 @@ def _of_owned(old: Object | None, new: Object | None) -> Iterable[Due]:
     for obj in (old, new):
         if obj is not None:
             yield from (Due(key) for key in _keys(obj))
+
+
+def _of_group(old: Object | None, new: Object | None) -> Iterable[Due]:
+    """When a stranger's group goes, a JobSet may have waited for its name (spec jobset 3.4 has no two alike)."""
+    yield from _of_owned(old, new)
+    if new is None and old is not None and not any(True for _ in _keys(old)):
+        meta = old["metadata"]
+        _, dash, rest = str(meta["name"]).partition("-")
+        if dash:
+            yield Due(Key(str(meta.get("namespace") or ""), rest.partition(".")[0]))
+
+
+def _of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
+    """Restarts in place are read from pods; and a new pod of a gang may find too few others."""
+    pod = new or old
+    if pod is None:
+        return
+    keys = list(_jobsets_of_pod(pod))
+    if not keys:
+        return
+    if old is None or new is None:
+        grouped = any((pod.get("spec") or {}).get(member) for member in ("schedulingGroup", "workloadRef"))
+        yield from (Due(key, _SETTLE) for key in keys if grouped and new is not None)
+    if _in_place(old) != _in_place(new):
+        yield from map(Due, keys)
+
+
+def _in_place(pod: Object | None) -> tuple[str | None, list[int]]:
+    if pod is None:
+        return None, []
+    note = (meta_of(pod).get("annotations") or {}).get(inplace.ATTEMPT)
+    return note, [count for count in inplace.restarts(pod) if count]
+
+
+def _jobsets_of_pod(pod: Object) -> list[Key]:
+    meta = meta_of(pod)
+    name = (meta.get("labels") or {}).get(names.JOBSET_NAME)
+    return [Key(str(meta.get("namespace") or ""), str(name))] if name else []
 
 
 def _keys(obj: Object) -> Iterable[Key]:

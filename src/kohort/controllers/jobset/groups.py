@@ -1,105 +1,232 @@
-"""A JobSet's gangs: Workload, then branches, then PodGroups, before any Job runs (spec jobset 4.4, 4.5)."""
+"""A JobSet's gangs: Workload, then branches, then PodGroups, before any Job runs (spec jobset 4.4, 4.5, 4.9)."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from kohort.api.jobset.gang_rules import is_external
+from kohort.api.jobset.gangs import active
 from kohort.api.jobset.reading import is_suspended
 from kohort.api.kind import Object
+from kohort.controllers.jobset import drift, quorum
 from kohort.controllers.jobset.children import namespace_of
+from kohort.controllers.jobset.state import Jobs
+from kohort.controllers.jobset.view import View
 from kohort.controllers.script import Answer, Step, SyncError, Told, Write, one, tell
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.jobset import compile_object
 from kohort.gang.render import pod_links, render
 from kohort.gang.tree import Plan
 
-KINDS = ("Workload", "CompositePodGroup", "PodGroup")
+KINDS: Final = ("Workload", "CompositePodGroup", "PodGroup")
+AT_ONCE: Final = 50
+RELEASE: Final = "release_on_suspend"  # the setting: whether groups go when the JobSet is suspended
 Part = Generator[Step, Sequence[Answer], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Gangs:
-    """`links`: by name of a Job, the member of its pods' spec that names their group; `wait`: not yet."""
+    """What Jobs need to know: their links, by name the member of their pods' spec that names the group, and templates.
+
+    `wait`: why no Job may start yet.
+    """
 
     links: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    templates: Mapping[str, str] = field(default_factory=dict)
     wait: str = ""
 
 
-def links_of(jobset: Object, ctx: CompileContext) -> tuple[Plan | None, dict[str, Mapping[str, Any]]]:
+def _compiled(jobset: Object, ctx: CompileContext) -> Plan | None:
     done = compile_object(jobset, ctx)
     if done.errors:
         raise SyncError("; ".join(map(str, done.errors)))
-    if not done.plans:
-        return None, {}
-    plan = done.plans[0]
+    return done.plans[0] if done.plans else None
+
+
+def _for_jobs(plan: Plan, ctx: CompileContext, wait: str = "") -> Gangs:
     links = pod_links(plan, ctx.generation)
-    named = {member.source.removeprefix("Job "): member.group for member in plan.members}
-    return plan, {job: links[group] for job, group in named.items() if group is not None}
+    template_of = {group.name: group.template for group in plan.groups}
+    named = {member.source.removeprefix("Job "): member.group for member in plan.members if member.group is not None}
+    return Gangs(
+        {job: links[group] for job, group in named.items()},
+        {job: template_of[group] for job, group in named.items()},
+        wait,
+    )
 
 
-def ensure(jobset: Object, known: Sequence[Object], ctx: CompileContext) -> Part:
-    """-> Gangs. While suspended no group is made, but Jobs name theirs already."""
-    plan, links = links_of(jobset, ctx)
-    if plan is None or is_suspended(jobset):
-        return Gangs(links)
-    for wanted in render(plan, ctx.generation).objects:
-        stored = _find(known, wanted)
-        if stored is None:
-            yield from _make(jobset, wanted)
-            continue
-        problem = _unusable(jobset, stored)
-        if problem:
-            if "controlled" in problem:
-                yield from tell(Told(jobset, "Warning", "GangNameConflict", problem))
-            return Gangs(links, wait=problem)
-        yield from _resize(jobset, wanted, stored, ctx)
-    return Gangs(links)
+def ensure(jobset: Object, jobs: Jobs, view: View, ctx: CompileContext, *, served: bool) -> Part:
+    """-> Gangs. While suspended no group is made, but Jobs name theirs already. `served`: the server has groups."""
+    plan = _compiled(jobset, ctx)
+    if plan is None:
+        yield from _external(jobset)
+        return Gangs()
+    if is_suspended(jobset):
+        return _for_jobs(plan, ctx)
+    if not served:
+        note = f"the server does not serve Workloads as {ctx.generation.api_version}: no Job of this gang is started"
+        yield from tell(Told(jobset, "Warning", "WorkloadAPIUnavailable", note))
+        return _for_jobs(plan, ctx, note)
+    if ctx.on("GangQuorumShrink"):
+        plan = quorum.shrunk(plan, jobs, _scheduled(view.groups))
+    rendered = render(plan, ctx.generation)
+    if rendered.errors:
+        note = "; ".join(map(str, rendered.errors))
+        yield from tell(Told(jobset, "Warning", "WorkloadCreationFailed", note))
+        return _for_jobs(plan, ctx, note)
+    wait = yield from _objects(jobset, rendered.objects, view, ctx)
+    yield from _watch_quorum(jobset, plan, jobs, view, ctx)
+    return _for_jobs(plan, ctx, wait)
 
 
-def _find(known: Sequence[Object], wanted: Object) -> Object | None:
-    name = (wanted["kind"], wanted["metadata"]["name"])
-    return next((obj for obj in known if (obj.get("kind"), obj["metadata"]["name"]) == name), None)
+def _external(jobset: Object) -> Part:
+    """Told when the JobSet is new: later looks find a status."""
+    if active(jobset) and is_external(jobset) and not jobset.get("status"):
+        note = "every pod template names a group of its own: Workload and groups are the user's, none is made"
+        yield from tell(Told(jobset, "Normal", "UserProvidedWorkload", note))
+
+
+def _scheduled(groups: Iterable[Object]) -> list[str]:
+    def holds(group: Object) -> bool:
+        conditions = (group.get("status") or {}).get("conditions") or ()
+        return any(c.get("type") == quorum.INITIALLY_SCHEDULED and c.get("status") == "True" for c in conditions)
+
+    return [str(group["metadata"]["name"]) for group in groups if holds(group)]
+
+
+def _watch_quorum(jobset: Object, plan: Plan, jobs: Jobs, view: View, ctx: CompileContext) -> Part:
+    if not quorum.has_begun_to_end(jobs):
+        return
+    stored = {str(group["metadata"]["name"]): group for group in view.groups if group["kind"] == "PodGroup"}
+    least = {name: found for name, group in stored.items() if (found := drift.minimum(group["spec"])) is not None}
+    pods = view.pods()
+    for lost in quorum.unreachable(plan, ctx.generation, jobs, pods, least):
+        yield from tell(Told(jobset, "Warning", "GangQuorumUnreachable", str(lost)))
+
+
+# ---- objects
+
+
+def _objects(jobset: Object, wanted: Sequence[Object], view: View, ctx: CompileContext) -> Part:
+    """-> why to wait, if so. Nothing is made while a name is somebody else's or on its way out."""
+    pairs = [(obj, view.find(obj["kind"], obj["metadata"]["name"])) for obj in wanted]
+    stored = [found for _, found in pairs if found is not None]
+    foreign = [_named(found) for found in stored if not is_of(found, jobset) and not _of_predecessor(found, jobset)]
+    if foreign:
+        note = f"{', '.join(foreign)}: not controlled by this JobSet; no Job starts until it is gone"
+        yield from tell(Told(jobset, "Warning", "GangNameConflict", note))
+        return note
+    going = [
+        _named(found) for found in stored if found["metadata"].get("deletionTimestamp") or not is_of(found, jobset)
+    ]
+    if going:
+        note = f"{', '.join(going)}: being deleted; made again once gone"
+        if any(not (job.get("spec") or {}).get("suspend") for job in view.jobs):
+            yield from tell(Told(jobset, "Warning", "GangDrift", note))
+        return note
+    yield from _make([obj for obj, found in pairs if found is None], jobset)
+    for obj, found in pairs:
+        if found is not None:
+            again = yield from _keep(jobset, obj, found, view, ctx)
+            if again:
+                return again
+    return ""
+
+
+def _named(obj: Object) -> str:
+    return f"{obj['kind']} {obj['metadata']['name']}"
 
 
 def is_of(obj: Object, jobset: Object) -> bool:
     owners = obj["metadata"].get("ownerReferences") or ()
-    return any(one.get("controller") and one.get("uid") == jobset["metadata"].get("uid") for one in owners)
+    return any(found.get("controller") and found.get("uid") == jobset["metadata"].get("uid") for found in owners)
 
 
-def _unusable(jobset: Object, stored: Object) -> str:
-    named = f"{stored['kind']} {stored['metadata']['name']}"
-    if not is_of(stored, jobset):
-        return f"{named} is not controlled by this JobSet"
-    return f"{named} is being deleted" if stored["metadata"].get("deletionTimestamp") else ""
-
-
-def _make(jobset: Object, wanted: Object) -> Part:
-    kind, name = wanted["kind"], wanted["metadata"]["name"]
-    write = Write(
-        verb="create",
-        api_version=wanted["apiVersion"],
-        kind=kind,
-        namespace=namespace_of(jobset),
-        name=name,
-        body=wanted,
+def _of_predecessor(obj: Object, jobset: Object) -> bool:
+    """Of a JobSet of this name that was deleted: it goes with it."""
+    owners = obj["metadata"].get("ownerReferences") or ()
+    name = jobset["metadata"]["name"]
+    return any(
+        found.get("controller") and (found.get("kind"), found.get("name")) == ("JobSet", name) for found in owners
     )
-    answer = yield from one(write)
-    if answer.refusal is not None:
-        taken = answer.refusal.already_exists
-        note = f"{kind} {name} creation failed with error: {answer.refusal.message}"
-        yield from tell(Told(jobset, "Warning", "GangNameConflict" if taken else f"{kind}CreationFailed", note))
-        raise SyncError(note)
-    yield from tell(Told(jobset, "Normal", f"{kind}Created", f"created {kind} {name}"))
 
 
-def _resize(jobset: Object, wanted: Object, stored: Object, ctx: CompileContext) -> Part:
-    """Only minimums follow; the templates' list is one value, so it is said as a whole."""
-    if not ctx.generation.min_count_mutable or stored["kind"] == "CompositePodGroup":
-        return
-    body = _difference(wanted, stored)
-    if body is None:
+def _make(wanted: Sequence[Object], jobset: Object) -> Part:
+    """The Workload and each branch before what refers to them; leaves refer to nothing among themselves."""
+    for obj in (found for found in wanted if found["kind"] != "PodGroup"):
+        yield from _create(jobset, [obj])
+    leaves = [found for found in wanted if found["kind"] == "PodGroup"]
+    for start in range(0, len(leaves), AT_ONCE):
+        yield from _create(jobset, leaves[start : start + AT_ONCE])
+
+
+def _create(jobset: Object, batch: Sequence[Object]) -> Part:
+    answers = yield Step([_creation(jobset, obj) for obj in batch])
+    done = [obj for obj, answer in zip(batch, answers, strict=True) if answer.refusal is None]
+    yield from tell(*_told(jobset, done, "Created"))
+    problems = []
+    for obj, answer in zip(batch, answers, strict=True):
+        if answer.refusal is None:
+            continue
+        problems.append(f"{_named(obj)} creation failed with error: {answer.refusal.message}")
+        if not answer.refusal.already_exists:  # whose it is, the next look sees
+            yield from tell(Told(jobset, "Warning", f"{obj['kind']}CreationFailed", problems[-1]))
+    if problems:
+        raise SyncError("; ".join(problems))
+
+
+def _told(jobset: Object, objects: Sequence[Object], what: str) -> list[Told]:
+    """One event for each object, but one for all groups of one template: replica gangs may be hundreds."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for obj in objects:
+        spec = obj["spec"]
+        reference = spec.get("workloadRef") or (spec.get("podGroupTemplateRef") or {}).get("workload") or {}
+        template = reference.get("templateName") or reference.get("podGroupTemplateName") or ""
+        found.setdefault((obj["kind"], template), []).append(obj["metadata"]["name"])
+    return [Told(jobset, "Normal", f"{kind}{what}", _note(what, kind, names)) for (kind, _), names in found.items()]
+
+
+def _note(what: str, kind: str, names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"{what.lower()} {kind} {names[0]}"
+    return f"{what.lower()} {len(names)} {kind}s, {names[0]} to {names[-1]}"
+
+
+def _creation(jobset: Object, obj: Object) -> Write:
+    return Write(
+        verb="create",
+        api_version=obj["apiVersion"],
+        kind=obj["kind"],
+        namespace=namespace_of(jobset),
+        name=obj["metadata"]["name"],
+        body=obj,
+    )
+
+
+# ---- drift
+
+
+def _keep(jobset: Object, wanted: Object, stored: Object, view: View, ctx: CompileContext) -> Part:
+    """-> why to wait, if so. Minimums follow where they may; all else is left alone while there are Jobs."""
+    mutable = ctx.generation.min_count_mutable and stored["kind"] != "CompositePodGroup"
+    if mutable:
+        yield from _resize(jobset, wanted, stored)
+    places = drift.differences(wanted, stored, minimums=not mutable)
+    if not places:
+        return ""
+    note = f"{_named(stored)} is not what this JobSet asks for: {'; '.join(places)}"
+    if view.jobs:
+        yield from tell(Told(jobset, "Warning", "GangDrift", f"{note}; it is left alone, as there are Jobs"))
+        return ""
+    yield from tell(Told(jobset, "Warning", "GangDrift", f"{note}; all groups are made again"))
+    yield from remove(jobset, view.groups)
+    return note
+
+
+def _resize(jobset: Object, wanted: Object, stored: Object) -> Part:
+    change = drift.resized(wanted, stored)
+    if change is None:
         return
     write = Write(
         verb="patch",
@@ -107,34 +234,22 @@ def _resize(jobset: Object, wanted: Object, stored: Object, ctx: CompileContext)
         kind=stored["kind"],
         namespace=namespace_of(jobset),
         name=stored["metadata"]["name"],
-        body={"spec": body},
+        body={"spec": change.body},
     )
     answer = yield from one(write)
     if answer.refusal is not None:
         raise SyncError(f"{write}: {answer.refusal.message}")
-    note = f"minCount of {stored['kind']} {stored['metadata']['name']} follows the JobSet"
+    note = f"minCount of {_named(stored)}: {change.old} → {change.new}"
     yield from tell(Told(jobset, "Normal", f"{stored['kind']}Updated", note))
 
 
-def _difference(wanted: Object, stored: Object) -> dict[str, Any] | None:
-    if stored["kind"] == "PodGroup":
-        new, old = (_minimum(obj["spec"]) for obj in (wanted, stored))
-        return {"schedulingPolicy": {"gang": {"minCount": new}}} if None not in (new, old) and new != old else None
-    member = "podGroupTemplates"
-    templates = stored["spec"].get(member) or []
-    least = {one["name"]: _minimum(one) for one in wanted["spec"].get(member) or []}
-    merged = [
-        {**one, "schedulingPolicy": {"gang": {"minCount": least[one["name"]]}}}
-        if least.get(one["name"]) not in (None, _minimum(one)) and _minimum(one) is not None
-        else one
-        for one in templates
-    ]
-    return {member: merged} if merged != templates else None
+# ---- the end
 
 
-def _minimum(block: Mapping[str, Any]) -> int | None:
-    gang = (block.get("schedulingPolicy") or {}).get("gang")
-    return None if gang is None else gang.get("minCount")
+def release(jobset: Object, view: View, ctx: CompileContext) -> Part:
+    """When the JobSet is suspended: what its pods would hold is free for others."""
+    if ctx.settings.get(RELEASE, True):
+        yield from remove(jobset, view.groups)
 
 
 def remove(jobset: Object, known: Sequence[Object]) -> Part:
@@ -142,16 +257,14 @@ def remove(jobset: Object, known: Sequence[Object]) -> Part:
     own = [obj for obj in known if is_of(obj, jobset) and not obj["metadata"].get("deletionTimestamp")]
     for kind in reversed(KINDS):
         gone = [obj for obj in own if obj["kind"] == kind]
-        if not gone:
-            continue
-        answers = yield Step([_delete(obj) for obj in gone])
-        events = []
-        for obj, answer in zip(gone, answers, strict=True):
-            if answer.refusal is None:
-                events.append(Told(jobset, "Normal", f"{kind}Deleted", f"deleted {kind} {obj['metadata']['name']}"))
-            elif not answer.refusal.not_found:
-                raise SyncError(answer.refusal.message)
-        yield from tell(*events)
+        for start in range(0, len(gone), AT_ONCE):
+            batch = gone[start : start + AT_ONCE]
+            answers = yield Step([_delete(obj) for obj in batch])
+            done = [obj for obj, answer in zip(batch, answers, strict=True) if answer.refusal is None]
+            yield from tell(*_told(jobset, done, "Deleted"))
+            problems = [answer.refusal.message for answer in answers if answer.refusal and not answer.refusal.not_found]
+            if problems:
+                raise SyncError("; ".join(problems))
 
 
 def _delete(obj: Object) -> Write:

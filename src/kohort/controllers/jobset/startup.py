@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from kohort.api.jobset import names
 from kohort.api.jobset.reading import ReplicatedJob, entries, in_order, is_suspended, meta_of, replicated_jobs, spec_of
 from kohort.api.kind import Object
 from kohort.controllers.jobset import children, state
+from kohort.controllers.jobset.children import Wiring
 from kohort.controllers.jobset.conditions import IN_PROGRESS, STARTED, SUSPENDED, Draft
 from kohort.controllers.jobset.state import Jobs
 from kohort.controllers.script import Answer, Step, SyncError, Write
@@ -17,9 +18,10 @@ Part = Generator[Step, Sequence[Answer], Any]
 Rows = Sequence[dict[str, Any]]
 
 
-def missing(
-    jobset: Object, jobs: Jobs, rows: Rows, links: Mapping[str, Mapping[str, Any]], *, restart_job: bool
-) -> list[list[Object]]:
+Wire = Callable[[str, ReplicatedJob, int], Wiring]  # name of a Job -> what it is given
+
+
+def missing(jobset: Object, jobs: Jobs, rows: Rows, wire: Wire) -> list[list[Object]]:
     """The Jobs to be made, by ReplicatedJob."""
     strategy = (spec_of(jobset).get("failurePolicy") or {}).get("restartStrategy")
     if strategy == "BlockingRecreate" and jobs.previous:
@@ -27,22 +29,12 @@ def missing(
     taken = {str(job["metadata"]["name"]) for job in (*jobs.previous, *jobs.current)}
     return [
         [
-            children.job(
-                jobset,
-                replicated,
-                index,
-                link=links.get(name, {}),
-                job_restarts=_restarts(jobset, replicated, index) if restart_job else None,
-            )
+            children.job(jobset, replicated, index, wire(name, replicated, index))
             for index in range(replicated.replicas)
             if (name := names.job_name(str(meta_of(jobset)["name"]), replicated.name, index)) not in taken
         ]
         for replicated in _startable(jobset, rows, created=True)
     ]
-
-
-def _restarts(jobset: Object, replicated: ReplicatedJob, index: int) -> int:
-    return state.job_restarts(jobset.get("status") or {}, replicated.name, index)
 
 
 def _startable(jobset: Object, rows: Rows, *, created: bool) -> list[ReplicatedJob]:

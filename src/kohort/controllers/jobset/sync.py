@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from kohort.api.jobset.reading import (
+    ReplicatedJob,
     is_finished,
     is_managed_elsewhere,
     is_suspended,
@@ -18,9 +18,11 @@ from kohort.api.jobset.reading import (
 )
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.jobset import children, groups, policies, startup, state
+from kohort.controllers.jobset import children, groups, inplace, policies, startup, state
+from kohort.controllers.jobset.children import Wiring
 from kohort.controllers.jobset.conditions import COMPLETED, FAILED, RESTARTING, SUSPENDED, Draft
 from kohort.controllers.jobset.state import Jobs
+from kohort.controllers.jobset.view import View
 from kohort.controllers.script import Answer, Outcome, Script, Step, SyncError, Told, Write, must, one, tell
 from kohort.gang.compile import CompileContext
 
@@ -28,19 +30,8 @@ AT_ONCE: Final = 50
 Part = Generator[Step, Sequence[Answer], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """A JobSet, the Jobs that it controls, the Service and claims of its names, the groups of its names."""
-
-    jobset: Object | None
-    jobs: Sequence[Object]
-    services: Sequence[Object]
-    claims: Sequence[Object]
-    groups: Sequence[Object]
-    now: datetime
-
-
-def sync(view: View, ctx: CompileContext) -> Script:
+def sync(view: View, ctx: CompileContext, *, grouping: bool = True) -> Script:
+    """`grouping`: whether the server has groups."""
     jobset = view.jobset
     if jobset is None or meta_of(jobset).get("deletionTimestamp") or is_managed_elsewhere(jobset):
         return Outcome()
@@ -57,7 +48,7 @@ def sync(view: View, ctx: CompileContext) -> Script:
     elif jobs.successful and policies.is_complete(jobset, jobs):
         _completed(draft)
     else:
-        yield from _go_on(jobset, jobs, draft, view, ctx)
+        yield from _go_on(jobset, jobs, draft, view, ctx, grouping)
     yield from _write(draft)
     return Outcome()
 
@@ -189,7 +180,7 @@ def _restart_one(jobset: Object, draft: Draft, decision: policies.Decision, text
 # ---- what has to be there
 
 
-def _go_on(jobset: Object, jobs: Jobs, draft: Draft, view: View, ctx: CompileContext) -> Part:
+def _go_on(jobset: Object, jobs: Jobs, draft: Draft, view: View, ctx: CompileContext, grouping: bool) -> Part:
     if children.has_service(jobset) and not view.services:
         yield from _make(draft, children.service(jobset), "HeadlessServiceCreationFailed", "{error}")
     known = {claim["metadata"]["name"] for claim in view.claims}
@@ -197,23 +188,48 @@ def _go_on(jobset: Object, jobs: Jobs, draft: Draft, view: View, ctx: CompileCon
         claim = children.claim(jobset, kept, template)
         if claim["metadata"]["name"] not in known:
             yield from _make(draft, claim, "PVCCreationFailed", "{error}")
-    gangs: groups.Gangs = yield from groups.ensure(jobset, view.groups, ctx)
+    gangs: groups.Gangs = yield from groups.ensure(jobset, jobs, view, ctx, served=grouping)
     if ctx.on("ElasticJobSet"):
         yield from startup.scale(jobset, jobs.active)
     if gangs.wait:
         yield from _write(draft)
         raise SyncError(gangs.wait)
     rows = draft.status["replicatedJobsStatus"]
-    wanted = startup.missing(jobset, jobs, rows, gangs.links, restart_job=ctx.on("RestartJob"))
-    yield from _create(draft, wanted)
+    yield from _create(draft, startup.missing(jobset, jobs, rows, _wire(jobset, gangs, view, ctx)), gangs)
     if is_suspended(jobset):
         yield from startup.suspend(jobs.active)
         draft.set(SUSPENDED, True, "SuspendedJobs", "jobset is suspended")
         draft.set(RESTARTING, False, "JobSetSuspended", "jobset is suspended")
-        yield from groups.remove(jobset, view.groups)
+        yield from groups.release(jobset, view, ctx)
     else:
         yield from startup.resume(jobset, jobs.active, rows)
         startup.reflect(jobset, draft, rows)
+    if inplace.is_wanted(jobset) and not inplace.judge(jobset, draft.status, view.pods()):
+        _fail(draft, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts")
+
+
+def _wire(jobset: Object, gangs: groups.Gangs, view: View, ctx: CompileContext) -> startup.Wire:
+    status = jobset.get("status") or {}
+    counted, alone = ctx.on("RestartJob"), placement_by_template(ctx)
+
+    def priority(name: str) -> int:
+        found = view.priority_class(name) if name else None
+        return int((found or {}).get("value") or 0)
+
+    def wire(name: str, replicated: ReplicatedJob, index: int) -> Wiring:
+        return Wiring(
+            link=gangs.links.get(name, {}),
+            template=gangs.templates.get(name, ""),
+            restarts=state.job_restarts(status, replicated.name, index) if counted else None,
+            priority=priority if alone else None,
+        )
+
+    return wire
+
+
+def placement_by_template(ctx: CompileContext) -> bool:
+    """Whether Jobs of exclusive placement carry what keeps them apart: not where the server sees to it."""
+    return not ctx.settings.get("parity") and ctx.settings.get("exclusive_placement") != "admission"
 
 
 def _make(draft: Draft, obj: Object, reason: str, text: str) -> Part:
@@ -236,7 +252,7 @@ def _creation(jobset: Object, obj: Object) -> Write:
     )
 
 
-def _create(draft: Draft, batches: Sequence[Sequence[Object]]) -> Part:
+def _create(draft: Draft, batches: Sequence[Sequence[Object]], gangs: groups.Gangs) -> Part:
     """ReplicatedJob by ReplicatedJob: if one of its Jobs cannot be made, those after it are not tried."""
     for jobs in batches:
         problems, events = [], []
@@ -244,14 +260,28 @@ def _create(draft: Draft, batches: Sequence[Sequence[Object]]) -> Part:
             batch = jobs[start : start + AT_ONCE]
             answers = yield Step([_creation(draft.jobset, job) for job in batch])
             for job, answer in zip(batch, answers, strict=True):
-                if answer.refusal is not None:
-                    name = job["metadata"]["name"]
+                name = job["metadata"]["name"]
+                if answer.refusal is None:
+                    events += _dropped(draft.jobset, answer.object, gangs.links.get(name, {}))
+                else:
                     note = f'job "{name}" creation failed with error: {answer.refusal.message}'
                     problems.append(note)
                     events.append(Told(draft.jobset, "Warning", "JobCreationFailed", note))
         yield from tell(*events)
         if problems:
             raise SyncError("; ".join(problems))
+
+
+def _dropped(jobset: Object, job: Object | None, link: Mapping[str, Any]) -> list[Told]:
+    """A server without the Workload API drops the field from the Job, and its pods would start one by one (4.1)."""
+    pod = (((job or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
+    lost = [member for member in link if member not in pod] if job is not None else []
+    if not lost:
+        return []
+    note = (
+        f"Job {(job or {})['metadata']['name']}: the server dropped {', '.join(lost)}; its pods do not start together"
+    )
+    return [Told(jobset, "Warning", "WorkloadAPIUnavailable", note)]
 
 
 def _write(draft: Draft) -> Part:

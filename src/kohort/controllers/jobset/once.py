@@ -1,0 +1,50 @@
+"""Warnings that every look would repeat are told once for each generation of the JobSet (spec jobset 4.9)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from kohort.controllers.script import Answer, Outcome, Script, Told
+
+ONCE: Final = frozenset(
+    {"GangNameConflict", "GangDrift", "GangQuorumUnreachable", "WorkloadAPIUnavailable", "UserProvidedWorkload"}
+)
+_MOST: Final = 10_000
+
+Key = tuple[str, int, str, str]
+
+
+class Memory:
+    """What was told. A new process begins with none, and tells it again."""
+
+    def __init__(self) -> None:
+        self._told: OrderedDict[Key, None] = OrderedDict()
+
+    def is_news(self, event: Told) -> bool:
+        if event.reason not in ONCE:
+            return True
+        meta = event.regarding["metadata"]
+        key = (str(meta.get("uid") or ""), int(meta.get("generation") or 0), event.reason, event.note)
+        if key in self._told:
+            return False
+        self._told[key] = None
+        if len(self._told) > _MOST:
+            self._told.popitem(last=False)
+        return True
+
+
+def once(script: Script, memory: Memory) -> Script:
+    """The script, without what was told before."""
+    answers: Sequence[Answer] | None = None
+    try:
+        while True:
+            step = next(script) if answers is None else script.send(answers)
+            answers = yield replace(step, events=[event for event in step.events if memory.is_news(event)])
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return outcome
+    finally:
+        script.close()
