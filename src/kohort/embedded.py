@@ -11,6 +11,7 @@ from typing import Final
 
 from kohort.controllers.registry import MAKERS, make, probe
 from kohort.controllers.runtime import Runtime
+from kohort.controllers.trainjob.builtin import install
 from kohort.gang.compile import CompileContext
 from kohort.kube.client import Client
 from kohort.scheduler.loop import Scheduler, running
@@ -21,7 +22,7 @@ from kohort.sim.fleet import Fleet
 
 # Here nobody else schedules, so pods that name nobody are ours as well.
 SCHEDULER_NAMES: Final = frozenset({"default-scheduler", KOHORT})
-_JOBSET: Final = ("jobset.x-k8s.io", "JobSet")
+_NEEDED: Final = (("jobset.x-k8s.io", "JobSet"), ("trainer.kubeflow.org", "ClusterTrainingRuntime"))
 _LOOK_SECONDS: Final = 0.02
 
 
@@ -33,9 +34,10 @@ async def whole(server: Server, pools: Sequence[Pool], controllers: Iterable[str
         client = await stack.enter_async_context(Client.within(server.api, manager="kohort", clock=clock))
         fleet = await stack.enter_async_context(Fleet(client, pools, every=True, clock=clock))
         await _served(client)
-        runtime = await stack.enter_async_context(
-            Runtime(client, make(await probe(client, ctx), controllers), clock=clock)
-        )
+        names = list(controllers)
+        if "trainjob" in names:
+            await install(client)
+        runtime = await stack.enter_async_context(Runtime(client, make(await probe(client, ctx), names), clock=clock))
         scheduler = await stack.enter_async_context(
             running(Scheduler(client, Settings(names=SCHEDULER_NAMES), clock=clock))
         )
@@ -47,6 +49,7 @@ async def whole(server: Server, pools: Sequence[Pool], controllers: Iterable[str
 
 async def _served(client: Client) -> None:
     """The server defines the kinds of the operators just after it is ready; their controllers need them."""
-    while not await client.discovery.versions(*_JOBSET):
-        await client.clock.sleep(_LOOK_SECONDS)
-        await client.discovery.refresh()
+    for kind in _NEEDED:
+        while not await client.discovery.versions(*kind):
+            await client.clock.sleep(_LOOK_SECONDS)
+            await client.discovery.refresh()

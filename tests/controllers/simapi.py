@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from kohort.api import admit, registry
@@ -102,6 +103,7 @@ class SimApi:
     order: list[Key] = field(default_factory=list)  # pods in the order of creation
     unserved: set[str] = field(default_factory=set)
     priority_classes: list[Object] = field(default_factory=lambda: list(PRIORITY_CLASSES))
+    plugins: list[Callable[[Object], Verdict | None]] = field(default_factory=list)  # of admission, for new objects
     collects: bool = True  # garbage and terminating pods
     groups: set[str] = field(default_factory=lambda: {"", "batch", "scheduling.k8s.io"})  # of kinds that are judged
     _keys: dict[str, Key] = field(default_factory=dict)  # of uids
@@ -179,6 +181,10 @@ class SimApi:
         if verdict.object is None:
             return verdict
         new = deepcopy(verdict.object)
+        for plugin in self.plugins:
+            refused = plugin(new)
+            if refused is not None:
+                return refused
         self._born += 1
         new["metadata"] |= {"uid": self._uid(new["kind"]), "creationTimestamp": self._time()}
         if new["kind"] == "Job":
@@ -215,7 +221,7 @@ class SimApi:
         native = kind is None or kind.native
         known = structures.native(self.ctx.generation.minor, body["apiVersion"], body["kind"]) if native else None
         if kind is not None and not kind.native:
-            known = structures.custom(crd([kind])["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+            known = _structure(kind.api_version, kind.kind)
         target = structures.Target(body["apiVersion"], body["kind"], known or structures.DEDUCED, dynamic=not native)
         merged = structures.apply(deepcopy(old), body, of=target, manager="kohort", now=self._time(), force=True).object
         books = merged["metadata"].pop("managedFields", None)
@@ -392,6 +398,13 @@ class SimApi:
             for pod in self.objects.values()
             if pod["kind"] == "Pod"
         )
+
+
+@cache
+def _structure(api_version: str, kind: str) -> structures.Structure:
+    found = registry.find(api_version, kind)
+    assert found is not None
+    return structures.custom(crd([found])["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
 
 
 def sort_of(api_version: str, kind: str) -> str:
