@@ -213,8 +213,6 @@ def _remove(look: _Look, pods: Sequence[Object]) -> Part:
 
 def _update(look: _Look) -> Part:
     """Which pod is replaced is written before it is deleted."""
-    if look.problems:
-        return
     gone = clique_update.step(look.pclq, look.pods, look.status, look.view.now)
     if gone:
         before = {**status_of(look.pclq), "updateProgress": look.status["updateProgress"]}
@@ -291,7 +289,8 @@ def _report(look: _Look) -> Part:
     if look.problems:
         _errors(look)
     else:
-        status["observedGeneration"] = meta_of(pclq).get("generation")
+        if not clique_update.is_updating(status):
+            status["observedGeneration"] = meta_of(pclq).get("generation")
         if not look.again:
             status.pop("lastErrors", None)
     if status.get("observedGeneration") is not None:

@@ -164,7 +164,7 @@ def _grow(look: _Look) -> Part:
             what = f"PodClique {look.pcs.namespace}/{name_of(one)}"
             if answer.refusal is None:
                 look.replicas.setdefault(number(one, labels.SCALING_GROUP_INDEX), []).append(answer.object or one)
-                events.append(Told(look.group, "Normal", "PodCliqueCreateSuccessful", f"{what} created successfully"))
+                events.append(_made(look, what))
             elif not answer.refusal.already_exists:
                 problems.append(f"{what}: {answer.refusal.message}")
                 events.append(Told(look.group, "Warning", "PodCliqueCreateFailed", problems[-1]))
@@ -173,6 +173,13 @@ def _grow(look: _Look) -> Part:
             raise SyncError("; ".join(problems))
     if look.pcs.on_delete:
         yield from _rewrite(look, wanted, known)
+
+
+def _made(look: _Look, what: str) -> Told:
+    if look.pcs.on_delete:
+        note = f"{what} created or updated successfully"
+        return Told(look.group, "Normal", "PodCliqueCreateOrUpdateSuccessful", note)
+    return Told(look.group, "Normal", "PodCliqueCreateSuccessful", f"{what} created successfully")
 
 
 def _wanted(look: _Look) -> dict[str, Object]:
@@ -194,6 +201,7 @@ def _rewrite(look: _Look, wanted: dict[str, Object], known: dict[str, Object]) -
         if body is not None:
             writes.append(patch(known[name], body))
     yield from all_done(writes)
+    yield from tell(*(_made(look, f"PodClique {write.namespace}/{write.name}") for write in writes))
 
 
 def rewriting(wanted: Object, stored: Object) -> Object | None:

@@ -85,7 +85,10 @@ def sync(view: View, ctx: CompileContext) -> Script:
     obj = yield from _finalizer(pcs.obj)
     obj = yield from _generation(CliqueSet(obj), view.now)
     look = _Look(CliqueSet(obj, list(view.groups)), view, ctx, copy_status(obj))
-    yield from _furniture(look)
+    try:
+        yield from _furniture(look)
+    except SyncError as error:
+        look.problems.append(("ERR_SYNC_RESOURCES", str(error)))
     after, breached, ended = yield from _terminate(look)
     rollout.advance(look.children, look.status, breached, ended, view.now)
     yield from _gangs(look)
@@ -323,7 +326,10 @@ def _topology(look: _Look) -> None:
     ]
     kind = labels.LEVELS_UNAVAILABLE
     name = topology_rules.topology_name(obj)
-    if not domains:
+    if not domains and look.ctx.on(options.TOPOLOGY):
+        text = "No topology constraints defined"
+        set_condition(status, now, kind, False, "AllClusterTopologyLevelsAvailable", text)
+    elif not domains:
         drop_condition(status, kind)
     elif not look.ctx.on(options.TOPOLOGY):
         text = "Topology constraints are defined but Topology Aware Scheduling is disabled"
@@ -331,7 +337,7 @@ def _topology(look: _Look) -> None:
     elif not name:
         set_condition(status, now, kind, None, "TopologyNameMissing", "no topologyName is set or inherited")
     elif look.view.binding is None:
-        text = f'ClusterTopologyBinding "{name}" not found'
+        text = "ClusterTopologyBinding resource not found"
         set_condition(status, now, kind, None, "ClusterTopologyNotFound", text)
     else:
         known = topology_rules.levels(look.view.binding)

@@ -112,7 +112,7 @@ def _conditions(
             text = "PodGang is fully initialized"
             set_condition(status, now, labels.INITIALIZED, True, "PodGangPodsCreated", text)
         else:
-            text = "Waiting for all pods to be created and assigned to the PodGang"
+            text = "Not all constituent pods have been created yet"
             set_condition(status, now, labels.INITIALIZED, False, "PodGangPodsCreationPending", text)
     if ready is None:
         drop_condition(status, labels.BACKEND_READY)
