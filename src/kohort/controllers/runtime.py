@@ -78,11 +78,11 @@ class Observed:
         return self._recent[kind].get(key, informer.cache.get(key), self._clock.monotonic())
 
     def indexed(self, owner: str, kind: str, index: str, value: Hashable) -> list[Object]:
-        informer = self._by_name.get(kind)
-        if informer is None:
-            return []
         name = f"{owner}/{index}"
-        indexer = next(found[name] for key, found in self._indexers.items() if self._names[key] == kind)
+        informer = self._by_name.get(kind)
+        indexer = next((found.get(name) for key, found in self._indexers.items() if self._names[key] == kind), None)
+        if informer is None or indexer is None:  # not watched, or by others only
+            return []
         found = informer.cache.indexed(name, value)
         return self._recent[kind].over(found, indexer, value, self._clock.monotonic())
 
