@@ -13,6 +13,7 @@ import pytest
 from kohort.api.crd import crds
 from kohort.kube.transport import ADMIN
 from kohort.kube.wire import Request
+from kohort.server import bootstrap
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 
@@ -54,7 +55,8 @@ async def test_what_a_new_cluster_has(server: Server) -> None:
 async def test_the_kinds_of_the_operators_are_there(server: Server) -> None:
     for one in crds():
         spec = one["spec"]
-        await until(server, f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}", 200)
+        path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
+        assert (await send(server, "GET", path))[0] == 200, path  # from the first moment on
     pod = {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"}
     job = {"spec": {"template": {"spec": pod}}}
     spec = {"replicatedJobs": [{"name": "w", "replicas": 2, "template": job}]}
@@ -69,6 +71,31 @@ async def test_the_definitions_that_are_put_in_unasked_are_valid(tmp_path: Path)
         for one in crds():
             code, made = await send(server, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one)
             assert code == 201, made
+
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+JOBSETS, SETS = f"{CRDS}/jobsets.jobset.x-k8s.io", f"{CRDS}/leaderworkersets.leaderworkerset.x-k8s.io"
+
+
+async def test_definitions_of_an_older_version_are_brought_up_to_date_unless_somebody_changed_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, now = Settings(tmp_path, listen=False), bootstrap._definitions()
+    older = {name: body.replace(b'"Restarts"', b'"Starts"') for name, body in now.items()}
+    monkeypatch.setattr(bootstrap, "_definitions", lambda: older)
+    async with Server(settings) as server:
+        _, found = await send(server, "GET", JOBSETS)
+        assert "Starts" in json.dumps(found)
+        _, other = await send(server, "GET", SETS)
+        other["spec"]["names"]["shortNames"] = ["mine"]
+        assert (await send(server, "PUT", SETS, other))[0] == 200
+    monkeypatch.setattr(bootstrap, "_definitions", lambda: {name: body + b" " for name, body in now.items()})
+    async with Server(settings) as server:
+        _, fresh = await send(server, "GET", JOBSETS)
+        assert "Starts" not in json.dumps(fresh)
+        assert (fresh["metadata"]["uid"], fresh["metadata"]["generation"]) == (found["metadata"]["uid"], 2)
+        _, kept = await send(server, "GET", SETS)
+        assert kept["spec"]["names"]["shortNames"] == ["mine"]
 
 
 async def test_a_namespace_takes_what_is_in_it_along(server: Server) -> None:

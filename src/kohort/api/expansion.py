@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from functools import cache
 from typing import Any, Final
 
 from kohort.api import definitions
+from kohort.api.copying import copied
 from kohort.api.generations import NEWEST
 
 Schema = dict[str, Any]
@@ -65,7 +65,7 @@ _KEY_DEFAULTS: Final = {"protocol": "TCP"}
 
 def expanded(definition: str) -> Schema:
     """A definition of the newest minor, written out. Yours to change."""
-    return deepcopy(_expanded(definition))
+    return copied(_expanded(definition))
 
 
 @cache
@@ -104,7 +104,7 @@ def _object(schema: Schema, above: tuple[str, ...]) -> Schema:
         found["additionalProperties"] = _structural(schema["additionalProperties"], above)
     for member in ("required", "x-kubernetes-map-type"):
         if member in schema:
-            found[member] = deepcopy(schema[member])
+            found[member] = copied(schema[member])
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import hashlib
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kohort.server.resources import Resource
 
 _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
+_MADE_FROM: Final = "kohort.dev/made-from"
 _CLASSES: Final = {
     "system-cluster-critical": (2_000_000_000, "Used for system critical pods that must run in the cluster."),
     "system-node-critical": (2_000_001_000, "Used for system critical pods that must not be moved from their node."),
@@ -33,22 +35,46 @@ async def bootstrap(api: Api) -> None:
 
 
 async def custom_kinds(api: Api) -> None:
-    """The definitions of JobSet, Trainer, Grove and LeaderWorkerSet, where nobody has put others.
+    """The definitions of JobSet, Trainer, Grove and LeaderWorkerSet, where nobody has put or changed others.
 
-    Made after the server is ready: they are half a megabyte of schemas.
+    Those that an earlier version of Kohort put in and nobody touched since are brought up to date.
     """
-    for body in await asyncio.to_thread(_definitions):
-        write = _missing(api, "apiextensions.k8s.io", msgspec.json.decode(body))
-        if write is not None:
-            await write
+    resource = api.resources.of_kind("apiextensions.k8s.io", "CustomResourceDefinition")
+    if resource is None:
+        return
+    writes = []
+    for name, body in _definitions().items():
+        head = api.core.head(resource, "", name)
+        stored = objects.load(resource, head) if head is not None else None
+        wanted = _defined(api, resource, stored, body)
+        if wanted is not None:
+            writes.append(_write(api, resource, wanted, head))
+    await asyncio.gather(*writes)
+
+
+def _defined(api: Api, resource: Resource, stored: Object | None, body: bytes) -> Object | None:
+    """What to write. The annotation says of what, and as which generation, a definition was put in."""
+    made_from = hashlib.sha256(body).hexdigest()[:16]
+    meta = stored["metadata"] if stored is not None else {}
+    if stored is not None:
+        before, _, generation = (meta.get("annotations") or {}).get(_MADE_FROM, "").partition("/")
+        if before in ("", made_from) or generation != str(meta.get("generation")):
+            return None
+    new = _new(api, resource, msgspec.json.decode(body))
+    generation = int(meta.get("generation") or 0) + 1
+    if stored is not None:
+        new = {**stored, "spec": new["spec"]}
+    annotations = {**(meta.get("annotations") or {}), _MADE_FROM: f"{made_from}/{generation}"}
+    new["metadata"] |= {"generation": generation, "annotations": annotations}
+    return new
 
 
 @functools.cache
-def _definitions() -> tuple[bytes, ...]:
+def _definitions() -> dict[str, bytes]:
     """They are valid: a test gives them to the API like anybody's."""
     from kohort.api.crd import crds
 
-    return tuple(encode(one) for one in crds())
+    return {one["metadata"]["name"]: encode(one) for one in crds()}
 
 
 def _wanted(api: Api) -> list[tuple[str, Object]]:

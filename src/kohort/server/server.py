@@ -82,6 +82,8 @@ class Server:
         self.admission = admission(self.api.core, self.api.authorizer)
         self.api.core.use(self.admission.plugins)
         await bootstrap.bootstrap(self.api)
+        if settings.custom_kinds:
+            await bootstrap.custom_kinds(self.api)
         self.definitions = Definitions(self.api)
         await self.definitions.start()  # before the collectors: an owner may be a custom resource
         self.jobs = Jobs(self.api, self.clock)
@@ -93,8 +95,6 @@ class Server:
         jobs = [self._compact(), self.admission.quotas.run(), aggregating.run(self.store, self.api.resources)]
         if authority is not None:
             jobs.append(furniture.run(self.store, self.api.resources, authority))
-        if settings.custom_kinds:
-            jobs.append(bootstrap.custom_kinds(self.api))
         self._tasks = [asyncio.create_task(job) for job in jobs]
         if settings.listen:
             kubeconfig.write(settings.kubeconfig_path, url=self.url, authority=authority, token=self.token)

@@ -27,7 +27,8 @@ _HOOKS: Final = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
 _WORLD: Final = ("scheduling.k8s.io/priorityclasses", _HOOKS)
 # Mutating plugins whose work follows from the tables above.
 _KNOWN: Final = {
-    "NamespaceLifecycle", "LimitRanger", "Scheduling", "MutatingWebhooks", "NoEscalation", "WebhookRules", "BesideRules",
+    "NamespaceLifecycle", "LimitRanger", "Scheduling", "MutatingWebhooks", "NoEscalation", "WebhookRules",
+    "BesideRules",
 }  # fmt: skip
 
 Key = tuple[Any, ...]
