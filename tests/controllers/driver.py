@@ -44,6 +44,8 @@ class Driver:
     errors: list[str] = field(default_factory=list)
     before_write: Callable[[Write], None] = lambda write: None
     on: bool = True
+    between: bool = False  # others look between two writes of a script, as they do where processes are many
+    _under_way: set[tuple[str, Key]] = field(default_factory=set)
     _due: dict[tuple[str, Key], float] = field(default_factory=dict)
     _failures: dict[tuple[str, Key], int] = field(default_factory=dict)
     _epoch: int = 0
@@ -96,6 +98,7 @@ class Driver:
         if not self.on or epoch != self._epoch or self._due.get(slot) != at:
             return
         del self._due[slot]
+        self._under_way.add(slot)
         try:
             outcome = self.play(controller, key)
         except SyncError as error:
@@ -107,6 +110,8 @@ class Driver:
         except KilledError:
             self.stop()
             raise
+        finally:
+            self._under_way.discard(slot)
         self._failures.pop(slot, None)
         if outcome.after is not None:
             self._add(controller, key, outcome.after)
@@ -123,6 +128,15 @@ class Driver:
                 return outcome
             self.events += step.events
             answers = [self._write(write) for write in step.writes]
+            if self.between and step.writes:
+                self._others(controller)
+
+    def _others(self, controller: Controller) -> None:
+        now = self.api.clock.seconds
+        for name, key in [slot for slot, at in self._due.items() if at <= now and slot[0] != controller.name]:
+            other = next(one for one in self.controllers if one.name == name)
+            if (name, key) not in self._under_way and (name, key) in self._due:
+                self._look(other, key, self._due[name, key], self._epoch)
 
     def _write(self, write: Write) -> Answer:
         self.before_write(write)

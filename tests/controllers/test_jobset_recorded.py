@@ -18,35 +18,15 @@ ASPECTS: dict[str, Callable[[Player], list[str]]] = {
     "jobs": replay.jobs,
     "events": replay.events,
     "objects": replay.job_objects,
+    "pods": replay.pods,
 }
 PLAYED = [name for name, case in replay.cases().items() if case.get("timeline")]
 
-NO_SCHEDULER = "their pods waited for a scheduler (gates, selectors, places, claims); here every pod is bound"
-NOT_JUDGED = "Services and volume claims are not judged by the simulated API"
-IN_PLACE = "the restart strategy InPlaceRestart is not built yet"
-
 # case -> (what is not compared, why)
 NOT_REPRODUCED: dict[str, tuple[set[str], str]] = {
-    "u-running-policy": ({"last"}, "the recording ends before the first pod was ready"),
     "u-drop-success": ({"conditions", "last", "events"}, "upstream's manager crashes in each pass; ours completes it"),
-    "t-depends-self": ({"codes", "last", "jobs"}, "refused at admission (docs/differences.md)"),
-    "t-inorder-restart": (
-        {"conditions", "last", "jobs", "events"},
-        "theirs looked between two writes of the Job controller; here a look is not interrupted",
-    ),
-    "c-odd-names": ({"last", "events"}, NOT_JUDGED),
-    "l-volume-bad": ({"jobs", "events"}, NOT_JUDGED),
-    "l-volumes": ({"codes", "last"}, NO_SCHEDULER + "; a deletion that is under way is over at once"),
-    "x-suspend-running": ({"last"}, NO_SCHEDULER),
-    "x-suspend-gates": ({"last"}, NO_SCHEDULER),
-    "e-exclusive-gated": ({"last"}, NO_SCHEDULER),
-    "e-nodeselector": ({"last"}, NO_SCHEDULER),
-    "e-nodeselector-alone": ({"last"}, NO_SCHEDULER),
-    "g-slices": ({"last"}, NO_SCHEDULER),
-    "g-late": ({"last"}, NO_SCHEDULER),
-    "k-own-objects": ({"last"}, NO_SCHEDULER),
-    "h-inplace": ({"conditions", "last", "events"}, IN_PLACE),
-    "h-inplace-count": ({"conditions", "last", "events"}, IN_PLACE),
+    "t-depends-self": ({"codes", "last", "jobs", "pods"}, "refused at admission: it would never start (rule V17)"),
+    "c-odd-names": ({"last"}, "upstream counts no Job of a ReplicatedJob without a name: what depends on it is stuck"),
 }
 
 
