@@ -19,6 +19,7 @@ from kohort.controllers.grove.controller import (
 )
 from kohort.controllers.job.controller import job_controller
 from kohort.controllers.jobset.controller import jobset_controller
+from kohort.controllers.leaderworkerset.controller import leaderworkerset_controller
 from kohort.controllers.trainjob.controller import trainjob_controller
 from kohort.controllers.ttl import ttl_controller
 from kohort.gang.compile import CompileContext
@@ -45,6 +46,7 @@ MAKERS: Final[Mapping[str, Callable[[Setup], Controller]]] = {
     "podcliquescalinggroup": lambda setup: podcliquescalinggroup_controller(setup.ctx),
     "podclique": lambda setup: podclique_controller(setup.ctx, grouping=setup.grouping),
     "podgang": lambda setup: podgang_controller(setup.ctx, grouping=setup.grouping),
+    "leaderworkerset": lambda setup: leaderworkerset_controller(setup.ctx, grouping=setup.grouping),
     "clustertopologybinding": lambda setup: clustertopologybinding_controller(),
 }
 

@@ -30,8 +30,18 @@ LEADER_NAME: Final = PREFIX + "leader-name"
 EXCLUSIVE_TOPOLOGY: Final = PREFIX + "exclusive-topology"
 SUBGROUP_EXCLUSIVE_TOPOLOGY: Final = PREFIX + "subgroup-exclusive-topology"
 RECREATE_AFTER_START: Final = PREFIX + "experimental-recreate-group-after-start"
+SUBGROUP_SIZE: Final = PREFIX + "subgroup-size"
+SUBGROUP_POLICY: Final = PREFIX + "subgroup-policy-type"
+SUBDOMAIN_POLICY: Final = PREFIX + "subdomainPolicy"
+LEADER_REQUESTS_TPUS: Final = PREFIX + "leader-requests-tpus"
 WORKLOAD_NAME: Final = PREFIX + "workload-name"
 AWARE: Final = PREFIX + "workload-aware-scheduling"
+
+# conditions, each with the one reason and message that it ever has
+PROGRESSING: Final = ("Progressing", "GroupsProgressing", "Replicas are progressing")
+AVAILABLE: Final = ("Available", "AllGroupsReady", "All replicas are ready")
+UPDATING: Final = ("UpdateInProgress", "GroupsUpdating", "Rolling Upgrade is in progress")
+SCHEDULING_CREATED: Final = "WorkloadSchedulingCreated"
 
 # how a parent hands its Workload down (KEP-6089); the second spelling stands in the proposal's text
 TEMPLATE_NAME: Final = "scheduling.k8s.io/group-template-name"

@@ -1,0 +1,94 @@
+"""The requests of this controller, and what is told when one of them is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from typing import Any, Final, Literal
+
+from kohort.api.kind import Object
+from kohort.controllers.leaderworkerset.reading import name_of, namespace_of, uid_of
+from kohort.controllers.script import Answer, Step, SyncError, Told, Write, tell
+
+AT_ONCE: Final = 50
+Part = Generator[Step, Sequence[Answer], Any]
+Propagation = Literal["Background", "Foreground"]
+
+
+def create(obj: Object) -> Write:
+    return Write(
+        verb="create",
+        api_version=obj["apiVersion"],
+        kind=obj["kind"],
+        namespace=namespace_of(obj),
+        name=name_of(obj),
+        body=obj,
+    )
+
+
+def delete(obj: Object, propagation: Propagation = "Background") -> Write:
+    return Write(
+        verb="delete",
+        api_version=obj["apiVersion"],
+        kind=obj["kind"],
+        namespace=namespace_of(obj),
+        name=name_of(obj),
+        uid=uid_of(obj),
+        propagation=propagation,
+    )
+
+
+def patch(obj: Object, body: Object) -> Write:
+    return Write(
+        verb="patch",
+        api_version=obj["apiVersion"],
+        kind=obj["kind"],
+        namespace=namespace_of(obj),
+        name=name_of(obj),
+        body=body,
+    )
+
+
+def put_status(lws: Object, status: Object) -> Write:
+    return Write(
+        verb="update",
+        api_version=lws["apiVersion"],
+        kind=lws["kind"],
+        namespace=namespace_of(lws),
+        name=name_of(lws),
+        subresource="status",
+        body={**lws, "status": status},
+    )
+
+
+def batches(some: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (some[start : start + AT_ONCE] for start in range(0, len(some), AT_ONCE))
+
+
+def make_all(lws: Object, wanted: Sequence[Object]) -> Part:
+    """-> (the objects that are there now, what went wrong). After a batch with a refusal no further one is tried."""
+    made: list[Object] = []
+    problems: list[str] = []
+    for batch in batches(wanted):
+        answers = yield Step([create(obj) for obj in batch])
+        events = []
+        for obj, answer in zip(batch, answers, strict=True):
+            if answer.refusal is None:
+                made.append(answer.object or obj)
+            else:
+                note = f"{obj['kind']} {name_of(obj)} could not be created: {answer.refusal.message}"
+                problems.append(note)
+                events.append(Told(lws, "Warning", "FailedCreate", note))
+        yield from tell(*events)
+        if problems:
+            break
+    return made, problems
+
+
+def remove_all(gone: Sequence[Object], propagation: Propagation = "Background") -> Part:
+    for batch in batches(gone):
+        answers = yield Step([delete(obj, propagation) for obj in batch])
+        for obj, answer in zip(batch, answers, strict=True):
+            refusal = answer.refusal
+            # A conflict: another object has the name by now.
+            if refusal is not None and not refusal.not_found and not refusal.conflict:
+                raise SyncError(f"{obj['kind']} {name_of(obj)} could not be deleted: {refusal.message}")
