@@ -132,8 +132,13 @@ SET_SPEC: Final = Obj(
         "template": SET_TEMPLATE,
     },
 )
+# A gang that is smaller than its minimum would be ended after a while: it is not made smaller in the first place (D22).
+_MINIMUM: Final = Cel(
+    "!has(self.minAvailable) || self.replicas >= self.minAvailable", "replicas must not be less than minAvailable"
+)
 PODCLIQUE_SPEC: Final = Obj(
     required=True,
+    rules=(_MINIMUM,),
     fields={
         **_CLIQUE_SPEC,
         "roleName": Str(required=True),
@@ -143,6 +148,7 @@ PODCLIQUE_SPEC: Final = Obj(
 )
 PODCLIQUESCALINGGROUP_SPEC: Final = Obj(
     required=True,
+    rules=(_MINIMUM,),
     fields={
         "replicas": Int(default=1, minimum=0),
         "minAvailable": Int(default=1),
