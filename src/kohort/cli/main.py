@@ -139,6 +139,67 @@ def down(
     raise typer.Exit(command.down(data_dir))
 
 
+@app.command()
+def run(
+    kubeconfig: Annotated[
+        str | None, typer.Option("--kubeconfig", metavar="FILE", help="Else KUBECONFIG, ~/.kube/config, or the pod.")
+    ] = None,
+    context: Annotated[str | None, typer.Option("--context", metavar="NAME", help="Of the kubeconfig.")] = None,
+    config: Annotated[str, typer.Option("--config", metavar="FILE", help="Options in a file; flags win.")] = "",
+    controllers: Annotated[
+        str | None, typer.Option("--controllers", metavar="A,B|all|none", help="Which; all that nobody else runs.")
+    ] = None,
+    scheduler: Annotated[
+        bool | None, typer.Option("--scheduler/--no-scheduler", help="Whether pods are placed.", show_default=False)
+    ] = None,
+    scheduler_name: Annotated[
+        str | None, typer.Option("--scheduler-name", metavar="A,B", help="Whose pods are placed: kohort.")
+    ] = None,
+    namespaces: Annotated[str | None, typer.Option("--namespaces", metavar="A,B", help="Only there; all.")] = None,
+    leader_elect: Annotated[
+        bool | None, typer.Option("--leader-elect/--no-leader-elect", help="One of many works.", show_default=False)
+    ] = None,
+    listen: Annotated[
+        str | None, typer.Option("--listen", metavar="HOST:PORT", help="Health and metrics: 127.0.0.1:10351.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="With --dry-run: look, say, and end.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="text|json", help="How to print.")] = "text",
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="A line for each decision.")] = False,
+) -> None:
+    """Run the controllers and the gang scheduler on a Kubernetes cluster, beside what is there."""
+    from kohort.cli import run as command
+
+    raise typer.Exit(
+        command.run(
+            config,
+            output,
+            once=once,
+            dry_run=dry_run,
+            verbose=verbose,
+            kubeconfig=kubeconfig,
+            context=context,
+            controllers=controllers,
+            scheduler=scheduler,
+            scheduler_names=scheduler_name,
+            namespaces=namespaces,
+            leader_elect=leader_elect,
+            listen=listen,
+        )
+    )
+
+
+@app.command()
+def crds(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[KIND|GROUP]...", help="All if none is named.")] = None,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="yaml|json|name", help="How to print.")] = "yaml",
+) -> None:
+    """Print the definitions of JobSet, Trainer, Grove and LeaderWorkerSet kinds, for kubectl apply."""
+    from kohort.cli import crds as command
+
+    raise typer.Exit(command.run(names or [], output))
+
+
 def main() -> None:
     """Entry point of `kohort` and `kubectl kohort`."""
     try:

@@ -131,8 +131,10 @@ class _Line:
         )
 
     def _concern(self, due: Iterable[tuple[Key, float]]) -> None:
+        spaces = self._runtime.namespaces
         for key, after in due:
-            self.queue.add_after(key, after)
+            if not spaces or not key.namespace or key.namespace in spaces:
+                self.queue.add_after(key, after)
 
     async def work(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -246,7 +248,10 @@ class Runtime:
         component: str = "kohort-controllers",
         clock: Clock = REAL,
         registry: CollectorRegistry | None = None,
+        namespaces: Iterable[str] = (),
     ) -> None:
+        """`namespaces`: whose objects are worked on; empty: all."""
+        self.namespaces = frozenset(namespaces)
         self.client = client
         self.clock = clock
         self.metrics = Metrics(registry) if registry is not None else Metrics(CollectorRegistry())

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from datetime import datetime
+from datetime import UTC, datetime
 
 
 def seconds(moment: datetime) -> str:
@@ -16,3 +13,12 @@ def seconds(moment: datetime) -> str:
 def micros(moment: datetime) -> str:
     """metav1.MicroTime"""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse(text: str | None) -> datetime | None:
+    """Either of them; None if it is neither."""
+    try:
+        found = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -15,6 +15,7 @@ class Settings:
     """Durations are seconds."""
 
     names: frozenset[str] = frozenset({KOHORT})  # schedulerName of the pods we place
+    namespaces: frozenset[str] = frozenset()  # of the pods we place; empty: all
     profile: Profile = field(default_factory=Profile)
     first_backoff: float = 1.0
     longest_backoff: float = 10.0  # of a single pod; a group of n pods waits up to sqrt(n) times as long
@@ -25,3 +26,7 @@ class Settings:
     bind_concurrency: int = 64
     write_concurrency: int = 16
     bind_attempts: int = 4  # calls for one binding whose answer did not arrive
+
+    def ours(self, scheduler: str, namespace: str) -> bool:
+        """Whether we place a pod; others only take room."""
+        return scheduler in self.names and (not self.namespaces or namespace in self.namespaces)

@@ -1,0 +1,99 @@
+"""`kohort run`: what was found on the cluster, one line each, then the work until somebody stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from kohort.cli.common import UsageError, as_json, friendly, out, say, write
+from kohort.kube.client import Client
+from kohort.kube.errors import ApiError, ConfigError, TransportError
+from kohort.run.options import Options, OptionsError, merged, read
+from kohort.run.plan import Plan
+from kohort.run.process import Process, look, page
+
+_STYLE: Final = {"does": "green", "leaves": "cyan", "missing": "yellow", "off": "dim"}
+_WORD: Final = {"does": "yes", "leaves": "left", "missing": "no", "off": "off"}
+
+
+@friendly
+def run(config: str, output: str, *, once: bool, dry_run: bool, verbose: bool, **flags: Any) -> int:
+    try:
+        chosen = merged(read(Path(config)) if config else Options(), **flags)
+    except OptionsError as error:
+        raise UsageError(str(error)) from None
+    if dry_run and not once:
+        raise UsageError("--dry-run: only together with --once, which prints what would be done and ends")
+    if once and not dry_run:
+        raise UsageError("--once: only together with --dry-run; without both it works until it is stopped")
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        return asyncio.run(_run(chosen, output, dry_run=dry_run))
+    except (ConfigError, TransportError) as error:
+        raise UsageError(str(error)) from None
+    except ApiError as error:
+        raise UsageError(f"the API server refused: {error}") from None
+
+
+async def _run(chosen: Options, output: str, *, dry_run: bool) -> int:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with Client.connect(chosen.kubeconfig or None, context=chosen.context or None, manager="kohort") as client:
+        found = await look(client, chosen)
+        _print(found.plan, output)
+        if dry_run:
+            return 0
+        if found.plan.idle:
+            say("error", "nothing to do here: see above")
+            return 1
+        process = Process(client, chosen, found.plan)
+        async with page(process) as port:
+            host, _ = chosen.address
+            write(f"health, readiness and metrics at http://{host}:{port}\n")
+            sys.stdout.flush()
+            return await _until(process, stop)
+
+
+async def _until(process: Process, stop: asyncio.Event) -> int:
+    work = asyncio.create_task(process.run())
+    ended = asyncio.create_task(stop.wait())
+    ready = asyncio.create_task(process.ready.wait())
+    await asyncio.wait({work, ended, ready}, return_when=asyncio.FIRST_COMPLETED)
+    if process.ready.is_set():
+        write("working; stop with Ctrl-C\n")
+        sys.stdout.flush()
+    await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
+    ended.cancel()
+    ready.cancel()
+    if work.done():
+        work.result()
+        return 1
+    work.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await work
+    write("stopped: nothing is left half done, the lease is free\n")
+    return 0
+
+
+def _print(found: Plan, output: str) -> None:
+    if output == "json":
+        lines = [{"what": one.what, "verdict": one.verdict, "text": one.text, "how": one.how} for one in found.lines]
+        write(as_json({"capabilities": lines, "controllers": found.controllers, "scheduler": found.scheduler}))
+        return
+    table = Table.grid(padding=(0, 2))
+    for one in found.lines:
+        words = Text(one.text)
+        if one.how:
+            words.append(f"\n→ {one.how}", "dim")
+        table.add_row(Text(_WORD[one.verdict], _STYLE[one.verdict]), Text(one.what, "bold"), words)
+    out.print(table)

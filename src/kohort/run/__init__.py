@@ -1,0 +1,1 @@
+"""`kohort run`: the controllers and the scheduler beside a Kubernetes that somebody else runs."""

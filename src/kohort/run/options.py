@@ -1,0 +1,213 @@
+"""What may be chosen about `kohort run`: from a file, from the command line, or both (the command line wins)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from kohort.api.errors import FieldError, invalid, required
+from kohort.controllers.registry import MAKERS
+from kohort.scheduler.settings import KOHORT
+from kohort.yamlread import ManifestError, load
+
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_ADDRESS: Final = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
+ALL: Final = "all"
+NONE: Final = "none"
+SCHEDULER: Final = "scheduler"
+_PARTS: Final = (*MAKERS, SCHEDULER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Election:
+    """One of several processes works; the others wait."""
+
+    enabled: bool = True
+    namespace: str = ""  # empty: that of the pod, or kube-system
+    name: str = "kohort"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """`controllers` None: all that nobody else runs."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    controllers: tuple[str, ...] | None = None
+    scheduler: bool = True
+    scheduler_names: tuple[str, ...] = (KOHORT,)
+    namespaces: tuple[str, ...] = ()  # empty: all
+    election: Election = field(default_factory=Election)
+    listen: str = "127.0.0.1:10351"
+    gates: Mapping[str, bool] = field(default_factory=dict)
+    profile: str = ""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.listen.rpartition(":")
+        return host.strip("[]"), int(port)
+
+
+class OptionsError(ValueError):
+    """All that is wrong."""
+
+    def __init__(self, errors: list[FieldError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("\n".join(map(str, errors)))
+
+
+def read(path: Path) -> Options:
+    """A configuration file; OptionsError tells everything that is wrong with it."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise OptionsError([invalid("config", str(path), f"cannot be read: {error.strerror}")]) from None
+    try:
+        document, _ = load(text, 1)
+    except ManifestError as error:
+        raise OptionsError([invalid("config", str(path), str(error))]) from None
+    return parse(document)
+
+
+def parse(document: Any) -> Options:
+    if document is None:
+        return Options()
+    if not isinstance(document, dict):
+        raise OptionsError([invalid("config", document, "a configuration is one YAML mapping")])
+    errors: list[FieldError] = []
+    found: dict[str, Any] = {}
+    for name, value in document.items():
+        reader = _READERS.get(name)
+        if reader is None:
+            errors.append(invalid(str(name), value, f"not known; accepted are {', '.join(_READERS)}"))
+            continue
+        member, read_one = reader
+        wrong = len(errors)
+        given = read_one(value, name, errors)
+        if len(errors) == wrong:
+            found[member] = given
+    if errors:
+        raise OptionsError(errors)
+    return Options(**found)
+
+
+def merged(base: Options, **given: Any) -> Options:
+    """The command line over the file; what was not given there is None. All that is wrong is told at once."""
+    errors: list[FieldError] = []
+    chosen: dict[str, Any] = {}
+    for name, (member, read_one) in _FLAGS.items():
+        value = given.pop(member, None)
+        if value is not None:
+            chosen[member] = read_one(value, f"--{name}", errors)
+    if errors:
+        raise OptionsError(errors)
+    elect = given.pop("leader_elect", None)
+    if elect is not None:
+        chosen["election"] = replace(base.election, enabled=elect)
+    return replace(base, **chosen, **{name: value for name, value in given.items() if value is not None})
+
+
+# ---- one value each: (given, path, errors) -> what it means
+
+
+def _text(value: Any, path: str, errors: list[FieldError]) -> str:
+    if isinstance(value, str) and value:
+        return value
+    errors.append(invalid(path, value, "accepted is a text that is not empty"))
+    return ""
+
+
+def _words(value: Any, path: str, errors: list[FieldError]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) and one for one in value):
+        errors.append(invalid(path, value, "accepted is a list of names"))
+        return ()
+    return tuple(dict.fromkeys(value))
+
+
+def _controllers(value: Any, path: str, errors: list[FieldError]) -> tuple[str, ...] | None:
+    names = _words(value, path, errors)
+    if names == (ALL,):
+        return None
+    if names == (NONE,):
+        return ()
+    for name in names:
+        if name not in MAKERS:
+            accepted = ", ".join((*MAKERS, ALL, NONE))
+            errors.append(invalid(path, name, f"not known; accepted are {accepted}"))
+    return names
+
+
+def _schedulers(value: Any, path: str, errors: list[FieldError]) -> tuple[str, ...]:
+    names = _words(value, path, errors)
+    if not names:
+        errors.append(required(path, "at least one schedulerName"))
+    return names
+
+
+def _namespaces(value: Any, path: str, errors: list[FieldError]) -> tuple[str, ...]:
+    names = _words(value, path, errors)
+    bad = [name for name in names if _LABEL.fullmatch(name) is None]
+    errors += [invalid(path, name, "not a name of a namespace") for name in bad]
+    return names
+
+
+def _switch(value: Any, path: str, errors: list[FieldError]) -> bool:
+    if not isinstance(value, bool):
+        errors.append(invalid(path, value, "accepted are true and false"))
+    return value is True
+
+
+def _listen(value: Any, path: str, errors: list[FieldError]) -> str:
+    found = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
+    if found is None or int(found[2]) > 65535:
+        errors.append(invalid(path, value, "accepted is HOST:PORT, for example 127.0.0.1:10351"))
+    return str(value)
+
+
+def _election(value: Any, path: str, errors: list[FieldError]) -> Election:
+    if not isinstance(value, dict):
+        errors.append(invalid(path, value, "accepted is a mapping with enabled, namespace and name"))
+        return Election()
+    readers: dict[str, Callable[[Any, str, list[FieldError]], Any]] = {
+        "enabled": _switch, "namespace": _text, "name": _text,
+    }  # fmt: skip
+    found = {}
+    for name, one in value.items():
+        if name not in readers:
+            errors.append(invalid(f"{path}.{name}", one, f"not known; accepted are {', '.join(readers)}"))
+        else:
+            found[name] = readers[name](one, f"{path}.{name}", errors)
+    return Election(**found)
+
+
+def _gates(value: Any, path: str, errors: list[FieldError]) -> dict[str, bool]:
+    if not isinstance(value, dict):
+        errors.append(invalid(path, value, "accepted is a mapping of gates to true or false"))
+        return {}
+    return {str(name): _switch(one, f"{path}.{name}", errors) for name, one in value.items()}
+
+
+_Read = Callable[[Any, str, list[FieldError]], Any]
+_READERS: Final[Mapping[str, tuple[str, _Read]]] = {
+    "kubeconfig": ("kubeconfig", _text),
+    "context": ("context", _text),
+    "controllers": ("controllers", _controllers),
+    "scheduler": ("scheduler", _switch),
+    "schedulerNames": ("scheduler_names", _schedulers),
+    "namespaces": ("namespaces", _namespaces),
+    "leaderElection": ("election", _election),
+    "listen": ("listen", _listen),
+    "featureGates": ("gates", _gates),
+    "profile": ("profile", _text),
+}
+_FLAGS: Final[Mapping[str, tuple[str, _Read]]] = {
+    "controllers": ("controllers", _controllers),
+    "scheduler-name": ("scheduler_names", _schedulers),
+    "namespaces": ("namespaces", _namespaces),
+    "listen": ("listen", _listen),
+}

@@ -1,0 +1,187 @@
+"""The process: carries out a plan until it is told to stop, and leaves nothing half done.
+
+One lease for all of it: whoever holds it runs the controllers and the scheduler; the others wait, and show that they
+are alive. On a stop, looks under way end, bindings under way end, then the lease is let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
+
+from kohort.api.generations import NEWEST
+from kohort.api.kind import Context
+from kohort.controllers.registry import MAKERS, Setup, make
+from kohort.controllers.runtime import Runtime
+from kohort.gang.compile import CompileContext
+from kohort.kube.client import Client
+from kohort.kube.config import SERVICE_ACCOUNT
+from kohort.kube.lease import Leadership
+from kohort.run.options import Options
+from kohort.run.plan import Plan, plan
+from kohort.run.survey import Managed, Survey, survey
+from kohort.scheduler.loop import Scheduler
+from kohort.scheduler.settings import Settings
+
+log = logging.getLogger(__name__)
+_FALLBACK: Final = "kube-system"
+
+
+def managed() -> tuple[Managed, ...]:
+    """The kinds that our controllers manage: the first that each of them watches."""
+    setup = Setup(CompileContext(Context.of(NEWEST).generation))
+    found = []
+    for name in MAKERS:
+        first = MAKERS[name](setup).watches[0]
+        group, _, version = first.api_version.rpartition("/")
+        found.append(Managed(name, group, version, first.kind, f"{first.kind.lower()}s"))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A cluster, and what is to be done there."""
+
+    survey: Survey
+    plan: Plan
+
+
+async def look(client: Client, chosen: Options) -> Found:
+    kinds = managed()
+    seen = await survey(client, kinds, client.clock.now())
+    return Found(seen, plan(seen, chosen, kinds))
+
+
+class Process:
+    """`run` ends when it is cancelled; then everything has been put down."""
+
+    def __init__(self, client: Client, chosen: Options, found: Plan, settings: Settings | None = None) -> None:
+        self.client, self.chosen, self.plan = client, chosen, found
+        names, spaces = frozenset(chosen.scheduler_names), frozenset(chosen.namespaces)
+        self._settings = settings or Settings(names=names, namespaces=spaces)
+        self.registry = CollectorRegistry()
+        self.ready = asyncio.Event()
+        self.lease: Leadership | None = None
+        if chosen.election.enabled:
+            space = chosen.election.namespace or own_namespace() or _FALLBACK
+            self.lease = Leadership(client, chosen.election.name, namespace=space, clock=client.clock)
+        self.scheduler: Scheduler | None = None
+
+    @property
+    def leads(self) -> bool:
+        return self.lease is None or self.lease.is_leader
+
+    async def run(self) -> None:
+        if self.lease is None:
+            await self._work()
+        else:
+            await self.lease.run(self._work)
+
+    async def _work(self) -> None:
+        self.registry = CollectorRegistry()
+        try:
+            async with AsyncExitStack() as stack:
+                tasks = [await self._start(stack)] if self.plan.scheduler else []
+                if self.plan.controllers:
+                    runtime = await stack.enter_async_context(self._controllers())
+                    await runtime.ready()
+                if self.scheduler is not None:
+                    await _first(tasks, self.scheduler.started)
+                self.ready.set()
+                await asyncio.gather(*tasks) if tasks else await asyncio.Event().wait()
+        finally:
+            self.ready.clear()
+            self.scheduler = None
+
+    async def _start(self, stack: AsyncExitStack) -> asyncio.Task[None]:
+        self.scheduler = Scheduler(self.client, self._settings, clock=self.client.clock, may=lambda: self.leads)
+        task = asyncio.create_task(self.scheduler.run())
+
+        async def stop() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        stack.push_async_callback(stop)
+        return task
+
+    def _controllers(self) -> Runtime:
+        """Without the Workload API the controllers do their work, only nothing is grouped."""
+        ctx = self.plan.ctx or Context.of(NEWEST)
+        setup = Setup(CompileContext(ctx.generation, ctx.gates, ctx.options), grouping=self.plan.ctx is not None)
+        return Runtime(
+            self.client,
+            make(setup, self.plan.controllers),
+            clock=self.client.clock,
+            registry=self.registry,
+            namespaces=self.chosen.namespaces,
+        )
+
+    # ---- what it shows
+
+    def metrics(self) -> bytes:
+        text = generate_latest(self.registry)
+        return text + (self.scheduler.metrics.text() if self.scheduler is not None else b"")
+
+
+async def _first(tasks: Sequence[asyncio.Task[None]], event: asyncio.Event) -> None:
+    """Wait for the event, unless a task fails first."""
+    waiting = asyncio.create_task(event.wait())
+    await asyncio.wait({*tasks, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    for task in tasks:
+        if task.done():
+            task.result()
+
+
+def own_namespace(service_account: Path = SERVICE_ACCOUNT) -> str:
+    """Of the pod that this process runs in; empty outside."""
+    with contextlib.suppress(OSError):
+        return (service_account / "namespace").read_text().strip()
+    return ""
+
+
+@asynccontextmanager
+async def page(process: Process) -> AsyncIterator[int]:
+    """/healthz, /readyz, /metrics and /debug/state for the time of the block; gives the port."""
+
+    async def healthy(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def ready(_: web.Request) -> web.Response:
+        if process.ready.is_set():
+            return web.Response(text="ok")
+        holder = process.lease.holder if process.lease is not None else ""
+        why = f"waiting: {holder} leads" if holder and not process.leads else "listing"
+        return web.Response(text=why, status=503)
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=process.metrics(), headers={"Content-Type": "text/plain; version=0.0.4"})
+
+    async def state(_: web.Request) -> web.Response:
+        if process.scheduler is None:
+            return web.Response(text="no scheduler runs here now", status=503)
+        return web.Response(body=msgspec.json.encode(process.scheduler.state()), content_type="application/json")
+
+    app = web.Application()
+    app.add_routes([web.get("/healthz", healthy), web.get("/readyz", ready)])
+    app.add_routes([web.get("/metrics", metrics), web.get("/debug/state", state)])
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        host, port = process.chosen.address
+        site = web.TCPSite(runner, host, port)
+        await site.start()
+        sockets = getattr(site._server, "sockets", None)  # aiohttp has no public way to ask which port was taken
+        yield int(sockets[0].getsockname()[1]) if sockets else port
+    finally:
+        await runner.cleanup()
