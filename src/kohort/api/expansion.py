@@ -59,6 +59,17 @@ _SPECIAL: Final[dict[str, Callable[[], Schema]]] = {
     f"{_RUNTIME}util.intstr.IntOrString": int_or_string,
     f"{_RUNTIME}api.resource.Quantity": _quantity,
 }
+_TEXT: Final[Schema] = {"type": "string"}
+# What only an older minor has. One definition serves all minors, and a template must reach their pods whole.
+_OLDER: Final[dict[str, dict[str, Schema]]] = {
+    "io.k8s.api.core.v1.PodSpec": {
+        "workloadRef": {
+            "type": "object",
+            "properties": {"name": _TEXT, "podGroup": _TEXT, "podGroupReplicaKey": _TEXT},
+            "required": ["name", "podGroup"],
+        }
+    }
+}
 # A key of a list must be required or have a default; this one has a default in Kubernetes that the document lacks.
 _KEY_DEFAULTS: Final = {"protocol": "TCP"}
 
@@ -79,7 +90,9 @@ def _named(name: str, above: tuple[str, ...]) -> Schema:
         return special()
     if name in above:  # a type within itself: no finite schema
         return any_object()
-    return _structural(definitions.definition(NEWEST, name), (*above, name))
+    found = _structural(definitions.definition(NEWEST, name), (*above, name))
+    found.get("properties", {}).update(_OLDER.get(name, {}))
+    return found
 
 
 def _structural(schema: Schema, above: tuple[str, ...]) -> Schema:
