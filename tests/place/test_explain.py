@@ -126,11 +126,13 @@ def test_rules_between_pods() -> None:
 
 def test_a_claim_that_cannot_be_used() -> None:
     short = Short(n1=4)
-    short.state.claims.put("default/c", Claim(usable=False))
+    short.state.claims.put("default/c", Claim(usable=False, why="is not bound to a volume yet"))
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
     told = _told(short, Leaf("g", [short.pod("p", volumes=[volume])], 1))
     assert told.reason is Reason.NO_MATCHING_NODE
-    assert [str(cause) for cause in told.causes] == ["1 where a claim cannot be used (default/c)"]
+    assert [str(cause) for cause in told.causes] == [
+        "1 where a claim cannot be used (default/c is not bound to a volume yet)"
+    ]
 
 
 def test_a_tree_says_at_which_level() -> None:

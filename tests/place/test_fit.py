@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.place.short import HOST, Short
 
-from kohort.place.claims import Claim, resource_claim, volume_claim
+from kohort.place.claims import Claim, any_of, resource_claim, volume_claim
 from kohort.place.fit import ShapeFit, suits
 
 TAINT = {"key": "dedicated", "value": "infra", "effect": "NoSchedule"}
@@ -165,7 +165,8 @@ ZONE = "topology.kubernetes.io/zone"
             {"b"},
         ),
         (volume_claim({**PVC, "metadata": {"name": "c", "deletionTimestamp": "now"}}, {"metadata": {}}), set()),
-        (resource_claim({"status": {}}), {"a", "b", "plain"}),
+        (resource_claim({"status": {}}), set()),
+        (resource_claim({"status": {"allocation": {}}}), {"a", "b", "plain"}),
         (
             resource_claim(
                 {"status": {"allocation": {"nodeSelector": {"nodeSelectorTerms": [_rule(HOST, "In", "a")]}}}}
@@ -189,6 +190,9 @@ def test_a_claim_shared_by_a_group_follows_its_allocation() -> None:
     short = Short(n1=4, n2=4)
     obj = short.obj("p")
     short.state.claims.put("claim/default/shared", resource_claim({}))
+    nowhere = short.state.pending(obj, claims=["claim/default/shared"])
+    assert short.engine.seat(nowhere, None, 1) == []
+    short.state.claims.put("claim/default/shared", resource_claim({"status": {"allocation": {}}}))
     free = short.state.pending(obj, claims=["claim/default/shared"])
     assert free.shape.claims == ()
     selector = {"nodeSelectorTerms": [_rule(HOST, "In", "n2")]}
@@ -196,6 +200,23 @@ def test_a_claim_shared_by_a_group_follows_its_allocation() -> None:
     short.state.claims.put("claim/default/shared", allocated)
     bound = short.state.pending(obj, claims=["claim/default/shared"])
     assert short.engine.seat(bound, None, 1) == [short.state.row("n2")]
+
+
+def test_claims_that_say_the_same_do_not_tell_shapes_apart() -> None:
+    short = Short(n1=4, n2=4)
+    terms = [_rule(HOST, "In", "n2")]
+    for number in range(3):
+        short.state.claims.put(f"default/c{number}", Claim(terms=terms))
+    kinds = {short.pod(f"p{number}", volumes=[_volume(f"c{number}")]).kind for number in range(3)}
+    (kind,) = kinds
+    assert short.engine.seat(kind, None, 2) == [short.state.row("n2")] * 2
+
+
+def test_terms_that_name_values_of_one_label_are_looked_up_at_once() -> None:
+    other = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n9"]}]}
+    found = any_of([[_rule(HOST, "In", "n1")], [_rule(HOST, "In", "n2"), other], []])
+    assert found == [{"matchExpressions": [{"key": HOST, "operator": "In", "values": {"n1", "n2"}}]}, other]
+    assert any_of([[other], None]) is None
 
 
 # ---- vectors and rows agree

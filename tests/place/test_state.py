@@ -6,7 +6,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -18,7 +17,6 @@ from kohort.place.columns import LabelColumn
 from kohort.place.demand import Branch, Leaf, Pod
 from kohort.place.engine import Engine
 from kohort.place.search import Search
-from kohort.place.snapshot import Root, SnapshotError, dump, load
 from kohort.place.state import ClusterState
 
 RED, BLUE = {"colour": "red"}, {"colour": "blue"}
@@ -171,47 +169,9 @@ class Histories(RuleBasedStateMachine):
             assert np.array_equal(warm_fit.room, cold_fit.room)
             assert np.array_equal(warm_score.load, cold_score.load)
 
-    @invariant()
-    def survives_a_snapshot(self) -> None:
-        state, _ = load(dump(self.short.state))
-        for counter in self.short.state.pairs.counters():
-            if counter.term not in {one.term for one in state.pairs.counters()}:
-                state.pairs._register(counter.term)
-        assert fingerprint(state) == fingerprint(self.short.state)
-
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(max_examples=15, stateful_step_count=25, deadline=None, report_multiple_bugs=False)
-
-
-def test_a_snapshot_keeps_what_waits() -> None:
-    short = Short(n1=4, n2=4)
-    short.state.pairs.set_namespace("default", {"team": "x"})
-    short.run("busy", "n1", 2, labels=RED, **apart(RED))
-    short.run("lost", "nowhere", 1)
-    leaf = Leaf(
-        "g", [short.pod("p0", labels=RED, **spread(RED, "rack")), short.pod("p1", nominated="n2")], 1, None, [0]
-    )
-    root = Branch("root", [leaf, Branch("empty", [], 2, "rack")], 1)
-    data = dump(short.state, [Root(root, 7)])
-    state, (again,) = load(data)
-    assert again.priority == 7
-    assert isinstance(again.demand, Branch)
-    (copy, empty) = again.demand.children
-    assert isinstance(copy, Leaf)
-    assert isinstance(empty, Branch)
-    assert [pod.key for pod in copy.pods] == ["p0", "p1"]
-    assert copy.pods[1].nominated == state.row("n2")
-    assert [state.node(row).name for row in copy.running] == ["n1"]
-    assert dump(state, [again]) == data
-    found = Search(Engine(state)).place(again.demand).placed
-    assert found == Search(short.engine).place(root).placed
-
-
-@pytest.mark.parametrize("wrong", [b"{}", b"[]", b"nonsense", b'{"version":9,"nodes":[],"shapes":[],"pods":[]}'])
-def test_a_document_that_is_no_snapshot(wrong: bytes) -> None:
-    with pytest.raises(SnapshotError):
-        load(wrong)
 
 
 def test_rows_are_reused_and_grow() -> None:

@@ -83,7 +83,7 @@ class Sim:
         elif kind == "pdb":
             world.set_budget(msgspec.convert(body, DisruptionBudget))
         elif kind == "claim":
-            world.set_claim(f"{SPACE}/{name}", body)
+            world.storage.set_claim(f"{SPACE}/{name}", body)
 
     def delete(self, kind: str, name: str) -> None:
         """At once."""
@@ -100,7 +100,7 @@ class Sim:
         elif kind == "pdb":
             world.drop_budget(f"{SPACE}/{name}")
         elif kind == "claim":
-            world.set_claim(f"{SPACE}/{name}", None)
+            world.storage.set_claim(f"{SPACE}/{name}", None)
 
     def restart(self) -> None:
         """A new scheduler on the same API: groups and nodes are listed before pods."""

@@ -216,6 +216,40 @@ def test_o4_the_group_says_minimum_and_victims() -> None:
     assert "preempting 1 victims" in said["message"]
 
 
+def test_conditions_say_what_came_closest_and_what_would_help() -> None:
+    sim = cluster(n1="2")
+    gang(sim, "g", 3)
+    sim.settle()
+    said = sim.condition("group", "g", "PodGroupInitiallyScheduled")
+    assert said is not None
+    assert said["message"] == (
+        "minCount (3) cannot be satisfied: InsufficientResource: 3 pods need 3 cpu, 1 node has 2 free; "
+        "nobody can be preempted for it; closest: n1 lacks 1 cpu for one more pod; "
+        "would fit with 1 more node like n1, or with minCount 2, now"
+    )
+    pod = sim.condition("pod", "g-0", "PodScheduled")
+    assert pod is not None
+    assert (pod["reason"], "would fit with 1 more node" in pod["message"]) == ("Unschedulable", True)
+    events = {note.regarding.name: note.text for note in sim.notes if note.reason == "FailedScheduling"}
+    assert events["g"] == said["message"]
+    (state,) = sim.core.pending()
+    assert state.explanation is not None
+    assert [one.kind for one in state.explanation.remedies] == ["nodes", "minimum"]
+
+
+def test_of_a_tree_the_level_is_said_where_it_fails() -> None:
+    sim = cluster(n1="4")
+    create(sim, {"composite": "root", "gang": 2})
+    create(sim, {"composite": "mid", "gang": 1, "parent": "root"})
+    gang(sim, "a", 1, parent="root")
+    gang(sim, "deep", 6, parent="mid")
+    sim.settle()
+    said = sim.condition("composite", "root", "CompositePodGroupInitiallyScheduled")
+    assert said is not None
+    assert "InsufficientResource" in said["message"]
+    assert "in default/deep (level 2): closest: n1 lacks 1 cpu for one more pod" in said["message"]
+
+
 def test_a_group_that_is_not_ready_for_a_while_gets_an_event() -> None:
     sim = cluster(n1="8")
     gang(sim, "g", 2, minimum=3)

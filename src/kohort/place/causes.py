@@ -90,13 +90,14 @@ def _in_area(engine: Engine, leaf: Leaf, area: Area, alone: bool) -> Outcome:
         free = max(free, int(np.minimum(area.of(fit.room), leaf.missing or 1).sum()))
     if not matching:
         nodes = int((engine.state.alive if area.rows is None else engine.state.alive[area.rows]).sum())
-        return Outcome(False, reason=Reason.NO_MATCHING_NODE, detail=f"none of {nodes} nodes suits its pods")
+        return Outcome(False, reason=Reason.NO_MATCHING_NODE, detail=f"none of {count(nodes, 'node')} suits its pods")
     wanted = leaf.missing or 1
     if bound(engine, leaf, area) < wanted:
         return _short(engine, leaf, area, matching)
     if not alone and _fits(engine, leaf, area, wanted):
         return Outcome(False, reason=Reason.BLOCKED_BY_SIBLING, detail="it fits alone, not beside its siblings")
-    text = f"{matching} nodes have room for {free} pods one by one, not for {wanted} of its pods together"
+    nodes = f"{count(matching, 'node')} {'has' if matching == 1 else 'have'}"
+    text = f"{nodes} room for {count(free, 'pod')} one by one, not for {wanted} of its pods together"
     return Outcome(False, reason=Reason.FRAGMENTED, detail=text)
 
 
@@ -127,18 +128,18 @@ def _short(engine: Engine, leaf: Leaf, area: Area, matching: int) -> Outcome:
         shown(name, int(shape.amounts[scarce])),
         bound(engine, leaf, area),
     )
-    nodes = count(matching, "node")
+    nodes, has = count(matching, "node"), "has" if matching == 1 else "have"
     if not bool((state.alloc[where] >= shape.amounts).all(axis=1).any()):
         text = f"of {nodes} none is large enough, even when empty (a pod asks {each} {name})"
         return Outcome(False, reason=Reason.INSUFFICIENT, detail=text)
     if int(ratio.min()) < needed and len(leaf.kinds) == 1:
         total = shown(name, needed * int(shape.amounts[scarce]))
-        text = f"{count(needed, 'pod')} need {total} {name}, {nodes} have {have} free"
+        text = f"{count(needed, 'pod')} {'needs' if needed == 1 else 'need'} {total} {name}, {nodes} {has} {have} free"
         return Outcome(False, reason=Reason.INSUFFICIENT, detail=text)
     if len(leaf.kinds) > 1:
-        text = f"{nodes} have {have} {name} free and take {room} of {needed} pods (the largest asks {each})"
+        text = f"{nodes} {has} {have} {name} free and take {room} of {needed} pods (the largest asks {each})"
         return Outcome(False, reason=Reason.FRAGMENTED if room else Reason.INSUFFICIENT, detail=text)
-    text = f"{nodes} have {have} {name} free, in pieces that take {room} of {count(needed, 'pod')} of {each}"
+    text = f"{nodes} {has} {have} {name} free, in pieces that take {room} of {count(needed, 'pod')} of {each}"
     return Outcome(False, reason=Reason.FRAGMENTED, detail=text)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from kohort.place.selectors import node_meets_term
 
 Json = Mapping[str, Any]
@@ -29,6 +31,7 @@ class Claim:
     zones: Mapping[str, tuple[str, ...]] | None = None  # label -> values; for nodes that have such labels
     once: bool = False  # ReadWriteOncePod: one pod in the whole cluster
     usable: bool = True  # False: it waits for something that no node can give
+    why: str = ""  # if it is not usable
 
     @property
     def says_nothing(self) -> bool:
@@ -45,14 +48,19 @@ class Claim:
         return all(labels.get(key) in values for key, values in self.zones.items())
 
 
-MISSING: Final = Claim(usable=False)
+MISSING: Final = Claim(usable=False, why="does not exist")
 
 
 class Claims:
-    """All claims handed in, by namespace/name; and how many pods on nodes hold each claim for one pod."""
+    """All claims handed in, by namespace/name; and how many pods on nodes hold each claim for one pod.
+
+    Claims that say the same share a name of their own in shapes: a thousand pods with a volume each in one zone are one
+    shape.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, Claim] = {}
+        self._shared: dict[str, str] = {}  # what is said -> the name that stands for it
         self.holders: dict[str, int] = {}
         self.version = 0
 
@@ -68,12 +76,20 @@ class Claims:
     def get(self, key: str) -> Claim:
         return self._known.get(key, MISSING)
 
-    def items(self) -> list[tuple[str, Claim]]:
-        return list(self._known.items())
+    def that_matter(self, keys: Sequence[str]) -> tuple[str, ...]:
+        """Names for a shape: of those that say anything. The others do not tell its pods from others."""
+        found = (self._name(key, self.get(key)) for key in keys if not self.get(key).says_nothing)
+        return tuple(dict.fromkeys(found))
 
-    def of_pod(self, obj: Json) -> tuple[str, ...]:
-        """The claims of a pod that say anything: the others do not tell its shape from another's."""
-        return tuple(key for key in pod_claims(obj) if not self.get(key).says_nothing)
+    def _name(self, key: str, claim: Claim) -> str:
+        if claim.once or not claim.usable:
+            return key
+        said = msgspec.json.encode([claim.terms, claim.zones], order="deterministic").decode()
+        name = self._shared.get(said)
+        if name is None:
+            name = self._shared[said] = f"like {key} ({len(self._shared) + 1})"
+            self._known[name] = claim
+        return name
 
     def free(self, keys: Sequence[str]) -> bool:
         """Whether no claim for one pod is held already."""
@@ -105,22 +121,54 @@ def volume_claim(claim: Json, volume: Json | None = None, storage_class: Json | 
     """What follows from a PersistentVolumeClaim, the volume it is bound to, and its storage class."""
     once = "ReadWriteOncePod" in ((claim.get("spec") or {}).get("accessModes") or ())
     if (claim["metadata"]).get("deletionTimestamp") is not None:
-        return Claim(once=once, usable=False)
-    if (claim.get("spec") or {}).get("volumeName"):
-        return MISSING if volume is None else _bound(volume, once)
-    if storage_class is None or storage_class.get("volumeBindingMode") != "WaitForFirstConsumer":
-        return Claim(once=once, usable=False)  # somebody else must bind it first
+        return Claim(once=once, usable=False, why="is being deleted")
+    name = (claim.get("spec") or {}).get("volumeName")
+    if name:
+        missing = Claim(once=once, usable=False, why=f"is bound to the volume {name}, which does not exist")
+        return missing if volume is None else _bound(volume, once)
+    if not waits_for_consumer(storage_class):
+        # Somebody else must bind it first.
+        return Claim(once=once, usable=False, why="is not bound to a volume yet")
+    return Claim(terms=provisioned_terms(storage_class or {}), once=once)
+
+
+def waits_for_consumer(storage_class: Json | None) -> bool:
+    """Whether volumes of a class are bound once a pod has a node."""
+    return storage_class is not None and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
+
+
+def provisioned_terms(storage_class: Json) -> Sequence[Json] | None:
+    """Where volumes of a class can be made; None: anywhere."""
     allowed = storage_class.get("allowedTopologies")
-    terms = None if not allowed else [{"matchExpressions": _rules(item)} for item in allowed]
-    return Claim(terms=terms, once=once)
+    return None if not allowed else [{"matchExpressions": _rules(item)} for item in allowed]
+
+
+def volume_terms(volume: Json) -> Sequence[Json] | None:
+    """Where a volume can be reached; None: anywhere."""
+    required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required")
+    return None if required is None else tuple(required.get("nodeSelectorTerms") or ())
+
+
+def any_of(parts: Sequence[Sequence[Json] | None]) -> Sequence[Json] | None:
+    """Node selector terms that are met where one of the parts is; terms that name values of one label become one."""
+    if any(part is None for part in parts):
+        return None
+    values: dict[str, dict[str, None]] = {}
+    others: list[Json] = []
+    for term in (term for part in parts for term in part or ()):
+        rules: Sequence[Json] = term.get("matchExpressions") or []
+        if len(rules) == 1 and not term.get("matchFields") and rules[0]["operator"] == "In":
+            values.setdefault(rules[0]["key"], {}).update(dict.fromkeys(rules[0].get("values") or ()))
+        else:
+            others.append(term)
+    one = [{"matchExpressions": [{"key": k, "operator": "In", "values": frozenset(v)}]} for k, v in values.items()]
+    return [*one, *others]
 
 
 def _bound(volume: Json, once: bool) -> Claim:
-    required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required")
     labels = volume["metadata"].get("labels") or {}
     zones = {key: tuple(labels[key].split("__")) for key in _ZONES if key in labels}
-    terms = None if required is None else tuple(required.get("nodeSelectorTerms") or ())
-    return Claim(terms=terms, zones=zones or None, once=once)
+    return Claim(terms=volume_terms(volume), zones=zones or None, once=once)
 
 
 def _rules(topology: Json) -> list[Json]:
@@ -131,7 +179,9 @@ def _rules(topology: Json) -> list[Json]:
 
 
 def resource_claim(claim: Json) -> Claim:
-    """What follows from a ResourceClaim: nothing until it is allocated, then the nodes where it can be used."""
-    allocation = (claim.get("status") or {}).get("allocation") or {}
+    """What follows from a ResourceClaim: the nodes where its devices can be used, once somebody has allocated them."""
+    allocation = (claim.get("status") or {}).get("allocation")
+    if allocation is None:
+        return Claim(usable=False, why="has no devices allocated, and Kohort does not allocate devices")
     selector = allocation.get("nodeSelector")
     return Claim() if selector is None else Claim(terms=tuple(selector.get("nodeSelectorTerms") or ()))

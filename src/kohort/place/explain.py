@@ -49,6 +49,24 @@ class Explanation:
         for child in self.children:
             yield from child.every()
 
+    def advice(self) -> str:
+        """What came closest and what would help, in one line; of a branch also where below it fails first."""
+        parts = [f"closest: {self.nearest}"] if self.nearest is not None else []
+        if self.remedies:
+            parts.append("would fit " + ", or ".join(str(remedy) for remedy in self.remedies))
+        culprit = self.culprit()
+        if culprit is not self:
+            said = culprit.advice()
+            parts.append(f"in {culprit.group} (level {culprit.level}): {said or culprit.detail}")
+        return "; ".join(parts)
+
+    def culprit(self) -> Explanation:
+        """The group furthest below that fails for the same reason, the first of them; itself if there is none."""
+        for child in self.children:
+            if not child.ok and child.reason is self.reason:
+                return child.culprit()
+        return self
+
     def lines(self) -> Iterator[str]:
         """For people, children indented."""
         yield from (f"{'  ' * self.level}{line}" for line in self._own())

@@ -54,8 +54,9 @@ def node_causes(engine: Engine, leaf: Leaf, area: Area) -> list[Cause]:
     found += _taints(engine, kind.shape, inside & fit.chosen & ~fit.tolerated)
     unclaimed = inside & fit.chosen & fit.tolerated & ~fit.suits
     if unclaimed.any():
-        claims = ", ".join(kind.shape.claims)
-        found.append(Cause("claim", int(unclaimed.sum()), f"where a claim cannot be used ({claims})"))
+        found.append(
+            Cause("claim", int(unclaimed.sum()), f"where a claim cannot be used ({_claims(engine, kind.shape)})")
+        )
     return found
 
 
@@ -86,6 +87,13 @@ def _selector(shape: Shape) -> str:
     if shape.affinity is not None:
         parts.append("node affinity")
     return ", ".join(parts)
+
+
+def _claims(engine: Engine, shape: Shape) -> str:
+    """Those that can be used nowhere, and why; if there are none, all that say where they can."""
+    known = engine.state.claims
+    unusable = [f"{key} {known.get(key).why}".rstrip() for key in shape.claims if not known.get(key).usable]
+    return "; ".join(unusable or shape.claims)
 
 
 def _taints(engine: Engine, shape: Shape, tainted: Mask) -> list[Cause]:

@@ -1,5 +1,6 @@
 """Room that belongs to a root that is not there yet: freed for it by preemption, nominated, kept after a refused
-binding, or held for a gang that waited long. Nobody of equal or lower priority takes it until its owner lands or gives up.
+binding, or held for a gang that waited long. Nobody of equal or lower priority takes it until the owner lands or gives
+up.
 """
 
 from __future__ import annotations

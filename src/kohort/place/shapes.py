@@ -165,14 +165,6 @@ class Shapes:
             shape = self._known[key] = self._build(namespace, amounts)
         return shape
 
-    def restore(self, namespace: str, requests: Mapping[str, int], asks: Mapping[str, Any]) -> Shape:
-        """A shape as it was: what it asks for besides room, by field."""
-        key = self._encode([namespace, sorted(requests.items()), sorted(asks.items())])
-        shape = self._known.get(key)
-        if shape is None:
-            shape = self._known[key] = self._build(namespace, requests, **asks)
-        return shape
-
     def _build(self, namespace: str, requests: Mapping[str, int], **asks: Any) -> Shape:
         numbers = np.array([self._resources.number(name) for name in requests], np.intp)
         amounts = np.array(list(requests.values()), np.int64)

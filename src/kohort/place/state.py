@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kohort.place.changes import ChangeLog
-from kohort.place.claims import Claims
+from kohort.place.claims import Claims, pod_claims
 from kohort.place.columns import FIRST_RESOURCES, Amounts, Codes, LabelColumn, Mask, Names, Rows
 from kohort.place.pairs import PairClass, PairTerms
 from kohort.place.requests import allocatable, running_spec
@@ -222,7 +222,7 @@ class ClusterState:
         meta, spec = obj["metadata"], obj["spec"]
         namespace = meta.get("namespace") or "default"
         # On a node, only claims for one pod still matter: to others.
-        claims = tuple(key for key in self.claims.of_pod(obj) if self.claims.get(key).once)
+        claims = tuple(key for key in pod_claims(obj) if self.claims.get(key).once)
         return PodKey(
             uid=meta["uid"],
             namespace=namespace,
@@ -246,12 +246,11 @@ class ClusterState:
         constraints of the cluster, for a pod that has none."""
         meta, spec = obj["metadata"], obj["spec"]
         namespace, labels = meta.get("namespace") or "default", meta.get("labels") or {}
-        more = tuple(key for key in claims if not self.claims.get(key).says_nothing)
         shape = self.shapes.of_spec(
             spec,
             namespace,
             labels,
-            claims=(*self.claims.of_pod(obj), *more),
+            claims=self.claims.that_matter([*pod_claims(obj), *claims]),
             node=spec.get("nodeName") or None,
             defaults=defaults,
         )

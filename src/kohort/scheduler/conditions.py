@@ -15,7 +15,7 @@ from kohort.api.scheduling import constants as words
 from kohort.place.demand import Outcome
 from kohort.place.units import Unit
 from kohort.scheduler.decide import Kind, Verdict
-from kohort.scheduler.model import Condition, GroupSpec, Pod, shown
+from kohort.scheduler.model import COMPOSITE_PREFIX, Condition, GroupSpec, Pod
 from kohort.scheduler.trees import Group, Member, Trees
 
 POD_SCHEDULED: Final = "PodScheduled"
@@ -104,17 +104,19 @@ class Ledger:
         """Of everything in the tree that did not get a place."""
         writes = Writes()
         reason = words.REASON_SCHEDULER_ERROR if verdict.kind is Kind.ERROR else words.REASON_UNSCHEDULABLE
+        advice = _advice(verdict)
         for member in verdict.leftovers:
             key = member.pod.group or verdict.root
             outcome = verdict.outcomes.get(key)
             nominated = verdict.nominations.get(member.uid, "") if verdict.kind is not Kind.SCHEDULED else None
-            writes.patches += self._pod(member, reason, _text(outcome, ""), nominated, now)
-            writes.notes += self._failed(member, _text(outcome, verdict.note))
+            writes.patches += self._pod(member, reason, _text(outcome, advice.get(key, "")), nominated, now)
+            writes.notes += self._failed(member, _text(outcome, verdict.note, advice.get(key, "")))
         for key, outcome in verdict.outcomes.items():
             group = trees.get(key)
             if group is None or group.spec is None or outcome.ok:
                 continue
-            text = _minimum(group, verdict) + _text(outcome, verdict.note if verdict.kind is not Kind.SCHEDULED else "")
+            note = verdict.note if verdict.kind is not Kind.SCHEDULED else ""
+            text = _minimum(group, verdict) + _text(outcome, note, advice.get(key, ""))
             writes.patches += self._condition(group.spec, "False", reason, text, now)
             writes.notes += self._news(group.spec, "Warning", "FailedScheduling", "Scheduling", text)
         return writes
@@ -241,12 +243,19 @@ class Ledger:
         return [Note(Target.group(spec), kind, reason, action, text)]
 
 
-def _text(outcome: Outcome | None, note: str) -> str:
+def _text(outcome: Outcome | None, *more: str) -> str:
     if outcome is None or outcome.reason is None:
         said = _EXTRA
     else:
         said = f"{outcome.reason.value}: {outcome.detail}" if outcome.detail else outcome.reason.value
-    return f"{said}; {note}" if note else said
+    return "; ".join([said, *(one for one in more if one)])
+
+
+def _advice(verdict: Verdict) -> dict[str, str]:
+    """By group: what came closest, and what would help."""
+    if verdict.told is None or verdict.kind is not Kind.UNSCHEDULABLE:
+        return {}
+    return {one.group: _plain(one.advice()) for one in verdict.told.every() if not one.ok}
 
 
 def _minimum(group: Group, verdict: Verdict) -> str:
@@ -258,6 +267,10 @@ def _minimum(group: Group, verdict: Verdict) -> str:
     return f"{name} ({spec.minimum}) cannot be satisfied: "
 
 
+def _plain(text: str) -> str:
+    return text.replace(COMPOSITE_PREFIX, "")
+
+
 def _said(pod: Pod) -> tuple[str, str] | None:
     found = (one for one in pod.status.conditions or () if one.type == POD_SCHEDULED and one.status == "False")
     return next(((one.reason, one.message) for one in found), None)
@@ -267,6 +280,3 @@ def _place(verdict: Verdict) -> str:
     """Of a group's preemption kube-scheduler says that it is on node cluster."""
     nodes = set(verdict.nominations.values())
     return nodes.pop() if verdict.root.startswith("pod/") and len(nodes) == 1 else "cluster"
-
-
-__all__ = ["Eviction", "Ledger", "Note", "Patch", "Target", "Writes", "shown"]

@@ -7,25 +7,22 @@ step says, and reports back what came of it. Time is passed in.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, field
 
 from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED
-from kohort.place.demand import Outcome, Reason
+from kohort.place.demand import Reason
+from kohort.place.explain import Explanation
 from kohort.place.reserve import Reservation
 from kohort.scheduler.conditions import Eviction, Ledger, Note, Target, Writes
 from kohort.scheduler.decide import Decider, Kind, Verdict
 from kohort.scheduler.holding import Holding
 from kohort.scheduler.lack import Lack, could
-from kohort.scheduler.model import POD_PREFIX, Pod, shown
+from kohort.scheduler.model import POD_PREFIX, Pod
 from kohort.scheduler.queue import Entry, Queue, Where
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.trees import Group, Member
+from kohort.scheduler.why import Pending, Why, gate, unrooted
 from kohort.scheduler.world import World
-
-# Not reasons of the engine's vocabulary: nothing is known against the root itself.
-QUEUED: Final = "Queued"  # it has not been tried
-REFUSED: Final = "BindingRefused"  # it has a place, and the API server did not take it
 
 
 @dataclass(slots=True)
@@ -35,20 +32,6 @@ class Step:
     verdict: Verdict | None = None
     evictions: list[Eviction] = field(default_factory=list)
     writes: Writes = field(default_factory=Writes)
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """Something that waits, and why: the answer to "why is this not running"."""
-
-    key: str
-    where: str
-    reason: str
-    detail: str
-    pods: int
-    priority: int = 0
-    since: float = 0.0
-    attempts: int = 0
 
 
 class Core:
@@ -64,10 +47,11 @@ class Core:
         self.ledger = Ledger(group_condition, next(iter(sorted(settings.names)), "kohort"))
         self.holding = Holding(self.world.engine, settings, self._freed)
         self.verdicts: dict[str, Verdict] = {}  # the last failure of each root that waits
-        self.unwritten = Writes()  # found between two steps
-        self._stamp = stamp
-        self._gains = 0
         self._victims: dict[str, set[str]] = {}  # preemptor -> uids that must be gone first
+        self.unwritten = Writes()  # found between two steps
+        self.why = Why(self.world, self.decider, self.verdicts, self._victims)
+        self._stamp = stamp
+        self._gains = (0, 0)
         self._noticed: set[tuple[str, str]] = set()
 
     def _freed(self) -> None:
@@ -94,8 +78,9 @@ class Core:
             touched, self.world.touched = self.world.touched, {}
             for key in touched:
                 self._update(key, now, writes)
-        if self.world.gains != self._gains:
-            self._gains = self.world.gains
+        gains = (self.world.gains, self.world.storage.version)
+        if gains != self._gains:
+            self._gains = gains
             self._victims_gone(now)
             self.holding.grow(now)
             self.queue.wake(now, self._could())
@@ -107,7 +92,7 @@ class Core:
         return lambda lack: isinstance(lack, Lack) and could(engine, lack, lowest)
 
     def _update(self, key: str, now: float, writes: Writes) -> None:
-        root = self._root(key)
+        root = self.root(key)
         if root is None:
             self._gone(key, now)
         elif isinstance(root, Member):
@@ -132,9 +117,9 @@ class Core:
             if gated:
                 self._give_up(key)
                 for leaf in leaves:
-                    _add(writes, self.ledger.regressed(leaf, _said(self._gate(root)), self._stamp()))
+                    _add(writes, self.ledger.regressed(leaf, _said(gate(root)), self._stamp()))
 
-    def _root(self, key: str) -> Group | Member | None:
+    def root(self, key: str) -> Group | Member | None:
         """What the key of an entry stands for; None if that has nothing to be decided any more."""
         if key.startswith(POD_PREFIX):
             member = self.world.members.get(key.removeprefix(POD_PREFIX))
@@ -171,7 +156,7 @@ class Core:
         entry = self.queue.pop(now)
         if entry is None:
             return Step(writes=writes) if writes else None
-        root = self._root(entry.key)
+        root = self.root(entry.key)
         if root is None:
             self._gone(entry.key, now)
             return Step(writes=writes)
@@ -310,68 +295,22 @@ class Core:
     def pending(self) -> Iterator[Pending]:
         """Everything that waits, each with a reason."""
         for entry in self.queue:
-            root = self._root(entry.key)
-            outcome = self._why(entry, root)
-            yield Pending(
-                root.pod.key if isinstance(root, Member) else shown(entry.key),
-                entry.where.value,
-                outcome.reason or (REFUSED if entry.refusal else QUEUED),
-                outcome.detail,
-                entry.size,
-                entry.priority,
-                entry.since,
-                entry.attempts,
-            )
-        for member, broken in self.world.parked():
-            reason = Reason.MISCONFIGURED if broken.cycle else Reason.WAITING_FOR_GROUP
-            yield Pending(member.pod.key, "incomplete", reason, _plain(broken.why), 1)
-
-    def _why(self, entry: Entry, root: Group | Member | None) -> Outcome:
-        if entry.where is Where.PREEMPTING:
-            victims = len(self._victims.get(entry.key, ()))
-            return Outcome(False, reason=Reason.PREEMPTING, detail=f"{victims} pods must go first")
-        if entry.where is Where.GATED and root is not None:
-            return self._gate(root)
-        verdict = self.verdicts.get(entry.key)
-        if verdict is not None and verdict.reason is not None:
-            own = verdict.outcomes.get(verdict.root)
-            best = own if own is not None and own.reason is not None else None
-            found = best or next(one for one in verdict.outcomes.values() if one.reason is not None)
-            return replace(found, detail=f"{found.detail}; {verdict.note}" if verdict.note else found.detail)
-        if verdict is not None:
-            text = verdict.note or "no node has room for a further pod of it"
-            return Outcome(False, reason=Reason.INSUFFICIENT, detail=text)
-        return Outcome(False, detail=entry.refusal or "its turn has not come yet")
-
-    def _gate(self, root: Group | Member) -> Outcome:
-        """Why a root is not ready to be tried."""
-        if isinstance(root, Member):
-            return Outcome(False, reason=Reason.GATED, detail="the pod has scheduling gates")
-        if root.held:
-            count = sum(leaf.gates for leaf in root.leaves())
-            return Outcome(False, reason=Reason.GATED, detail=f"{count} pods have scheduling gates")
-        spec = root.spec
-        assert spec is not None
-        if not spec.composite:
-            detail = f"{root.members} of {spec.need} members exist"
-        else:
-            detail = f"{root.ready_children} of {spec.need} groups have the members they need"
-        return Outcome(False, reason=Reason.WAITING_FOR_MEMBERS, detail=detail)
+            yield self.why.waiting(entry, self.root(entry.key))
+        yield from self.why.parked()
 
     def notices(self, now: float) -> list[Note]:
         """Events for roots that have not been ready for a while; each said once."""
         notes: list[Note] = []
         for entry in self.queue:
-            root = self._root(entry.key)
+            root = self.root(entry.key)
             late = entry.where is Where.GATED and now - entry.since >= self.settings.notice_after
             if late and isinstance(root, Group) and root.spec is not None:
-                notes += self.ledger.waiting(root.spec, _said(self._gate(root)))
+                notes += self.ledger.waiting(root.spec, _said(gate(root)))
         for group in self.world.trees:
             if group.pending and group.spec is not None:
                 root_or_broken = self.world.trees.root(group)
                 if not isinstance(root_or_broken, Group):
-                    reason = Reason.MISCONFIGURED if root_or_broken.cycle else Reason.WAITING_FOR_GROUP
-                    notes += self.ledger.waiting(group.spec, f"{reason.value}: {_plain(root_or_broken.why)}")
+                    notes += self.ledger.waiting(group.spec, _said(unrooted(group.key, root_or_broken)))
         return notes
 
 
@@ -402,10 +341,5 @@ def _joined(one: Writes, other: Writes) -> Writes:
     return Writes([*one.patches, *other.patches], [*one.notes, *other.notes])
 
 
-def _said(outcome: Outcome) -> str:
-    assert outcome.reason is not None
-    return f"{outcome.reason.value}: {outcome.detail}"
-
-
-def _plain(text: str) -> str:
-    return text.replace("composite/", "CompositePodGroup ")
+def _said(told: Explanation) -> str:
+    return f"{told.reason}: {told.detail}"

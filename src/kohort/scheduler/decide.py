@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason, Result
+from kohort.place.explain import Explanation, explain, waits
 from kohort.place.preempt import Preemption, Preemptor
 from kohort.place.search import Search
 from kohort.place.units import find_units
@@ -47,6 +48,7 @@ class Verdict:
     nominations: dict[str, str] = field(default_factory=dict)  # uid -> node
     lack: Lack | None = None
     placements: tuple[int, int] | None = None  # domains there are, domains that may do
+    told: Explanation | None = None  # why not: numbers, the nearest miss, what would help
     note: str = ""  # about preemption, or about room that is held for others
 
     @property
@@ -77,6 +79,7 @@ class Decider:
         if isinstance(root, Group) and (wrong := problems(root)):
             outcome = Outcome(False, reason=Reason.MISCONFIGURED, detail="; ".join(wrong))
             verdict.kind, verdict.outcomes = Kind.ERROR, {group.key: outcome for group in root.walk()}
+            verdict.told = waits(root.key, Reason.MISCONFIGURED, outcome.detail)
             return verdict
         demand = self.demand(root)
         with self.engine.honouring(verdict.root, verdict.priority) as others:
@@ -180,9 +183,15 @@ class Decider:
     def _refuse(self, demand: Demand, verdict: Verdict, result: Result, *, allowed: bool) -> None:
         verdict.outcomes = result.outcomes
         verdict.lack = lack_of(demand, verdict.priority, preempts=allowed)
+        verdict.told = explain(self.engine, demand, result)
         if verdict.reason is Reason.MISCONFIGURED:
             verdict.kind = Kind.ERROR
             return
+        self._decide_on_others(demand, verdict, allowed=allowed)
+        if verdict.kind is Kind.PREEMPTING:
+            verdict.told = waits(verdict.root, Reason.PREEMPTING, verdict.told.detail)
+
+    def _decide_on_others(self, demand: Demand, verdict: Verdict, *, allowed: bool) -> None:
         if not allowed:
             verdict.note = "preemption is not allowed (preemptionPolicy Never)"
         elif self._under_way(verdict):

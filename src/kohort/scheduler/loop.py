@@ -24,16 +24,8 @@ from kohort.scheduler.conditions import Writes
 from kohort.scheduler.core import Core, Step
 from kohort.scheduler.generation import Generation, discover
 from kohort.scheduler.metrics import Metrics
-from kohort.scheduler.model import (
-    DisruptionBudget,
-    GroupObject,
-    Namespace,
-    Node,
-    Pod,
-    Workload,
-    composite_key,
-)
 from kohort.scheduler.settings import Settings
+from kohort.scheduler.sources import Source, served
 from kohort.scheduler.writer import Writer
 
 if TYPE_CHECKING:
@@ -44,25 +36,26 @@ log = logging.getLogger(__name__)
 
 _NOTICES: Final = 5.0  # seconds between two looks at roots that are not ready
 _AT_ONCE: Final = 16  # decisions between two turns of the event loop
-_OTHERS: Final = {
-    "namespaces": Namespace,
-    "poddisruptionbudgets.policy": DisruptionBudget,
-    "persistentvolumeclaims": dict[str, Any],
-    "persistentvolumes": dict[str, Any],
-    "storageclasses.storage.k8s.io": dict[str, Any],
-}
 
 
 class Scheduler:
     """Schedules on one server until cancelled."""
 
     def __init__(
-        self, client: Client, settings: Settings | None = None, *, clock: Clock = REAL, lease: Leadership | None = None
+        self,
+        client: Client,
+        settings: Settings | None = None,
+        *,
+        clock: Clock = REAL,
+        lease: Leadership | None = None,
+        may: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`may`: asked before each write, for a leadership that is somebody else's to keep."""
         self.client = client
         self.settings = settings or Settings()
         self.clock = clock
         self.lease = lease
+        self._may = may
         self.started = asyncio.Event()  # everything is listed: decisions are made
         self._changed = asyncio.Event()
         self._fresh(Generation("", {}))
@@ -104,7 +97,7 @@ class Scheduler:
                 self.clock,
                 report=writer.take,
                 wake=self._changed.set,
-                may=lambda: self.lease is None or self.lease.is_leader,
+                may=lambda: self._may() and (self.lease is None or self.lease.is_leader),
             )
             stack.push_async_callback(binder.close)
             await self._follow(stack)
@@ -156,78 +149,33 @@ class Scheduler:
     # ---- what is followed
 
     async def _follow(self, stack: AsyncExitStack) -> None:
-        """Groups and nodes before pods: a pod finds its group, and a nomination its node."""
-        core, world = self.core, self.core.world
-        first = [self._informer("nodes", Node, world.set_node, lambda one: world.drop_node(one.metadata.name))]
-        for kind, version in self.generation.versions.items():
-            first.append(self._groups(kind, version))
-        first += [self._other(name, kind) for name, kind in _OTHERS.items()]
+        """Everything else before pods: a pod finds its group, and a nomination its node."""
+        spreads = bool(self.settings.profile.default_spread)
+        found = await served(self.client.discovery, self.generation, spreads=spreads)
+        informers = [self._informer(source, version) for source, version in found]
+        first, pods = informers[:-1], informers[-1]
         for informer in first:
             await stack.enter_async_context(informer)
         await asyncio.gather(*(informer.ready() for informer in first))
-        pods = self._informer("pods", Pod, world.set_pod, core.drop_pod)
         await stack.enter_async_context(pods)
         await pods.ready()
 
-    def _groups(self, kind: str, version: str) -> Informer[Any]:
-        core, world = self.core, self.core.world
-        if kind == "Workload":
-            return self._informer(
-                kind, Workload, world.set_workload, lambda one: world.drop_workload(_key(one)), version=version
-            )
-        if kind == "CompositePodGroup":
-            return self._informer(
-                kind,
-                GroupObject,
-                lambda one: world.set_group(one, composite=True),
-                lambda one: core.drop_group(composite_key(one.metadata.namespace, one.metadata.name)),
-                version=version,
-            )
-        return self._informer(
-            kind, GroupObject, world.set_group, lambda one: core.drop_group(_key(one)), version=version
-        )
-
-    def _other(self, name: str, kind: Any) -> Informer[Any]:
-        """Budgets, namespaces, claims and what they rest on."""
-        world = self.core.world
-        if kind is Namespace:
-            return self._informer(
-                name,
-                kind,
-                lambda one: world.set_namespace(one.metadata.name, one.metadata.labels or {}),
-                lambda one: world.set_namespace(one.metadata.name, None),
-            )
-        if kind is DisruptionBudget:
-            return self._informer(name, kind, world.set_budget, lambda one: world.drop_budget(_key(one)))
-        put: Callable[[str, dict[str, Any] | None], None] = {
-            "persistentvolumeclaims": world.set_claim,
-            "persistentvolumes": world.set_volume,
-        }.get(name, world.set_storage_class)
-        return self._informer(name, kind, lambda one: put(_key(one), one), lambda one: put(_key(one), None))
-
-    def _informer(
-        self, name: str, kind: Any, put: Callable[[Any], None], drop: Callable[[Any], None], *, version: str = ""
-    ) -> Informer[Any]:
-        resource = self.client.kind(version, name, kind) if version else self.client.resource(name, kind)
-        informer: Informer[Any] = Informer(resource, clock=self.clock)
-        plural = f"{name.lower()}s" if version else name.split(".", maxsplit=1)[0]
+    def _informer(self, source: Source, version: str) -> Informer[Any]:
+        informer: Informer[Any] = Informer(self.client.kind(version, source.kind, source.decode), clock=self.clock)
+        core, keep = self.core, self.keep
 
         def added(one: Any) -> None:
-            self.keep.put(plural, _key(one), one)
-            put(one)
+            keep.put(source.name, str(identify(one).key), one)
+            source.put(core, one)
             self._changed.set()
 
         def deleted(one: Any) -> None:
-            self.keep.drop(plural, _key(one))
-            drop(one)
+            keep.drop(source.name, str(identify(one).key))
+            source.drop(core, one)
             self._changed.set()
 
         informer.handle(added=added, updated=lambda _, new: added(new), deleted=deleted)
         return informer
-
-
-def _key(one: Any) -> str:
-    return str(identify(one).key)
 
 
 @contextlib.asynccontextmanager

@@ -16,8 +16,17 @@ COMPOSITE_PREFIX: Final = "composite/"
 POD_PREFIX: Final = "pod/"
 
 
+class Owner(msgspec.Struct, rename="camel", omit_defaults=True):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
 class Meta(codec.Meta, rename="camel"):
     labels: dict[str, str] | None = None
+    owner_references: list[Owner] | None = None
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
     generation: int = 0
@@ -84,11 +93,17 @@ class PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     resource_claims: list[Json] | None = None
 
 
+class ClaimStatus(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str
+    resource_claim_name: str | None = None
+
+
 class PodStatus(msgspec.Struct, rename="camel", omit_defaults=True):
     phase: str = ""
     nominated_node_name: str = ""
     start_time: str | None = None
     conditions: list[Condition] | None = None
+    resource_claim_statuses: list[ClaimStatus] | None = None
 
 
 class Pod(msgspec.Struct, rename="camel"):
@@ -150,35 +165,6 @@ class Namespace(msgspec.Struct, rename="camel"):
     metadata: Meta
 
 
-class PriorityClass(msgspec.Struct, rename="camel"):
-    metadata: Meta
-    value: int = 0
-    preemption_policy: str | None = None
-
-
-# ---- volumes
-
-
-class VolumeClaimSpec(msgspec.Struct, rename="camel", omit_defaults=True):
-    access_modes: list[str] | None = None
-    volume_name: str = ""
-    storage_class_name: str | None = None
-
-
-class VolumeClaim(msgspec.Struct, rename="camel"):
-    metadata: Meta
-    spec: VolumeClaimSpec = msgspec.field(default_factory=VolumeClaimSpec)
-
-
-class VolumeSpec(msgspec.Struct, rename="camel", omit_defaults=True):
-    node_affinity: Json | None = None
-
-
-class PersistentVolume(msgspec.Struct, rename="camel"):
-    metadata: Meta
-    spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)
-
-
 # ---- groups
 
 
@@ -202,10 +188,14 @@ class GroupObjectSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     priority: int | None = None
     preemption_policy: str | None = None
     parent_composite_pod_group_name: str | None = None
+    resource_claims: list[Json] | None = None
+    workload_ref: Json | None = None  # 1.37
+    pod_group_template_ref: Json | None = None  # 1.36
 
 
 class GroupStatus(msgspec.Struct, rename="camel", omit_defaults=True):
     conditions: list[Condition] | None = None
+    resource_claim_statuses: list[ClaimStatus] | None = None
 
 
 class GroupObject(msgspec.Struct, rename="camel"):
@@ -232,6 +222,14 @@ class Workload(msgspec.Struct, rename="camel"):
     spec: WorkloadSpec = msgspec.field(default_factory=WorkloadSpec)
 
 
+ClaimSource = tuple[str | None, str | None, str | None]  # name, claim, template
+
+
+def claim_source(entry: Json) -> ClaimSource:
+    """What an entry of resourceClaims rests on: a pod that has the same as its PodGroup uses the group's claim."""
+    return entry.get("name"), entry.get("resourceClaimName"), entry.get("resourceClaimTemplateName")
+
+
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
     """A group as the scheduler sees it, whatever version it was written in. `minimum` None: basic."""
@@ -249,6 +247,8 @@ class GroupSpec:
     parent: str | None = None
     created: str = ""
     generation: int = 0
+    claims: tuple[tuple[ClaimSource, str | None], ...] = ()  # shared by its pods, with the names of those that exist
+    workload: str = ""  # that it was made from
     conditions: tuple[Condition, ...] = field(default=(), compare=False)
 
     @property
@@ -268,6 +268,7 @@ def group_spec(obj: GroupObject, *, composite: bool = False) -> GroupSpec:
     topology = (spec.scheduling_constraints.topology if spec.scheduling_constraints else None) or ()
     parent = spec.parent_composite_pod_group_name
     mode = spec.disruption_mode
+    made = {one.name: one.resource_claim_name for one in obj.status.resource_claim_statuses or ()}
     return GroupSpec(
         key=composite_key(meta.namespace, meta.name) if composite else f"{meta.namespace}/{meta.name}",
         namespace=meta.namespace,
@@ -282,8 +283,16 @@ def group_spec(obj: GroupObject, *, composite: bool = False) -> GroupSpec:
         parent=composite_key(meta.namespace, parent) if parent else None,
         created=meta.creation_timestamp,
         generation=meta.generation,
+        claims=tuple((claim_source(one), made.get(one["name"])) for one in spec.resource_claims or ()),
+        workload=_workload(spec),
         conditions=tuple(obj.status.conditions or ()),
     )
+
+
+def _workload(spec: GroupObjectSpec) -> str:
+    if spec.workload_ref is not None:
+        return str(spec.workload_ref.get("workloadName") or "")
+    return str(((spec.pod_group_template_ref or {}).get("workload") or {}).get("workloadName") or "")
 
 
 def old_group_spec(workload: Workload, key: str) -> GroupSpec | None:
@@ -300,6 +309,7 @@ def old_group_spec(workload: Workload, key: str) -> GroupSpec | None:
         name=meta.name,
         uid=meta.uid,
         kind="Workload",
+        workload=meta.name,
         minimum=None if gang is None else gang.min_count or 1,
         created=meta.creation_timestamp,
         generation=meta.generation,

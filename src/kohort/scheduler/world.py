@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from kohort.place.claims import volume_claim
 from kohort.place.demand import Pod as Wanted
 from kohort.place.engine import Engine
 from kohort.place.pairs import PairClass
+from kohort.place.profile import default_constraints
 from kohort.place.selectors import matches
 from kohort.place.state import ClusterState, PodKey
 from kohort.place.units import Budget
@@ -32,7 +32,9 @@ from kohort.scheduler.model import (
     group_spec,
     old_group_spec,
 )
+from kohort.scheduler.owners import Owners
 from kohort.scheduler.settings import Settings
+from kohort.scheduler.storage import Storage, device_claims
 from kohort.scheduler.trees import Broken, Group, Member, Trees
 
 Json = dict[str, Any]
@@ -56,10 +58,9 @@ class World:
         self.gains = 0
         self.priorities: Counter[int] = Counter()  # of pods that have a node
         self._replicas: dict[str, set[str]] = {}  # 1.35: workload -> groups that pods name
-        self._claims: dict[str, Json] = {}
-        self._volumes: dict[str, Json] = {}
-        self._classes: dict[str, Json] = {}  # storage classes
-        self._kinds: dict[str, tuple[PairClass, int]] = {}  # uid -> class, and the claims it was made with
+        self.storage = Storage(self.state.claims)
+        self.owners = Owners()
+        self._kinds: dict[str, tuple[PairClass, int, int]] = {}  # uid -> class; versions of claims, owners it rests on
         self._seated: set[str] = set()  # uids of pods that have a node, known to us or not
         self._order = itertools.count()
 
@@ -83,7 +84,7 @@ class World:
             self._end(pod, known)
         elif pod.spec.node_name:
             self._bound(pod, known)
-        elif pod.spec.scheduler_name in self.settings.names:
+        elif self.settings.ours(pod.spec.scheduler_name, pod.metadata.namespace):
             self._pending(pod, known)
 
     def drop_pod(self, pod: Pod) -> None:
@@ -248,6 +249,9 @@ class World:
         if before is not None and before.spec == spec:
             before.spec = spec  # only its conditions moved
             return
+        if before is not None and before.spec is not None and before.spec.claims != spec.claims:
+            for uid in before.pending:
+                self._kinds.pop(uid, None)
         group = self.trees.set(spec)
         self._touch_root(group)
 
@@ -271,7 +275,7 @@ class World:
             self.drop_group(key)
             self._replicas.get("/".join(parts[:2]), set()).discard(key)
 
-    # ---- budgets, claims, namespaces
+    # ---- budgets, namespaces
 
     def set_budget(self, budget: DisruptionBudget) -> None:
         self.budgets[f"{budget.metadata.namespace}/{budget.metadata.name}"] = budget
@@ -295,33 +299,6 @@ class World:
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> None:
         self.state.pairs.set_namespace(name, labels)
-        self.gains += 1
-
-    def set_claim(self, key: str, claim: Json | None) -> None:
-        _put(self._claims, key, claim)
-        self._claim(key)
-
-    def set_volume(self, name: str, volume: Json | None) -> None:
-        _put(self._volumes, name, volume)
-        for key, claim in self._claims.items():
-            if (claim.get("spec") or {}).get("volumeName") == name:
-                self._claim(key)
-
-    def set_storage_class(self, name: str, storage_class: Json | None) -> None:
-        _put(self._classes, name, storage_class)
-        for key, claim in self._claims.items():
-            if (claim.get("spec") or {}).get("storageClassName") == name:
-                self._claim(key)
-
-    def _claim(self, key: str) -> None:
-        claim = self._claims.get(key)
-        if claim is None:
-            self.state.claims.remove(key)
-        else:
-            spec = claim.get("spec") or {}
-            volume = self._volumes.get(spec.get("volumeName") or "")
-            storage_class = self._classes.get(spec.get("storageClassName") or "")
-            self.state.claims.put(key, volume_claim(claim, volume, storage_class))
         self.gains += 1
 
     # ---- roots
@@ -368,13 +345,31 @@ class World:
 
     def kind(self, member: Member) -> PairClass:
         """What the engine sees of a pending pod; asked again when rules between pods or claims changed."""
-        version = self.state.claims.version
+        self.storage.settle()
+        claims, owners = self.state.claims.version, self.owners.version
         known = self._kinds.get(member.uid)
-        if known is not None and not known[0].stale and known[1] == version:
+        if known is not None and not known[0].stale and known[1:] == (claims, owners):
             return known[0]
-        kind = self.state.pending(msgspec.to_builtins(member.pod))
-        self._kinds[member.uid] = (kind, version)
+        kind = self.state.pending(
+            msgspec.to_builtins(member.pod), claims=list(self._devices(member)), defaults=self._defaults(member.pod)
+        )
+        self._kinds[member.uid] = (kind, self.state.claims.version, owners)
         return kind
+
+    def _devices(self, member: Member) -> Iterator[str]:
+        if not member.pod.spec.resource_claims:
+            return iter(())
+        group = self.trees.get(member.pod.group or "")
+        return device_claims(member.pod, group.spec if group is not None else None)
+
+    def _defaults(self, pod: Pod) -> Sequence[Json]:
+        """The profile's spread constraints for a pod that has none. Members of a group are placed together, not apart
+        (docs/differences.md)."""
+        profile = self.settings.profile
+        if not profile.default_spread or pod.spec.topology_spread_constraints or pod.group is not None:
+            return ()
+        selector = self.owners.selector(pod)
+        return () if selector is None else default_constraints(profile, selector)
 
     def wanted(self, member: Member, nominated: str = "") -> Wanted:
         """A pending pod as the engine places it."""
@@ -399,18 +394,12 @@ class World:
         return root.spec.priority
 
 
-def _put(where: dict[str, Json], key: str, value: Json | None) -> None:
-    if value is None:
-        where.pop(key, None)
-    else:
-        where[key] = value
-
-
 def _alike(one: Pod, other: Pod) -> bool:
     """Nothing changed that a decision looks at."""
     return (
         one.metadata.labels == other.metadata.labels
         and (one.metadata.deletion_timestamp is None) == (other.metadata.deletion_timestamp is None)
         and one.status.start_time == other.status.start_time
+        and one.status.resource_claim_statuses == other.status.resource_claim_statuses
         and one.spec == other.spec
     )

@@ -1,0 +1,142 @@
+"""The kinds that the scheduler reads: one table for the live watches, for a single look, and for snapshots.
+
+In the order in which they must be told: whatever a pod rests on comes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.kube.codec import identify
+from kohort.scheduler.model import DisruptionBudget, GroupObject, Namespace, Node, Pod, Workload, composite_key
+
+if TYPE_CHECKING:
+    from kohort.kube.discovery import Discovery
+    from kohort.scheduler.core import Core
+    from kohort.scheduler.generation import Generation
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A kind: what of it is read, and whom to tell."""
+
+    name: str  # in a snapshot
+    group: str
+    kind: str
+    decode: Any
+    put: Callable[[Core, Any], None]
+    drop: Callable[[Core, Any], None]
+    needed: bool = False  # without it nothing can be scheduled
+
+
+def _key(one: Any) -> str:
+    return str(identify(one).key)
+
+
+def _raw(name: str, group: str, kind: str, tell: Callable[[Core, str, Json | None], None]) -> Source:
+    """Read as it is."""
+    return Source(
+        name,
+        group,
+        kind,
+        Json,
+        lambda core, one: tell(core, _key(one), one),
+        lambda core, one: tell(core, _key(one), None),
+    )
+
+
+def _controller(name: str, group: str, kind: str) -> Source:
+    return _raw(name, group, kind, lambda core, key, body: core.world.owners.set_controller(kind, key, body))
+
+
+SOURCES: Final = (
+    Source(
+        "nodes",
+        "",
+        "Node",
+        Node,
+        lambda core, one: core.world.set_node(one),
+        lambda core, one: core.world.drop_node(one.metadata.name),
+        needed=True,
+    ),
+    Source(
+        "namespaces",
+        "",
+        "Namespace",
+        Namespace,
+        lambda core, one: core.world.set_namespace(one.metadata.name, one.metadata.labels or {}),
+        lambda core, one: core.world.set_namespace(one.metadata.name, None),
+    ),
+    Source(
+        "poddisruptionbudgets",
+        "policy",
+        "PodDisruptionBudget",
+        DisruptionBudget,
+        lambda core, one: core.world.set_budget(one),
+        lambda core, one: core.world.drop_budget(_key(one)),
+    ),
+    _raw("storageclasses", "storage.k8s.io", "StorageClass", lambda c, k, body: c.world.storage.set_class(k, body)),
+    _raw("persistentvolumes", "", "PersistentVolume", lambda c, k, body: c.world.storage.set_volume(k, body)),
+    _raw("persistentvolumeclaims", "", "PersistentVolumeClaim", lambda c, k, body: c.world.storage.set_claim(k, body)),
+    _raw("resourceclaims", "resource.k8s.io", "ResourceClaim", lambda c, k, body: c.world.storage.set_devices(k, body)),
+    _raw("services", "", "Service", lambda c, k, body: c.world.owners.set_service(k, body)),
+    _controller("replicationcontrollers", "", "ReplicationController"),
+    _controller("replicasets", "apps", "ReplicaSet"),
+    _controller("statefulsets", "apps", "StatefulSet"),
+    Source(
+        "compositepodgroups",
+        "scheduling.k8s.io",
+        "CompositePodGroup",
+        GroupObject,
+        lambda core, one: core.world.set_group(one, composite=True),
+        lambda core, one: core.drop_group(composite_key(one.metadata.namespace, one.metadata.name)),
+    ),
+    Source(
+        "podgroups",
+        "scheduling.k8s.io",
+        "PodGroup",
+        GroupObject,
+        lambda core, one: core.world.set_group(one),
+        lambda core, one: core.drop_group(_key(one)),
+    ),
+    Source(
+        "workloads",
+        "scheduling.k8s.io",
+        "Workload",
+        Workload,
+        lambda core, one: core.world.set_workload(one),
+        lambda core, one: core.world.drop_workload(_key(one)),
+    ),
+    Source(
+        "pods",
+        "",
+        "Pod",
+        Pod,
+        lambda core, one: core.world.set_pod(one),
+        lambda core, one: core.drop_pod(one),
+        needed=True,
+    ),
+)
+_GROUPS: Final = frozenset({"CompositePodGroup", "PodGroup", "Workload"})  # in the version that the generation says
+_SPREADING: Final = frozenset({"Service", "ReplicationController", "ReplicaSet", "StatefulSet"})
+
+
+async def served(discovery: Discovery, generation: Generation, *, spreads: bool) -> list[tuple[Source, str]]:
+    """Those that a server has, with their apiVersion. `spreads`: whether pods are spread by what selects them."""
+    found: list[tuple[Source, str]] = []
+    types = await discovery.all()
+    for source in SOURCES:
+        if source.kind in _GROUPS:
+            version = generation.versions.get(source.kind, "")
+        else:
+            kinds = (one for one in types if (one.group, one.kind) == (source.group, source.kind))
+            version = next((one.api_version for one in kinds), "")
+        if source.kind in _SPREADING and not spreads:
+            continue
+        if version or source.needed:
+            found.append((source, version or "v1"))
+    return found

@@ -1,0 +1,296 @@
+"""Volumes and devices: what claims say about nodes, and which free volume a claim gets once its pod has a node.
+
+Claims of classes that wait for their first consumer are bound by the scheduler's choice (as kube-scheduler's
+VolumeBinding): a free volume that fits on the node, or else a node for the provisioner to make one on. Devices are not
+allocated here; a ResourceClaim that somebody has allocated restricts its pods to the nodes of its devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kohort.place.claims import (
+    Claim,
+    Claims,
+    any_of,
+    pod_claims,
+    provisioned_terms,
+    resource_claim,
+    volume_claim,
+    volume_terms,
+    waits_for_consumer,
+)
+from kohort.place.quantities import parse
+from kohort.place.selectors import matches, node_meets_term
+from kohort.scheduler.model import GroupSpec, Pod, claim_source
+
+Json = dict[str, Any]
+Seat = tuple[Json, str, Mapping[str, str]]  # a pod, its node's name and labels
+
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+DEVICES: Final = "ResourceClaim "  # before the key of one, to tell it from a volume's
+_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_FREE: Final = frozenset({"", "Pending", "Available"})
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a claim is to get: a volume that is there, or one to be made for a node."""
+
+    claim: str
+    volume: str | None
+    node: str
+
+
+class Storage:
+    """Claims, volumes and classes as they are; what follows from them is handed to the engine by `settle`."""
+
+    def __init__(self, claims: Claims) -> None:
+        self._told = claims
+        self._claims: dict[str, Json] = {}
+        self._volumes: dict[str, Json] = {}
+        self._classes: dict[str, Json] = {}
+        self._devices: dict[str, Json] = {}
+        self._unbound: dict[str, set[str]] = {}  # class -> claims without a volume
+        self._offered: dict[str, set[str]] = {}  # class -> volumes
+        self._bound: dict[str, str] = {}  # volume -> claim that names it
+        self._promised: dict[str, Promise] = {}  # by claim
+        self._dirty: set[str] = set()  # claims to be looked at again
+        self.version = 0  # counts changes that may help somebody
+
+    # ---- what is there
+
+    def set_claim(self, key: str, claim: Json | None) -> None:
+        before = self._claims.get(key)
+        if before is not None:
+            self._unbound.get(_class(before), set()).discard(key)
+            self._bound.pop(_spec(before).get("volumeName") or "", None)
+        _put(self._claims, key, claim)
+        if claim is not None and _spec(claim).get("volumeName"):
+            self._bound[_spec(claim)["volumeName"]] = key
+        elif claim is not None:
+            self._unbound.setdefault(_class(claim), set()).add(key)
+        self._changed([key])
+
+    def set_volume(self, name: str, volume: Json | None) -> None:
+        before = self._volumes.get(name)
+        touched: set[str] = {self._bound[name]} if name in self._bound else set()
+        for one in (before, volume):
+            if one is not None:
+                touched |= self._unbound.get(_class(one), set())
+        if before is not None:
+            self._offered[_class(before)].discard(name)
+        _put(self._volumes, name, volume)
+        if volume is not None:
+            self._offered.setdefault(_class(volume), set()).add(name)
+        self._changed(touched)
+
+    def set_class(self, name: str, storage_class: Json | None) -> None:
+        _put(self._classes, name, storage_class)
+        self._changed(self._unbound.get(name, ()))
+
+    def set_devices(self, key: str, claim: Json | None) -> None:
+        """A ResourceClaim."""
+        _put(self._devices, key, claim)
+        if claim is None:
+            self._told.remove(DEVICES + key)
+        else:
+            self._told.put(DEVICES + key, resource_claim(claim))
+        self.version += 1
+
+    def _changed(self, claims: Iterable[str]) -> None:
+        self._dirty.update(claims)
+        self.version += 1
+
+    def settle(self) -> None:
+        """The engine learns what changed."""
+        while self._dirty:
+            key = self._dirty.pop()
+            claim = self._claims.get(key)
+            if claim is None:
+                self._told.remove(key)
+            else:
+                self._told.put(key, self._means(key, claim))
+
+    def _means(self, key: str, claim: Json) -> Claim:
+        volume = self._volumes.get(_spec(claim).get("volumeName") or "")
+        storage_class = self._classes.get(_class(claim))
+        found = volume_claim(claim, volume, storage_class)
+        if not found.usable or volume is not None or _spec(claim).get("volumeName"):
+            return found
+        node = _selected(claim)
+        if node:
+            return Claim(terms=[{"matchFields": [_named(node)]}], once=found.once)
+        parts = [volume_terms(self._volumes[name]) for name in self._candidates(key, claim)]
+        if _provisions(storage_class):
+            parts.append(provisioned_terms(storage_class or {}))
+        if not parts:
+            why = f"finds no free volume of class {_class(claim)!r} that fits, and nobody provisions one"
+            return Claim(once=found.once, usable=False, why=why)
+        return Claim(terms=any_of(parts), once=found.once)
+
+    def _candidates(self, key: str, claim: Json) -> list[str]:
+        """Free volumes that a claim may have: the one meant for it alone, or the smallest first."""
+        taken = {one.volume for one in self._promised.values() if one.claim != key}
+        fits = [
+            name
+            for name in self._offered.get(_class(claim), ())
+            if name not in taken and name not in self._bound and _fits(key, claim, self._volumes[name])
+        ]
+        meant = [name for name in fits if _spec(self._volumes[name]).get("claimRef")]
+        return meant or sorted(fits, key=lambda name: (_capacity(self._volumes[name]), name))
+
+    # ---- what a decision needs
+
+    def unbound(self, pod: Json) -> list[str]:
+        """Claims of a pod whose volumes wait for its node, the largest first."""
+        keys = [key for key in pod_claims(pod) if key in self._claims and self._waits(self._claims[key])]
+        return sorted(keys, key=lambda key: (-_asked(self._claims[key]), key))
+
+    def _waits(self, claim: Json) -> bool:
+        return not _spec(claim).get("volumeName") and waits_for_consumer(self._classes.get(_class(claim)))
+
+    def choose(self, seats: Mapping[str, Seat]) -> tuple[list[Promise], list[str]]:
+        """Volumes for pods that have been given nodes, and the pods that get none there. Nothing is promised yet."""
+        chosen: dict[str, Promise] = {}
+        taken: set[str] = set()
+        short: list[str] = []
+        for uid, (pod, node, labels) in seats.items():
+            for key in self.unbound(pod):
+                known = chosen.get(key) or self._promised.get(key)
+                found = known or self._choice(key, node, labels, taken)
+                if found is None or not self._reaches(found, node, labels):
+                    short.append(uid)
+                    break
+                chosen[key] = found
+                taken |= {found.volume} if found.volume else set()
+        return list(chosen.values()), short
+
+    def _choice(self, key: str, node: str, labels: Mapping[str, str], taken: set[str]) -> Promise | None:
+        claim = self._claims[key]
+        if not _selected(claim):
+            for name in self._candidates(key, claim):
+                if name not in taken and _meets(volume_terms(self._volumes[name]), labels, node):
+                    return Promise(key, name, node)
+        storage_class = self._classes.get(_class(claim))
+        possible = _provisions(storage_class) and _meets(provisioned_terms(storage_class or {}), labels, node)
+        return Promise(key, None, node) if possible and _selected(claim) in {"", node} else None
+
+    def _reaches(self, promise: Promise, node: str, labels: Mapping[str, str]) -> bool:
+        """Where a volume that is still to be made can be reached, nobody knows: that is looked at once it is there."""
+        return promise.volume is None or _meets(volume_terms(self._volumes[promise.volume]), labels, node)
+
+    # ---- promises under way
+
+    def promise(self, promises: Sequence[Promise]) -> None:
+        self._promised |= {one.claim: one for one in promises}
+        self._look_again(promises)
+
+    def forget(self, promises: Sequence[Promise]) -> None:
+        """They came true, or will not."""
+        for one in promises:
+            self._promised.pop(one.claim, None)
+        self._look_again(promises)
+
+    def _look_again(self, promises: Sequence[Promise]) -> None:
+        for one in promises:
+            if one.claim in self._claims:
+                self._changed(self._unbound.get(_class(self._claims[one.claim]), ()))
+
+    def claim(self, key: str) -> Json | None:
+        return self._claims.get(key)
+
+    def volume(self, name: str) -> Json | None:
+        return self._volumes.get(name)
+
+    def kept(self, promise: Promise) -> bool | None:
+        """Whether a promise came true; None: not yet, False: it was taken back."""
+        claim = self._claims.get(promise.claim)
+        if claim is None:
+            return False
+        if _spec(claim).get("volumeName"):
+            return True
+        return None if promise.volume is not None or _selected(claim) in {"", promise.node} else False
+
+    def usable(self, pod: Json, node: str, labels: Mapping[str, str]) -> bool:
+        """Whether all its claims can be used on a node, as they are now."""
+        self.settle()
+        return all(self._told.get(key).suits(labels, node) for key in pod_claims(pod))
+
+
+def device_claims(pod: Pod, group: GroupSpec | None) -> Iterator[str]:
+    """The ResourceClaims of a pod. One that its PodGroup has under the same name is the group's (KEP-5729)."""
+    shared = dict(group.claims) if group is not None else {}
+    own = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses or ()}
+    for one in pod.spec.resource_claims or ():
+        source = claim_source(one)
+        made, name = source in shared, one["name"]
+        found = one.get("resourceClaimName") or (shared[source] if made else own.get(name))
+        if found is None and not made and name in own:
+            continue  # the controller says that no claim is needed
+        yield f"{DEVICES}{pod.metadata.namespace or 'default'}/{found or name + ' (not made yet)'}"
+
+
+# ---- volumes and claims
+
+
+def _spec(obj: Json) -> Json:
+    return obj.get("spec") or {}
+
+
+def _class(obj: Json) -> str:
+    return str(_spec(obj).get("storageClassName") or "")
+
+
+def _selected(claim: Json) -> str:
+    return str((claim["metadata"].get("annotations") or {}).get(SELECTED_NODE) or "")
+
+
+def _provisions(storage_class: Json | None) -> bool:
+    return storage_class is not None and storage_class.get("provisioner") not in {None, "", _NO_PROVISIONER}
+
+
+def _asked(claim: Json) -> int:
+    wanted = (_spec(claim).get("resources") or {}).get("requests") or {}
+    return int(parse(wanted.get("storage") or "0"))
+
+
+def _capacity(volume: Json) -> int:
+    return int(parse((_spec(volume).get("capacity") or {}).get("storage") or "0"))
+
+
+def _fits(key: str, claim: Json, volume: Json) -> bool:
+    """As far as its node is not concerned."""
+    meta, spec = volume["metadata"], _spec(volume)
+    reference = spec.get("claimRef")
+    if meta.get("deletionTimestamp") is not None:
+        return False
+    if reference:
+        same = f"{reference.get('namespace')}/{reference.get('name')}" == key
+        return same and reference.get("uid") in {None, "", claim["metadata"].get("uid")}
+    wanted = _spec(claim)
+    selector = wanted.get("selector")
+    return (
+        (volume.get("status") or {}).get("phase", "") in _FREE
+        and (spec.get("volumeMode") or "Filesystem") == (wanted.get("volumeMode") or "Filesystem")
+        and set(wanted.get("accessModes") or ()) <= set(spec.get("accessModes") or ())
+        and _capacity(volume) >= _asked(claim)
+        and (not selector or matches(selector, meta.get("labels") or {}))
+    )
+
+
+def _meets(terms: Sequence[Mapping[str, Any]] | None, labels: Mapping[str, str], node: str) -> bool:
+    return terms is None or any(node_meets_term(term, labels, node) for term in terms)
+
+
+def _named(node: str) -> Json:
+    return {"key": "metadata.name", "operator": "In", "values": [node]}
+
+
+def _put(where: dict[str, Json], key: str, value: Json | None) -> None:
+    if value is None:
+        where.pop(key, None)
+    else:
+        where[key] = value
