@@ -29,7 +29,9 @@ _LOOK_SECONDS: Final = 0.02
 @asynccontextmanager
 async def whole(server: Server, pools: Sequence[Pool], controllers: Iterable[str] = MAKERS) -> AsyncIterator[Client]:
     """While inside, workloads run: they become groups, groups are placed, virtual nodes play their pods."""
-    ctx, clock = CompileContext(server.ctx.generation, server.ctx.gates, server.ctx.options), server.clock
+    # The server itself keeps Jobs of exclusive placement apart: their templates need not.
+    settings, clock = {"exclusive_placement": "admission"}, server.clock
+    ctx = CompileContext(server.ctx.generation, server.ctx.gates, server.ctx.options, settings=settings)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.within(server.api, manager="kohort", clock=clock))
         fleet = await stack.enter_async_context(Fleet(client, pools, every=True, clock=clock))

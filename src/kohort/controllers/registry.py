@@ -19,6 +19,7 @@ from kohort.controllers.grove.controller import (
 )
 from kohort.controllers.job.controller import job_controller
 from kohort.controllers.jobset.controller import jobset_controller
+from kohort.controllers.jobset.placement import placement_controller
 from kohort.controllers.leaderworkerset.controller import leaderworkerset_controller
 from kohort.controllers.trainjob.controller import trainjob_controller
 from kohort.controllers.ttl import ttl_controller
@@ -40,6 +41,7 @@ MAKERS: Final[Mapping[str, Callable[[Setup], Controller]]] = {
     "job": lambda setup: job_controller(setup.ctx, grouping=setup.grouping),
     "cronjob": lambda setup: cronjob_controller(),
     "ttl-after-finished": lambda setup: ttl_controller(),
+    "jobset-placement": lambda setup: placement_controller(),
     "jobset": lambda setup: jobset_controller(setup.ctx, grouping=setup.grouping),
     "trainjob": lambda setup: trainjob_controller(setup.ctx, grouping=setup.grouping),
     "podcliqueset": lambda setup: podcliqueset_controller(setup.ctx),
@@ -55,6 +57,18 @@ MAKERS: Final[Mapping[str, Callable[[Setup], Controller]]] = {
 BUILT_IN: Final = ("job", "cronjob", "ttl-after-finished")
 
 
+# Controllers that only make sense together, under the name by which people ask for them; the first has the main kind.
+_TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
+    "jobset": ("jobset", "jobset-placement"),
+    "grove": ("podcliqueset", "podcliquescalinggroup", "podclique", "podgang", "clustertopologybinding"),
+}
+_PARTS: Final = frozenset(part for parts in _TOGETHER.values() for part in parts)
+FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
+    **{name: (name,) for name in MAKERS if name not in _PARTS},
+    **_TOGETHER,
+}
+
+
 def make(setup: Setup, names: Iterable[str] = BUILT_IN) -> list[Controller]:
     unknown = [name for name in names if name not in MAKERS]
     if unknown:
@@ -64,13 +78,15 @@ def make(setup: Setup, names: Iterable[str] = BUILT_IN) -> list[Controller]:
 
 async def probe(client: Client, ctx: CompileContext) -> Setup:
     """Whether the server serves groups in the version of this generation (T-48: upstream would wait for ever)."""
-    if ctx.settings.get("parity") or not ctx.generation.has_pod_groups:
+    if ctx.settings.get("parity"):
         return Setup(ctx)
-    served = await client.discovery.versions(SCHEDULING_GROUP, "PodGroup")
+    kind = "PodGroup" if ctx.generation.has_pod_groups else "Workload"
+    served = await client.discovery.versions(SCHEDULING_GROUP, kind)
     if ctx.generation.workload_version in served:
         return Setup(ctx)
     log.error(
-        "the server does not serve PodGroups as %s (served: %s): Jobs run without groups, and nothing starts together",
+        "the server does not serve %ss as %s (served: %s): Jobs run without groups, and nothing starts together",
+        kind,
         ctx.generation.api_version,
         ", ".join(served) or "none",
     )

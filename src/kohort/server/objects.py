@@ -93,6 +93,12 @@ class StoredObjects:
             self._cache[found.table] = cached
         return cached[1]
 
+    def beginning(self, group: str, resource: str, namespace: str, prefix: str) -> Sequence[Object]:
+        """Those whose names begin like this; only they are decoded."""
+        found = self._resources.of_plural(group, resource)
+        items = self._store.table(found.table).items(namespace) if found is not None else ()
+        return [load(found, item) for item in items if item.name.startswith(prefix)] if found is not None else ()
+
     def version(self, group: str, resource: str) -> int:
         found = self._resources.of_plural(group, resource)
         return self._store.table(found.table).changes if found is not None else 0

@@ -65,13 +65,29 @@ def owner_uid(pod: Object) -> str:
     return next((str(one.get("uid") or "") for one in owners if one.get("controller")), "")
 
 
+def leader_prefix(pod: Object) -> str:
+    """What the name of its leader begins with; empty if its labels do not say."""
+    labels = meta_of(pod).get("labels") or {}
+    wanted = (names.JOBSET_NAME, names.REPLICATED_JOB_NAME, names.JOB_INDEX)
+    if any(key not in labels for key in wanted):
+        return ""
+    return f"{'-'.join(labels[key] for key in wanted)}-0-"
+
+
+def mark(pod: Object) -> None:
+    """Its priority as a label, for those who keep away from it."""
+    priority = pod["spec"].get("priority")
+    if priority is not None and is_of_jobset(pod):
+        meta = pod["metadata"]
+        meta["labels"] = {**(meta.get("labels") or {}), PRIORITY: str(priority)}
+
+
 def complete(pod: Object, leader: Object | None, labels_of: Domains) -> None:
     """Fill in a new pod, in place."""
     if not is_of_jobset(pod):
         return
-    spec, meta = pod.setdefault("spec", {}), pod.setdefault("metadata", {})
-    if spec.get("priority") is not None:
-        meta["labels"] = {**(meta.get("labels") or {}), PRIORITY: str(spec["priority"])}
+    mark(pod)
+    spec, meta = pod["spec"], pod["metadata"]
     topology = topology_of(pod)
     if topology is None:
         return

@@ -29,6 +29,13 @@ def claim_name(obj: Object, claim: str) -> str:
     return f"{claim}-{name_of(obj)}"
 
 
+def claim_names(obj: Object) -> list[str]:
+    """Of all claims that a JobSet has."""
+    policies = entries(spec_of(obj).get("volumeClaimPolicies"))
+    templates = [template for policy in policies for template in entries(policy.get("templates"))]
+    return [claim_name(obj, str(meta_of(template).get("name") or "")) for template in templates]
+
+
 def against_existing(obj: Object, claims: Iterable[Object]) -> Iterator[FieldError]:
     """What PersistentVolumeClaims that are already in the namespace forbid: a server's question, not a manifest's.
 

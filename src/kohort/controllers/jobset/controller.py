@@ -8,10 +8,10 @@ from typing import Final
 
 from kohort.api.jobset import names
 from kohort.api.jobset.reading import meta_of, subdomain_of
-from kohort.api.jobset.volumes import claim_name
+from kohort.api.jobset.volumes import claim_names
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
-from kohort.controllers.jobset import children, inplace
+from kohort.controllers.jobset import inplace
 from kohort.controllers.jobset.once import Memory, once
 from kohort.controllers.jobset.sync import placement_by_template, sync
 from kohort.controllers.jobset.view import View
@@ -62,8 +62,7 @@ def view_of(key: Key, reader: Reader, now: datetime) -> View:
         return [obj for obj in reader.indexed(kind, "jobset", key) if (controller_of(obj) or {}).get("uid") == uid]
 
     service = reader.get("Service", Key(key.namespace, subdomain_of(jobset)))
-    wanted = [claim_name(jobset, str(meta_of(one).get("name"))) for _, one in children.claims(jobset)]
-    claims = [reader.get("PersistentVolumeClaim", Key(key.namespace, name)) for name in wanted]
+    claims = [reader.get("PersistentVolumeClaim", Key(key.namespace, name)) for name in claim_names(jobset)]
     return View(
         jobset,
         own("Job"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kohort.server.admission.beside import BesideRules
 from kohort.server.admission.escalating import NoEscalation
+from kohort.server.admission.jobsets import JobSets
 from kohort.server.admission.lifecycle import NamespaceLifecycle
 from kohort.server.admission.limits import LimitRanger
 from kohort.server.admission.quota import ResourceQuotas
@@ -50,7 +51,7 @@ def admission(
     accounts = (ServiceAccount(objects),) if service_accounts else ()
     limits, scheduling = LimitRanger(objects), Scheduling(objects, ctx)
     escalation = (NoEscalation(authorizer),) if authorizer is not None else ()
-    own = (*accounts, limits, scheduling)
+    own = (*accounts, limits, scheduling, JobSets(core.objects))
     plugins = (
         NamespaceLifecycle(),
         *own,
