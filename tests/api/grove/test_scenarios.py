@@ -154,7 +154,8 @@ def test_g39_the_priority_of_a_clique_is_that_of_the_set() -> None:
     silver = pcs("a", clique("x", pod={"priorityClassName": "silver"}), priorityClassName="gold")
     assert fields(silver, on()) == ["spec.template.cliques[0].spec.podSpec.priorityClassName"]
     assert fields(silver, on(gates=FLAT_GATES)) == ["spec.template.cliques[0].spec.podSpec.priorityClassName"]
-    assert faults(silver, on("1.36")) == []
+    assert fields(silver, on("1.36")) == ["spec.template.cliques[0].spec.podSpec.priorityClassName"]
+    assert faults(silver, on("1.36", gates=FLAT_GATES)) == []
     gold = pcs("a", clique("x", pod={"priorityClassName": "gold"}), clique("y"), priorityClassName="gold")
     assert faults(gold, on()) == []
 

@@ -247,8 +247,10 @@ def test_g20_topology_on_1_36_is_an_error_of_compilation_too() -> None:
 
 def test_g21_priority_on_1_36_is_the_pods_alone() -> None:
     obj = pcs("a", clique("x"), priorityClassName="gold")
-    for made in rendered(obj, on("1.36")):
+    for made in rendered(obj, on("1.36", gates=FLAT_GATES)):
         assert "priorityClassName" not in str(made)
+    # Behind that gate a group has a priority, so it must be that of its pods.
+    assert all("'priorityClassName': 'gold'" in str(made) for made in rendered(obj, on("1.36")))
     pod: Object = {"metadata": {"labels": {"grove.io/podgang": "a-0", "grove.io/podclique": "a-0-x"}}, "spec": {}}
     membership.prepare(pod, obj, on("1.36"))
     assert pod["spec"]["priorityClassName"] == "gold"

@@ -100,8 +100,13 @@ def _topology(obj: Object, ctx: Context) -> Iterator[FieldError]:
             )
 
 
+def has_priorities(ctx: Context) -> bool:
+    """Whether a group has a priority of its own, which its pods must share: from 1.37 on, on 1.36 behind a gate."""
+    return ctx.generation.min_count_mutable or ctx.on(Gate.PREEMPTION)
+
+
 def _priorities(obj: Object, ctx: Context) -> Iterator[FieldError]:
-    if not ctx.generation.min_count_mutable:  # before 1.37 a group has no priority of its own
+    if not has_priorities(ctx):
         return
     wanted = parts.template(obj).get("priorityClassName") or ""
     for path, clique in parts.cliques(obj):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kohort.api.grove import labels, options
+from kohort.api.grove import backend, labels, options
 from kohort.api.kind import Object
 from kohort.gang.compile import CompileContext, namespace_of
 from kohort.gang.compile.grove import names
@@ -32,8 +32,7 @@ def plans(expansion: Expansion, topology: Topology, ctx: CompileContext) -> tupl
 
 def plan(obj: Object, gang: Gang, podgang_uid: str, topology: Topology, ctx: CompileContext) -> Plan:
     """Of one gang of a set."""
-    # Before 1.37 a group has no priority of its own, or drops it behind a gate.
-    priority = obj["spec"]["template"].get("priorityClassName") if ctx.generation.min_count_mutable else None
+    priority = obj["spec"]["template"].get("priorityClassName") if backend.has_priorities(ctx) else None
     mapper = Mapper(obj, gang, podgang_uid, topology, priority or None)
     return mapper.tree() if options.is_tree(ctx) else mapper.flat()
 
