@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kohort.testing.cluster import Cluster
 from tests.e2e.lws import Sets
+
+from kohort.testing.cluster import Cluster
 
 
 async def test_l_15_two_groups_of_three(cluster: Cluster) -> None:

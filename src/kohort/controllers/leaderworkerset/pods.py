@@ -111,7 +111,7 @@ def _notes(lws: Object) -> dict[str, str]:
     found = {words.SIZE: str(size(lws))}
     for key in (words.EXCLUSIVE_TOPOLOGY, words.SUBGROUP_EXCLUSIVE_TOPOLOGY):
         value = annotation(lws, key)
-        if value is not None:
+        if value:  # an empty one asks for nothing
             found[key] = value
     policy = placement.subgroup_policy(lws)
     if policy:

@@ -72,10 +72,13 @@ def ensure(lws: Object, known: Sequence[Object]) -> Part:
         state, why = rollout.first(lws, key), "for a newly created LeaderWorkerSet"
     else:
         old = label(newest, words.REVISION)
-        state, why = rollout.begin(lws, rollout.read(newest, lws, old), old), "for updated LWS"
+        before = rollout.read(newest, lws, old)
+        state, why = rollout.begin(lws, before, old), "for updated LWS"
     number = int(newest.get("revision") or 0) + 1 if newest is not None else 1
     wanted = children.revision(lws, key, number, {rollout.ANNOTATION: state.text()})
     made = yield from _make(lws, wanted, f"Creating revision with key {key} {why}")
+    if newest is not None:
+        yield from tell(*_shrunk(lws, before.groups, state.groups))
     return Revisions(lws, [*every, made], made, key, state, is_new=newest is not None)
 
 
@@ -118,11 +121,16 @@ def _told(lws: Object, old: Rollout, new: Rollout) -> list[Told]:
         found.append(Told(lws, "Normal", "GroupsUpdating", f"Updating {which}"))
     early = [index for index in new.ahead if index not in old.ahead]
     found += [Told(lws, "Normal", "GroupsUpdating", f"Updating replica {index}") for index in early]
-    if new.groups < old.groups:
-        first, end = (f"{name_of(lws)}-{index}" for index in (new.groups, old.groups - 1))
-        which = f"replica {first}" if first == end else f"replicas from {first} to {end}"
-        found.append(Told(lws, "Normal", "GroupsProgressing", f"deleting surge {which}"))
-    return found
+    return [*found, *_shrunk(lws, old.groups, new.groups)]
+
+
+def _shrunk(lws: Object, old: int, new: int) -> list[Told]:
+    """Upstream says "surge" whatever they were."""
+    if new >= old:
+        return []
+    first, last = (f"{name_of(lws)}-{index}" for index in (new, old - 1))
+    which = f"replica {first}" if first == last else f"replicas from {first} to {last}"
+    return [Told(lws, "Normal", "GroupsProgressing", f"deleting surge {which}")]
 
 
 def trim(found: Revisions) -> Part:
