@@ -237,11 +237,12 @@ class Player:
         """Nobody with another value of the key in this domain, and own company, if any, here."""
         domain, key = term["topologyKey"], term["labelSelector"]["matchExpressions"][0]["key"]
         own = pod["metadata"]["labels"][key]
-        for other in [
-            obj for found, obj in self.api.objects.items() if found[0] == "Pod" and obj["spec"].get("nodeName")
-        ]:
+        if domain not in labels:
+            return False
+        pods = [obj for found, obj in self.api.objects.items() if found[0] == "Pod" and obj["spec"].get("nodeName")]
+        for other in pods:
             value = other["metadata"]["labels"].get(key)
-            here = NODES[other["spec"]["nodeName"]][domain] == labels[domain]
+            here = NODES[other["spec"]["nodeName"]].get(domain) == labels[domain]
             if value is not None and (here if value != own else not here):
                 return False
         return True
