@@ -48,6 +48,8 @@ def friendly(run: Callable[P, int]) -> Callable[P, int]:
             for line in str(error).splitlines():
                 say("error", line)
             return 1
+        except BrokenPipeError:
+            raise  # whoever read our output went away: main knows
         except Exception as error:
             if os.environ.get(_DEBUG):
                 raise

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kohort.api.errors import FieldError, invalid, required
-from kohort.controllers.registry import MAKERS
+from kohort.controllers.registry import FAMILIES
 from kohort.scheduler.settings import KOHORT
 from kohort.yamlread import ManifestError, load
 
@@ -17,8 +17,6 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _ADDRESS: Final = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
 ALL: Final = "all"
 NONE: Final = "none"
-SCHEDULER: Final = "scheduler"
-_PARTS: Final = (*MAKERS, SCHEDULER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +134,8 @@ def _controllers(value: Any, path: str, errors: list[FieldError]) -> tuple[str, 
     if names == (NONE,):
         return ()
     for name in names:
-        if name not in MAKERS:
-            accepted = ", ".join((*MAKERS, ALL, NONE))
+        if name not in FAMILIES:
+            accepted = ", ".join((*FAMILIES, ALL, NONE))
             errors.append(invalid(path, name, f"not known; accepted are {accepted}"))
     return names
 

@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from kohort.api.generations import NEWEST
 from kohort.api.kind import Context
-from kohort.controllers.registry import MAKERS, Setup, make
+from kohort.controllers.registry import FAMILIES, MAKERS, Setup, make
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
 from kohort.kube.client import Client
@@ -38,11 +38,11 @@ _FALLBACK: Final = "kube-system"
 
 
 def managed() -> tuple[Managed, ...]:
-    """The kinds that our controllers manage: the first that each of them watches."""
+    """The kinds that our controllers manage: the first that each family of them watches."""
     setup = Setup(CompileContext(Context.of(NEWEST).generation))
     found = []
-    for name in MAKERS:
-        first = MAKERS[name](setup).watches[0]
+    for name, parts in FAMILIES.items():
+        first = MAKERS[parts[0]](setup).watches[0]
         group, _, version = first.api_version.rpartition("/")
         found.append(Managed(name, group, version, first.kind, f"{first.kind.lower()}s"))
     return tuple(found)
@@ -120,7 +120,7 @@ class Process:
         setup = Setup(CompileContext(ctx.generation, ctx.gates, ctx.options), grouping=self.plan.ctx is not None)
         return Runtime(
             self.client,
-            make(setup, self.plan.controllers),
+            make(setup, [part for name in self.plan.controllers for part in FAMILIES[name]]),
             clock=self.client.clock,
             registry=self.registry,
             namespaces=self.chosen.namespaces,

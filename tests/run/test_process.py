@@ -1,0 +1,138 @@
+"""The process on the embedded server: it finds what is there, works, shows itself, and stops cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from kohort.kube.client import Client
+from kohort.kube.times import micros
+from kohort.run.options import Options
+from kohort.run.process import Process, look, page
+from kohort.server.server import Server
+from kohort.server.settings import Settings
+from kohort.sim.cluster import plain
+from kohort.sim.fleet import Fleet
+from kohort.testing.cluster import Cluster
+
+JOBSET = "jobset.x-k8s.io/v1alpha2"
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[Client]:
+    settings = Settings(tmp_path, in_memory=True, listen=False)
+    async with Server(settings) as server, Client.within(server.api) as client:
+        while not await client.discovery.versions("leaderworkerset.x-k8s.io", "LeaderWorkerSet"):
+            await asyncio.sleep(0.01)
+        yield client
+
+
+@asynccontextmanager
+async def started(client: Client, chosen: Options) -> AsyncIterator[Process]:
+    process = Process(client, chosen, (await look(client, chosen)).plan)
+    task = asyncio.create_task(process.run())
+    try:
+        yield process
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def jobset(name: str, scheduler: str = "kohort") -> dict[str, Any]:
+    pod = {"restartPolicy": "Never", "schedulerName": scheduler, "containers": [{"name": "c", "image": "i"}]}
+    template = {"spec": {"parallelism": 2, "completions": 2, "template": {"spec": pod}}}
+    spec = {
+        "gangConfig": {"gangMode": "Gang"},
+        "replicatedJobs": [{"name": "w", "replicas": 2, "template": template}],
+    }
+    return {"apiVersion": JOBSET, "kind": "JobSet", "metadata": {"name": name}, "spec": spec}
+
+
+async def test_it_manages_what_nobody_else_does(client: Client) -> None:
+    chosen = Options(controllers=("job", "jobset"), listen="127.0.0.1:0")
+    async with Fleet(client, plain(2), every=True), started(client, chosen) as process:
+        await asyncio.wait_for(process.ready.wait(), 30)
+        cluster = Cluster(client, "default", patience=30)
+        await cluster.create(jobset("a"), jobset("b", scheduler="default-scheduler"))
+        await cluster.running(4)
+        pods = await cluster.pods()
+        bound = [pod for pod in pods if pod["spec"].get("nodeName")]
+        assert {pod["metadata"]["name"][0] for pod in bound} == {"a"}  # the others are not ours to place
+
+
+async def test_only_in_its_namespaces(client: Client) -> None:
+    chosen = Options(controllers=("job", "jobset"), namespaces=("mine",), listen="127.0.0.1:0")
+    await client.kind("v1", "Namespace").create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}})
+    async with Fleet(client, plain(2), every=True), started(client, chosen) as process:
+        await asyncio.wait_for(process.ready.wait(), 30)
+        theirs, mine = Cluster(client, "default", patience=30), Cluster(client, "mine", patience=30)
+        await theirs.create(jobset("a"))
+        await mine.create(jobset("b"))
+        await mine.running(4)
+        assert await theirs.every("batch/v1", "Job") == []
+
+
+async def test_the_page_and_a_clean_stop(client: Client) -> None:
+    chosen = Options(controllers=("jobset",), listen="127.0.0.1:0")
+    async with started(client, chosen) as process, page(process) as port, aiohttp.ClientSession() as web:
+        await asyncio.wait_for(process.ready.wait(), 30)
+        for path, text in {
+            "healthz": "ok",
+            "readyz": "ok",
+            "metrics": "kohort_controller_queue_length",
+            "debug/state": "{",
+        }.items():
+            async with web.get(f"http://127.0.0.1:{port}/{path}") as answer:
+                assert answer.status == 200
+                assert text in await answer.text()
+        lease = await client.kind("coordination.k8s.io/v1", "Lease").get("kohort", "kube-system")
+        assert lease["spec"]["holderIdentity"]
+    lease = await client.kind("coordination.k8s.io/v1", "Lease").get("kohort", "kube-system")
+    assert not lease["spec"].get("holderIdentity")
+
+
+async def test_the_second_waits_and_takes_over(client: Client) -> None:
+    chosen = Options(controllers=("jobset",), listen="127.0.0.1:0")
+    async with started(client, chosen) as first:
+        await asyncio.wait_for(first.ready.wait(), 30)
+        async with started(client, chosen) as second, page(second) as port, aiohttp.ClientSession() as web:
+
+            async def told() -> str:
+                async with web.get(f"http://127.0.0.1:{port}/readyz") as answer:
+                    return await answer.text() if answer.status == 503 else ""
+
+            while "leads" not in await told():
+                await asyncio.sleep(0.02)
+            assert not second.ready.is_set()
+    async with started(client, chosen) as third:
+        await asyncio.wait_for(third.ready.wait(), 30)
+
+
+async def test_operators_are_found_by_their_webhooks_and_leases(client: Client) -> None:
+    rule = {"apiGroups": ["jobset.x-k8s.io"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["jobsets"]}
+    hook = {
+        "name": "v.jobset.x-k8s.io", "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore", "clientConfig": {"url": "https://127.0.0.1:9/x"},
+    }  # fmt: skip
+    configuration = {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "jobset-validating"}, "webhooks": [hook],
+    }  # fmt: skip
+    await client.of(configuration).create(configuration)
+    now = client.clock.now()
+    for name, moment in {"b8b2488c.lws.x-k8s.io": now, "grove-operator": now - timedelta(hours=1)}.items():
+        spec = {"holderIdentity": "manager-0", "leaseDurationSeconds": 15, "renewTime": micros(moment)}
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec}
+        await client.of(lease).create(lease, "default")
+    seen = (await look(client, Options())).survey
+    assert seen.others == {
+        "jobset": "ValidatingWebhookConfiguration jobset-validating",
+        "leaderworkerset": "Lease default/b8b2488c.lws.x-k8s.io, held by manager-0",
+    }  # the lease of the third has not been renewed for an hour: nobody is there
