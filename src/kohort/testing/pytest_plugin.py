@@ -1,9 +1,12 @@
-"""Fixtures: one bed of real Kubernetes per test session and version, one namespace per test.
+"""A pytest plugin: an API server in a second, or a bed of real Kubernetes.
 
     # conftest.py at the root
     pytest_plugins = ["kohort.testing.pytest_plugin"]
 
-    def test_something(kubernetes_namespace):
+    def test_something(kohort_namespace, kohort_server):          # ours, in memory
+        run_my_operator(kohort_server.kubeconfig, kohort_namespace)
+
+    def test_something_else(kubernetes_namespace):                # the real thing
         kubernetes_namespace.client.create(kubernetes_namespace.path("podgroups"), {...})
 
 Nothing is built inside a test. Where the binaries are not there, the test skips with one sentence that says how to get
@@ -14,7 +17,6 @@ versions that `KOHORT_KUBERNETES` names (default 1.37; the first is that of the 
 from __future__ import annotations
 
 import os
-import re
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,11 +27,31 @@ from kohort.testing.bed.assets import BINARIES, can_build, find, missing_sentenc
 from kohort.testing.bed.bed import Bed
 from kohort.testing.bed.build import say
 from kohort.testing.bed.versions import MINORS, minor_of
+from kohort.testing.server_fixtures import (
+    kohort_client,
+    kohort_namespace,
+    kohort_server,
+    kohort_servers,
+    prefix_of,
+    pytest_addoption,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from kohort.testing.client import Client
+
+__all__ = [
+    "Namespace",
+    "kohort_client",
+    "kohort_namespace",
+    "kohort_server",
+    "kohort_servers",
+    "kubernetes_bed",
+    "kubernetes_beds",
+    "kubernetes_namespace",
+    "pytest_addoption",
+]
 
 
 @dataclass(frozen=True)
@@ -97,7 +119,7 @@ def kubernetes_namespace(kubernetes_bed: Bed, request: pytest.FixtureRequest) ->
 
 def new_namespace(bed: Bed, wish: str) -> Namespace:
     """`wish`, made a valid name, with a random end."""
-    prefix = re.sub(r"[^a-z0-9]+", "-", wish.lower()).strip("-")[:50] or "test"
+    prefix = prefix_of(wish)
     client = bed.client()
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{prefix}-"}}
     made = client.create("/api/v1/namespaces", body)
