@@ -32,7 +32,7 @@ COMMANDS = tuple(
     f"k8s.io/kubernetes/cmd/{name}"
     for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 )
-# A module of its own: what its tests need must not change what the commands are built from.
+# Added to a module of its own, since what tests need must not change what the commands are built from.
 E2E = "k8s.io/kubernetes/test/e2e"
 
 TOOLS_KUBERNETES = """//go:build tools
@@ -74,7 +74,7 @@ def upstream_go_mod(module: str, version: str, scratch: Path) -> dict[str, Any]:
     return dict(json.loads(go("mod", "edit", "-json", found["GoMod"], cwd=scratch)))
 
 
-def kubernetes_module(name: str, packages: tuple[str, ...], version: str, scratch: Path, target: Path) -> None:
+def kubernetes_module(name: str, version: str, scratch: Path, target: Path) -> None:
     upstream = upstream_go_mod("k8s.io/kubernetes", version, scratch)
     staging_version = "v0." + version.split(".", 1)[1]
     replacements = upstream.get("Replace") or []
@@ -94,7 +94,7 @@ def kubernetes_module(name: str, packages: tuple[str, ...], version: str, scratc
         "",
     ]
     (target / "go.mod").write_text("\n".join(lines))
-    imports = "\n".join(f'\t_ "{package}"' for package in packages)
+    imports = "\n".join(f'\t_ "{package}"' for package in COMMANDS)
     (target / "tools.go").write_text(TOOLS_KUBERNETES.format(imports=imports))
 
 
@@ -125,7 +125,7 @@ def main(argv: list[str]) -> None:
         if special == "etcd":
             etcd_module(version, scratch, target)
         else:
-            kubernetes_module(name, (E2E,) if special else COMMANDS, version, scratch, target)
+            kubernetes_module(name, version, scratch, target)
         go("mod", "tidy", cwd=target)
         if special == "e2e":
             go("get", "-t", f"{E2E}@v{version}", cwd=target)

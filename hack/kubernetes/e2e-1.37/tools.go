@@ -1,8 +1,11 @@
 //go:build tools
 
-// Package tools keeps what kohort's test bed builds in this module's requirements.
+// Package tools keeps the commands that kohort's test bed builds in this module's requirements.
 package tools
 
 import (
-	_ "k8s.io/kubernetes/test/e2e"
+	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+	_ "k8s.io/kubernetes/cmd/kube-controller-manager"
+	_ "k8s.io/kubernetes/cmd/kube-scheduler"
+	_ "k8s.io/kubernetes/cmd/kubectl"
 )
