@@ -66,6 +66,70 @@ def test_pods_from_a_stencil_are_like_the_first(talk: Talk) -> None:
         assert quick == wanted
 
 
+def job_pod(number: int, owner: str) -> dict[str, Any]:
+    """As a Job controller makes them: each with a hostname, an owner and a group of its own."""
+    reference = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": f"job-{owner}",
+        "uid": UIDS[owner],
+        "controller": True,
+    }
+    made = pod(f"{owner}-{number}", ownerReferences=[reference], finalizers=["batch.kubernetes.io/job-tracking"])
+    made["spec"] |= {"hostname": f"h-{number}", "schedulingGroup": {"podGroupName": f"group-{owner}"}}
+    return made
+
+
+UIDS = {"a": "11111111-2222-3333-4444-555555555555", "b": "66666666-7777-8888-9999-aaaaaaaaaaaa"}
+
+
+def test_pods_of_a_job_come_from_a_stencil(talk: Talk) -> None:
+    """Hostname, group and owner are each pod's own, and stand in it and in its managers as on the long way."""
+    quick = [talk.create(PODS, job_pod(number, owner)) for owner in "ab" for number in range(2)]
+    assert len(talk.api.core.stencils._known) == 1
+    talk.api.core.stencils.allowed = False
+    slow = []
+    for owner in "ab":
+        for number in range(2):
+            assert talk.request("DELETE", f"{PODS}/{owner}-{number}", {"gracePeriodSeconds": 0}).code == 200
+            talk.request("PATCH", f"{PODS}/{owner}-{number}", {"metadata": {"finalizers": None}}, content_type=MERGE)
+            slow.append(talk.create(PODS, job_pod(number, owner)))
+    for one in (*quick, *slow):
+        for name in ("uid", "creationTimestamp", "resourceVersion"):
+            one["metadata"].pop(name)
+        one["metadata"]["managedFields"][0].pop("time")
+    assert quick == slow
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hostname": "No Host"},
+        {"hostname": 7},
+        {"schedulingGroup": {"podGroupName": "No Group"}},
+        {"schedulingGroup": {}},
+        {"schedulingGroup": {"podGroupName": "a", "other": 1}},
+    ],
+)
+def test_a_stencil_lets_no_bad_spec_through(talk: Talk, change: dict[str, Any]) -> None:
+    talk.create(PODS, job_pod(0, "a"))
+    wrong = job_pod(1, "a")
+    wrong["spec"] |= change
+    first = talk.request("POST", f"{PODS}?fieldValidation=Strict", wrong)
+    talk.api.core.stencils.allowed = False
+    second = talk.request("POST", f"{PODS}?fieldValidation=Strict", wrong)
+    assert first.code == second.code in {400, 422}
+    assert first.json()["message"] == second.json()["message"]
+
+
+def test_a_stencil_lets_no_bad_owner_through(talk: Talk) -> None:
+    talk.create(PODS, job_pod(0, "a"))
+    for change in ({"uid": ""}, {"name": ""}, {"uid": 3}, {"name": None}):
+        wrong = job_pod(1, "a")
+        wrong["metadata"]["ownerReferences"][0] |= change
+        assert talk.request("POST", PODS, wrong).code in {400, 422}, change
+
+
 def test_a_stencil_does_not_let_bad_names_through(talk: Talk) -> None:
     talk.create(PODS, pod("good", labels={"a": "b"}))
     for wrong in (pod("Bad", labels={"a": "b"}), pod("bad", labels={"a": "-"}), pod("bad", labels={"a": 1})):

@@ -140,7 +140,7 @@ def replacing(
         kind = _served(kind or _kind(new), ctx, subresource)
         warnings = _decoded(kind, new, ctx, field_validation, prior)
         old = defaulted(old, kind, ctx) if prior is None else prior
-        new = defaulted(new, kind, ctx)
+        new = defaulted(new, kind, ctx, prior)
         _addressed(kind, new, old, named)
         _versioned(kind, new, old)
         _keep(kind, new, old, subresource)
@@ -231,9 +231,9 @@ def check(obj: Object, ctx: Context, kind: Kind | None = None) -> list[FieldErro
     return [*found, *_judge(kind, new, ctx).every]
 
 
-def defaulted(obj: Object, kind: Kind, ctx: Context) -> Object:
-    """A copy of a decodable object with its defaults, in the form in which it would be kept."""
-    new = shape.stored(kind, obj, ctx.generation.minor)
+def defaulted(obj: Object, kind: Kind, ctx: Context, prior: Object | None = None) -> Object:
+    """A copy of a decodable object with its defaults, in the form in which it would be kept (as `prior` is already)."""
+    new = shape.stored(kind, obj, ctx.generation.minor, prior)
     defaults.apply(kind.schema, new, ctx)
     kind.default(new, ctx)
     return new

@@ -20,6 +20,7 @@ _META: Final = Ref(definition="io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 _GO_DURATION: Final = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
 _BARE: Final = {False: {"off", "no", "n"}, True: {"on", "yes", "y"}}
 _NO_DIGITS: Final = re.compile(r"(?=.)[+-]?\.?([KMGTPE]i|[numkMGTPE])?")
+_PLAIN: Final = {"string": str, "boolean": bool}
 _NAMES: Final = {dict: "object", list: "list", str: "string", bool: "boolean", int: "number", float: "number"}
 
 
@@ -143,10 +144,41 @@ def _(node: Obj, value: Any, path: str, minor: str) -> Iterator[FieldError]:
 
 @check.register
 def _(node: Ref, value: Any, path: str, minor: str) -> Iterator[FieldError]:
-    yield from _against(definitions.definition(minor, node.definition), value, path, minor, node.parsed)
+    schema = definitions.definition(minor, node.definition)
+    if not _fits(schema, value, minor, node.parsed):
+        yield from _against(schema, value, path, minor, node.parsed)
 
 
 # ---- the OpenAPI documents of Kubernetes
+
+
+def _fits(schema: dict[str, Any], value: Any, minor: str, parsed: bool) -> bool:
+    """Whether `_against` would find nothing: nearly always so, and much quicker to say than to write down what."""
+    if value is None:
+        return True
+    whole, name = schema, definitions.target(schema)
+    if name is not None:
+        schema = definitions.definition(minor, name)
+    kind, properties = schema.get("type"), schema.get("properties")
+    if kind == "object" or properties is not None:
+        return isinstance(value, dict) and _members_fit(schema, value, minor, parsed)
+    if kind == "array":
+        return isinstance(value, list) and all(_fits(schema["items"], item, minor, parsed) for item in value)
+    if name is None and "format" not in schema and kind in _PLAIN:
+        return type(value) is _PLAIN[kind]
+    return not any(True for _ in _against(whole, value, "", minor, parsed))
+
+
+def _members_fit(schema: dict[str, Any], value: dict[str, Any], minor: str, parsed: bool) -> bool:
+    properties, extra = schema.get("properties"), schema.get("additionalProperties")
+    for member, item in value.items():
+        inner = properties.get(member, extra) if properties is not None else extra
+        if inner is None:
+            if properties is not None:
+                return False
+        elif item is not None and not _fits(inner, item, minor, parsed):
+            return False
+    return True
 
 
 def _against(schema: dict[str, Any], value: Any, path: str, minor: str, parsed: bool) -> Iterator[FieldError]:

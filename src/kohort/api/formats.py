@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 Format = Callable[[str], str | None]
 
@@ -71,7 +72,17 @@ def _subdomain(text: str) -> list[str]:
     return found
 
 
+@lru_cache(maxsize=4096)
+def _wrong_label_key(text: str) -> tuple[str, ...]:
+    """The same few keys stand on every object."""
+    return tuple(_label_key_problems(text))
+
+
 def _label_key(text: str) -> list[str]:
+    return list(_wrong_label_key(text))
+
+
+def _label_key_problems(text: str) -> list[str]:
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
         return ["a valid label key must consist of an optional prefix and a name, with one '/' between them"]

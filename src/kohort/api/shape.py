@@ -20,9 +20,14 @@ _EMPTY_ITEMS: Final[tuple[tuple[type[Node], Any], ...]] = ((Str, ""), (Int, 0), 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
-def stored(kind: Kind, obj: Object, minor: str) -> Object:
-    """A copy of a decodable object as it would be kept."""
-    body = _object(kind.schema, obj, minor, kind.native)
+def stored(kind: Kind, obj: Object, minor: str, prior: Object | None = None) -> Object:
+    """A copy of a decodable object as it would be kept. `prior`: one that is kept so; what they share is in form."""
+    fields = kind.schema.fields
+    shared = {name: copied(obj[name]) for name in fields if prior and name in obj and obj[name] is prior.get(name)}
+    fresh = {name: value for name, value in obj.items() if name not in shared} if shared else obj
+    body = {**_object(kind.schema, fresh, minor, kind.native), **shared}
+    if shared:
+        body = {**{name: body[name] for name in fields if name in body}, **body}  # in the usual order
     meta = _keep(Ref(definition=_META), obj.get("metadata") or {}, minor, True)
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, **body}
 
@@ -96,6 +101,9 @@ def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded
     kept: dict[str, Any] = {}
     for key, item in value.items():
         inner = properties.get(key, extra)
+        if type(item) is str and item and inner is not None and "$ref" not in inner:
+            kept[key] = item  # most of what there is, kept as it is by all that follows
+            continue
         # A struct's member stays unset, but a map's key is there, with an empty value.
         if inner is None or (item is None and (key in properties or not decoded)):
             continue
