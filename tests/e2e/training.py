@@ -64,12 +64,13 @@ async def told(cluster: Cluster, reason: str) -> list[Object]:
 
 
 async def idle(cluster: Cluster, name: str = "job") -> None:
-    """Suspended, and its pods are gone."""
+    """Suspended, and none of its pods runs any more."""
 
     async def look() -> bool:
         jobset = await cluster.get(*JOBSET, name)
         found = condition(jobset, "Suspended")
-        return bool(found and found["status"] == "True") and not await cluster.pods()
+        left = [pod for pod in await cluster.pods() if pod["status"].get("phase") not in {"Succeeded", "Failed"}]
+        return bool(found and found["status"] == "True") and not left
 
     await cluster.until(look, what="the JobSet standing still")
 
