@@ -17,7 +17,7 @@ def container(image: str = "tool:1", **more: Any) -> Object:
 
 
 def template(image: str = "tool:1", annotations: dict[str, str] | None = None, **spec: Any) -> Object:
-    notes = {"sim.kohort.dev/start-seconds": "0.2", "sim.kohort.dev/stop-seconds": "0.2", **(annotations or {})}
+    notes = {"sim.kohort.dev/start-seconds": "0.2", "sim.kohort.dev/stop-seconds": "1.5", **(annotations or {})}
     return {"metadata": {"annotations": notes}, "spec": {"containers": [container(image)], **spec}}
 
 
@@ -94,3 +94,69 @@ class Sets:
 
     async def notes(self, reason: str) -> list[str]:
         return [str(event.get("message") or event.get("note")) for event in await self.cluster.events(reason)]
+
+    async def restart_container(self, pod: str) -> None:
+        """As a kubelet tells it when a container has ended and runs again."""
+        found = (await self.pods())[pod]
+        told = [{**one, "restartCount": 1} for one in found["status"]["containerStatuses"]]
+        for one in told:
+            one["state"] = {"running": {"startedAt": await self._now(found)}}
+        await self.cluster.patch("v1", "Pod", pod, {"status": {"containerStatuses": told}}, "status")
+
+    async def _now(self, pod: Object) -> str:
+        """A moment after everything that has happened so far, by the server's clock."""
+        stamp = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "now-"}}
+        await self.cluster.sleep(1.1)
+        made = await self.cluster.create(stamp)
+        return str(made["metadata"]["creationTimestamp"])
+
+    async def fail(self, pod: str) -> None:
+        await self.cluster.patch("v1", "Pod", pod, {"status": {"phase": "Failed"}}, "status")
+
+    async def renewed(self, before: dict[str, str], names: set[str]) -> None:
+        """Waits until exactly these pods are others than they were, and all are up again."""
+
+        async def look() -> bool:
+            pods = await self.pods()
+            now = {name: pod["metadata"]["uid"] for name, pod in pods.items()}
+            changed = {name for name in before if now.get(name) != before[name]}
+            up = all(ready(pod) for pod in pods.values())
+            return up and changed == names and set(now) == set(before)
+
+        await self.cluster.until(look, what=f"{sorted(names)} being new")
+
+    async def groups(self) -> dict[str, int | None]:
+        """PodGroups with their minimums."""
+        return {one["metadata"]["name"]: minimum(one["spec"]) for one in await self.cluster.pod_groups()}
+
+    async def bound(self, name: str = "") -> set[str]:
+        return {key for key, pod in (await self.pods(name)).items() if pod["spec"].get("nodeName")}
+
+
+def ready(pod: Object) -> bool:
+    told = condition(pod, "Ready")
+    return told is not None and told["status"] == "True" and "deletionTimestamp" not in pod["metadata"]
+
+
+def minimum(spec: Object) -> int | None:
+    policy = spec.get("schedulingPolicy") or spec.get("policy") or {}
+    found: int | None = (policy.get("gang") or {}).get("minCount")
+    return found
+
+
+def group_of(pod: Object) -> tuple[str, str]:
+    """What makes a pod's gang its own: group and, on 1.35, its key in the Workload."""
+    spec = pod["spec"]
+    link = spec.get("workloadRef") or {}
+    return (spec.get("schedulingGroup") or {}).get("podGroupName") or link.get("podGroup") or "", (
+        link.get("podGroupReplicaKey") or ""
+    )
+
+
+def label(obj: Object, key: str) -> str | None:
+    found: str | None = (obj["metadata"].get("labels") or {}).get(PREFIX + key)
+    return found
+
+
+def env(pod: Object) -> dict[str, str]:
+    return {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0]["env"]}

@@ -10,7 +10,7 @@ from kohort.api.kind import Object
 from kohort.api.leaderworkerset import words
 from kohort.api.leaderworkerset.levels import annotation, controller_owner, is_delegated
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
-from kohort.controllers.leaderworkerset.reading import label, name_of, topology, worker_index
+from kohort.controllers.leaderworkerset.reading import is_going, label, name_of, topology, worker_index
 from kohort.controllers.leaderworkerset.sync import View, sync
 from kohort.controllers.script import Script
 from kohort.gang.compile import CompileContext
@@ -107,7 +107,9 @@ def _of_set(old: Object | None, new: Object | None) -> Iterable[Due]:
 
 
 def _of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
-    return (Due(key, BATCH) for key in _keys(old, new))
+    """A pod that begins to go may take its group along, and is soon not to be seen any more."""
+    begins = old is not None and new is not None and is_going(new) and not is_going(old)
+    return (Due(key, 0.0 if begins else BATCH) for key in _keys(old, new))
 
 
 def _of_labelled(old: Object | None, new: Object | None) -> Iterable[Due]:
