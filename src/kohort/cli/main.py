@@ -190,6 +190,27 @@ def run(
 
 
 @app.command()
+def explain(
+    target: Annotated[
+        str, typer.Argument(metavar="[KIND/]NAME", help="A workload, group or pod: job/train, podgroup/g, train.")
+    ],
+    namespace: Annotated[str, typer.Option("-n", "--namespace", metavar="NS", help="Else the kubeconfig's.")] = "",
+    kubeconfig: Annotated[
+        str, typer.Option("--kubeconfig", metavar="FILE", help="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
+    ] = "",
+    context: Annotated[str, typer.Option("--context", metavar="NAME", help="Of the kubeconfig.")] = "",
+    state: Annotated[
+        str, typer.Option("--state", metavar="FILE", help="Ask a saved /debug/state instead of a cluster.")
+    ] = "",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="text|json", help="How to print.")] = "text",
+) -> None:
+    """Say why something waits, what came closest and what would help; or where it runs."""
+    from kohort.cli import explain as command
+
+    raise typer.Exit(command.explain(target, namespace, kubeconfig, context, state, output))
+
+
+@app.command()
 def crds(
     names: Annotated[list[str] | None, typer.Argument(metavar="[KIND|GROUP]...", help="All if none is named.")] = None,
     output: Annotated[str, typer.Option("-o", "--output", metavar="yaml|json|name", help="How to print.")] = "yaml",

@@ -249,6 +249,7 @@ class GroupSpec:
     generation: int = 0
     claims: tuple[tuple[ClaimSource, str | None], ...] = ()  # shared by its pods, with the names of those that exist
     workload: str = ""  # that it was made from
+    owners: tuple[Owner, ...] = field(default=(), compare=False)
     conditions: tuple[Condition, ...] = field(default=(), compare=False)
 
     @property
@@ -285,6 +286,7 @@ def group_spec(obj: GroupObject, *, composite: bool = False) -> GroupSpec:
         generation=meta.generation,
         claims=tuple((claim_source(one), made.get(one["name"])) for one in spec.resource_claims or ()),
         workload=_workload(spec),
+        owners=tuple(meta.owner_references or ()),
         conditions=tuple(obj.status.conditions or ()),
     )
 
@@ -310,6 +312,7 @@ def old_group_spec(workload: Workload, key: str) -> GroupSpec | None:
         uid=meta.uid,
         kind="Workload",
         workload=meta.name,
+        owners=tuple(meta.owner_references or ()),
         minimum=None if gang is None else gang.min_count or 1,
         created=meta.creation_timestamp,
         generation=meta.generation,

@@ -1,0 +1,219 @@
+"""From what people name to the roots that are scheduled: a Job, a JobSet, a TrainJob... owns pods and groups somewhere
+below it, found by owner references; a Workload is named by the groups that were made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kohort.cli.common import UsageError
+from kohort.kube.client import Client
+from kohort.kube.discovery import NotServedError, ResourceType
+from kohort.kube.errors import ApiError
+from kohort.scheduler.core import Core
+from kohort.scheduler.gather import Look
+from kohort.scheduler.model import Owner, composite_key
+from kohort.scheduler.trees import Broken, Group, Member
+
+Json = dict[str, Any]
+Root = tuple[Group | Member | Broken, Member | None]
+# Who is meant by a name without a kind: the topmost that has it.
+KINDS: Final = (
+    "TrainJob",
+    "PodCliqueSet",
+    "LeaderWorkerSet",
+    "JobSet",
+    "Job",
+    "Workload",
+    "CompositePodGroup",
+    "PodGroup",
+    "Pod",
+)
+_GROUPS: Final = frozenset({"Workload", "CompositePodGroup", "PodGroup", "Pod"})
+
+
+@dataclass(slots=True)
+class Found:
+    """What was asked about, and the roots it has."""
+
+    core: Core
+    asked: str  # Kind namespace/name
+    roots: list[Root] = field(default_factory=list)
+    note: str = ""  # where there are no roots: why
+    unread: list[str] = field(default_factory=list)
+
+
+# ---- a saved state
+
+
+def find_in_state(core: Core, kind: str, name: str, namespace: str) -> Found:
+    """Only pods and groups are in it: others are found by those they own directly."""
+    for one in [_spelled(kind)] if kind else KINDS:
+        roots = _named(core, one, name, namespace)
+        if not roots and one not in _GROUPS:
+            owned = (own for own in _things(core, namespace) if any(_is(ref, one, name) for ref in own[1]))
+            roots = _roots(core, [thing for thing, _ in owned])
+        if roots:
+            return Found(core, f"{one} {namespace}/{name}", roots)
+    raise UsageError(f"{kind + '/' if kind else ''}{name}: not in this state, in namespace {namespace}")
+
+
+def _spelled(kind: str) -> str:
+    """`jobs` is Job; other kinds are taken as they are written."""
+    plain = kind.split(".", maxsplit=1)[0].lower()
+    return next((one for one in KINDS if plain in {one.lower(), f"{one.lower()}s"}), kind)
+
+
+def _is(reference: Owner, kind: str, name: str) -> bool:
+    return (reference.kind.lower(), reference.name) == (kind.lower(), name)
+
+
+# ---- a cluster
+
+
+async def find_in_cluster(client: Client, seen: Look, kind: str, name: str, namespace: str) -> Found:
+    core = seen.core
+    found = await _object(client, core, kind, name, namespace)
+    if found is None:
+        wanted = f"{kind}/{name}" if kind else name
+        kinds = "" if kind else f" (looked for {', '.join(KINDS)})"
+        raise UsageError(f"{wanted}: not found in namespace {namespace}{kinds}")
+    type_, body = found
+    made = Found(core, f"{type_.kind} {namespace}/{name}", unread=seen.unread)
+    made.roots = _named(core, type_.kind, name, namespace)
+    if not made.roots and type_.kind not in _GROUPS:
+        owned = await _owned(client, core, body["metadata"]["uid"], namespace)
+        made.roots = _roots(core, owned)
+    if not made.roots:
+        made.note = _idle(type_.kind, body)
+    return made
+
+
+async def _object(client: Client, core: Core, kind: str, name: str, namespace: str) -> tuple[ResourceType, Json] | None:
+    """The object that is meant: of the kind, or of the first kind that has one of this name."""
+    if kind:
+        types = [await client.discovery.find(kind)]
+    else:
+        served = await client.discovery.all()
+        types = [one for kind in KINDS for one in served if one.kind == kind and one.namespaced][:]
+    for type_ in dict.fromkeys(types):
+        try:
+            return type_, await client.resource(type_).get(name, namespace)
+        except ApiError as error:
+            if error.code not in {403, 404} or (kind and error.code == 403):
+                raise
+    return None
+
+
+async def _owned(client: Client, core: Core, uid: str, namespace: str) -> list[Group | Member]:
+    """Pods and groups below an object, whoever stands between: one list call for each kind of owner."""
+    parents: dict[str, set[str]] = {}
+    things = list(_things(core, namespace))
+    ahead = [(None, owners) for _, owners in things]
+    listed: set[tuple[str, str]] = set()
+    while ahead:
+        kinds = {(one.api_version, one.kind) for _, owners in ahead for one in owners} - listed
+        ahead = []
+        for api_version, kind in sorted(kinds):
+            listed.add((api_version, kind))
+            for own, owners in await _owners(client, api_version, kind, namespace):
+                parents.setdefault(own, set()).update(one.uid for one in owners)
+                ahead.append((None, owners))
+    return [thing for thing, owners in things if _reaches({one.uid for one in owners}, uid, parents)]
+
+
+async def _owners(client: Client, api_version: str, kind: str, namespace: str) -> list[tuple[str, list[Owner]]]:
+    try:
+        items = (await client.kind(api_version, kind).list(namespace)).items
+    except (ApiError, NotServedError):
+        return []  # what cannot be listed cannot be climbed; its owner may be found another way
+    found = []
+    for one in items:
+        references = one["metadata"].get("ownerReferences") or ()
+        owners = [Owner(ref.get("apiVersion", ""), ref["kind"], ref["name"], ref["uid"]) for ref in references]
+        found.append((str(one["metadata"]["uid"]), owners))
+    return found
+
+
+def _reaches(uids: set[str], wanted: str, parents: dict[str, set[str]]) -> bool:
+    seen: set[str] = set()
+    while uids:
+        if wanted in uids:
+            return True
+        seen |= uids
+        uids = {up for uid in uids for up in parents.get(uid, ())} - seen
+    return False
+
+
+def _idle(kind: str, body: Json) -> str:
+    """Why something has no pods."""
+    spec, status = body.get("spec") or {}, body.get("status") or {}
+    ended = {"Complete", "Completed", "Failed", "SuccessCriteriaMet"}
+    for one in status.get("conditions") or ():
+        if one.get("status") == "True" and one.get("type") in ended:
+            return f"it has ended: {one['type']}" + (f", {one['message']}" if one.get("message") else "")
+    if spec.get("suspend"):
+        return "it is suspended: nothing is created for it until spec.suspend is false"
+    if kind in {"PodGroup", "CompositePodGroup", "Workload"}:
+        return "no pod names it yet: the controller of its workload makes them"
+    return "it has no pods and no groups yet: its controller makes them"
+
+
+# ---- what the scheduler knows
+
+
+def _things(core: Core, namespace: str) -> Iterable[tuple[Group | Member, list[Owner]]]:
+    """Pods and groups of a namespace, with their owners."""
+    for member in core.world.members.values():
+        if (member.pod.metadata.namespace or "default") == namespace:
+            yield member, member.pod.metadata.owner_references or []
+    for group in core.world.trees:
+        if group.spec is not None and group.spec.namespace == namespace:
+            yield group, list(group.spec.owners)
+
+
+def _named(core: Core, kind: str, name: str, namespace: str) -> list[Root]:
+    trees, world = core.world.trees, core.world
+    if kind == "Pod":
+        member = world.members.get(world.names.get(f"{namespace}/{name}", ""))
+        return _roots(core, [member] if member is not None else [])
+    if kind in {"PodGroup", "CompositePodGroup"}:
+        key = f"{namespace}/{name}" if kind == "PodGroup" else composite_key(namespace, name)
+        group = trees.get(key)
+        return _roots(core, [group] if group is not None and group.spec is not None else [])
+    if kind == "Workload":
+        made = (one for one in trees if one.spec is not None and one.spec.namespace == namespace)
+        return _roots(core, [one for one in made if one.spec is not None and one.spec.workload == name])
+    return []
+
+
+def _roots(core: Core, things: Iterable[Group | Member]) -> list[Root]:
+    """Each root once; of groups without one, each group once."""
+    found: dict[str, Root] = {}
+    for thing in things:
+        member = thing if isinstance(thing, Member) else next(iter(thing.pending.values()), None)
+        if isinstance(thing, Member):
+            root: Group | Member | Broken | None = core.world.root(thing) or thing
+        else:
+            root = core.world.trees.root(thing)
+        if isinstance(root, Broken):
+            if member is not None and not member.node:
+                found.setdefault(f"broken {root.group} {member.pod.group}", (root, member))
+        elif isinstance(root, Member):
+            found.setdefault(f"pod {root.uid}", (root, root))
+        elif root is not None and (root.pending or root.placed or list(_pods(root))):
+            found.setdefault(root.key, (root, member))
+    return sorted(found.values(), key=_order)
+
+
+def _pods(group: Group) -> Iterable[str]:
+    return (uid for leaf in group.leaves() for uid in (*leaf.pending, *leaf.placed, *leaf.finished))
+
+
+def _order(root: Root) -> tuple[str, str]:
+    thing = root[0]
+    if isinstance(thing, Group) and thing.spec is not None:
+        return thing.spec.created, thing.spec.name
+    return "~", root[1].pod.metadata.name if root[1] is not None else ""

@@ -1,0 +1,57 @@
+"""A single look at a cluster: everything the scheduler reads, listed once, for questions asked from outside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from kohort.kube.codec import identify
+from kohort.kube.errors import ApiError
+from kohort.scheduler.core import Core
+from kohort.scheduler.generation import Generation, discover
+from kohort.scheduler.settings import Settings
+from kohort.scheduler.snapshot import Keep
+from kohort.scheduler.sources import Source, served
+
+if TYPE_CHECKING:
+    from kohort.kube.client import Client
+
+
+@dataclass(slots=True)
+class Look:
+    """What was found; `unread`: kinds that this user may not list, and what the server said."""
+
+    core: Core
+    keep: Keep
+    generation: Generation
+    unread: list[str] = field(default_factory=list)
+
+
+async def look(client: Client, settings: Settings | None = None, stamp: Callable[[], str] = lambda: "") -> Look:
+    """Pods of every scheduler are looked at: whoever is to place them, the question is the same."""
+    generation = await discover(client.discovery)
+    chosen = settings or Settings()
+    found = await served(client.discovery, generation, spreads=bool(chosen.profile.default_spread))
+    lists = await asyncio.gather(*(_list(client, source, version) for source, version in found))
+    pods = [one for (source, _), listed in zip(found, lists, strict=True) if source.kind == "Pod" for one in listed[0]]
+    names = frozenset(pod.spec.scheduler_name for pod in pods) | chosen.names
+    made = Look(Core(replace(chosen, names=names), stamp, generation.condition), Keep(), generation)
+    for (source, _), (items, problem) in zip(found, lists, strict=True):
+        if problem:
+            made.unread.append(problem)
+        for one in items:
+            made.keep.put(source.name, str(identify(one).key), one)
+            source.put(made.core, one)
+    made.core.sync(0.0)
+    return made
+
+
+async def _list(client: Client, source: Source, version: str) -> tuple[list[Any], str]:
+    try:
+        return (await client.kind(version, source.kind, source.decode).list()).items, ""
+    except ApiError as error:
+        if source.needed or error.code not in {401, 403, 404}:
+            raise
+        return [], f"{source.name}: {error.message or error}"
