@@ -114,7 +114,7 @@ class _Teller:
             told.children = [self.group(child, area, level + 1) for child in group.children]
             if not told.ok and told.reason not in _SIMPLE:
                 self._branch(group, area, told)
-        elif not told.ok and told.reason not in _SIMPLE:
+        elif not told.ok and told.reason not in _SIMPLE and group.kinds:  # a leaf that runs already wants nothing
             told.need = group.missing or 1
             self._leaf(group, area, told)
         elif told.reason is Reason.WAITING_FOR_MEMBERS:
