@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from kohort.testing.cluster import Cluster
 from kohort.testing.cluster import cluster as embedded
 from kohort.testing.virtual import VirtualLoop
 
+RBAC = Path(__file__).parents[2] / "deploy" / "rbac.yaml"
 MINORS = ("1.35", "1.36", "1.37")
 
 
@@ -35,6 +37,12 @@ def pools() -> Sequence[Pool]:
 
 
 @pytest.fixture
-async def cluster(minor: str, pools: Sequence[Pool]) -> AsyncIterator[Cluster]:
-    async with embedded(minor, pools=pools) as found:
+def gates() -> Mapping[str, bool]:
+    """Gates and options that are not at their defaults."""
+    return {}
+
+
+@pytest.fixture
+async def cluster(minor: str, pools: Sequence[Pool], gates: Mapping[str, bool]) -> AsyncIterator[Cluster]:
+    async with embedded(minor, pools=pools, gates=gates) as found:
         yield found

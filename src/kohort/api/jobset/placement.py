@@ -42,7 +42,15 @@ def is_leader(pod: Object) -> bool:
 
 
 def is_follower(pod: Object) -> bool:
-    return topology_of(pod) is not None and not is_leader(pod)
+    """Not where the template already says all there is to say (`spread`)."""
+    topology = topology_of(pod)
+    return topology is not None and not is_leader(pod) and not _is_spread(pod, topology)
+
+
+def _is_spread(pod: Object, topology: str) -> bool:
+    wanted = terms(meta_of(pod).get("labels") or {}, topology)["podAffinity"]
+    known = (((pod.get("spec") or {}).get("affinity") or {}).get("podAffinity") or {}).get(_REQUIRED) or ()
+    return wanted in known
 
 
 def leader_of(pod: Object, others: Iterable[Object]) -> Object | None:
@@ -91,7 +99,7 @@ def complete(pod: Object, leader: Object | None, labels_of: Domains) -> None:
     topology = topology_of(pod)
     if topology is None:
         return
-    if is_leader(pod):
+    if not is_follower(pod):
         _add(spec, terms(meta.get("labels") or {}, topology))
         return
     domain = domain_of(leader, topology, labels_of)
@@ -107,7 +115,7 @@ def domain_of(leader: Object | None, topology: str, labels_of: Domains) -> str |
 def refusal(pod: Object, leader: Object | None) -> str:
     """Why a follower is not let in yet; empty if it is."""
     topology = topology_of(pod)
-    if topology is None or is_leader(pod):
+    if not is_follower(pod):
         return ""
     wants = f"exclusive placement by {topology}: a pod that is not the first of its Job"
     if not annotation(pod, INDEX):

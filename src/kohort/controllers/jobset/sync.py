@@ -7,6 +7,7 @@ from copy import deepcopy
 from datetime import timedelta
 from typing import Any, Final
 
+from kohort.api.generations import Gate
 from kohort.api.jobset.reading import (
     ReplicatedJob,
     is_finished,
@@ -228,8 +229,15 @@ def _wire(jobset: Object, gangs: groups.Gangs, view: View, ctx: CompileContext) 
 
 
 def placement_by_template(ctx: CompileContext) -> bool:
-    """Whether Jobs of exclusive placement carry what keeps them apart: not where the server sees to it."""
-    return not ctx.settings.get("parity") and ctx.settings.get("exclusive_placement") != "admission"
+    """Whether Jobs of exclusive placement carry what keeps them apart: not where the server sees to it.
+
+    On 1.36 each such Job becomes a gang by itself (4.7). Its first pod would wait for the others, which are let in when
+    it is bound: there the template says it in any case.
+    """
+    if ctx.settings.get("parity"):
+        return False
+    gangs_of_jobs = ctx.generation.has_pod_groups and not ctx.generation.min_count_mutable and ctx.on(Gate.JOB)
+    return gangs_of_jobs or ctx.settings.get("exclusive_placement") != "admission"
 
 
 def _make(draft: Draft, obj: Object, reason: str, text: str) -> Part:

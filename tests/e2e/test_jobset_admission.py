@@ -1,0 +1,203 @@
+"""What a server says to JobSets before anything is made (spec jobset 4.2 and the scenarios of 6 that end there)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+from tests.e2e.jobsets import GANG, JOBSET, REPLICAS, jobset, no_groups, pod, refused, rj
+
+from kohort.api.kind import Object
+from kohort.kube.errors import ApiError
+from kohort.testing.cluster import Cluster
+from kohort.testing.cluster import cluster as embedded
+
+pytestmark = pytest.mark.generations("1.37")
+OFF = {"gangConfig": {"gangMode": "Off"}}
+MINE = {"schedulingGroup": {"podGroupName": "mine"}}
+MANY = 2**31 - 1
+RACK = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
+SELECTOR = {**RACK, "alpha.jobset.sigs.k8s.io/node-selector": "true"}
+
+
+@pytest.fixture
+async def cluster(minor: str, gates: Mapping[str, bool]) -> AsyncIterator[Cluster]:
+    """Only the server: nobody acts on what it has accepted."""
+    async with embedded(minor, pools=(), controllers=(), gates=gates) as found:
+        yield found
+
+
+def policies(*given: Object) -> Object:
+    return {"podGroupPolicies": list(given)}
+
+
+def after(name: str, status: str = "Ready") -> Object:
+    return {"dependsOn": [{"name": name, "status": status}]}
+
+
+def mode(word: str) -> Object:
+    return {"gangConfig": {"gangMode": word}}
+
+
+IN_ORDER = {"startupPolicy": {"startupPolicyOrder": "InOrder"}}
+TOP = {"schedulingPolicy": {"gang": {}}}
+
+# scenario -> (JobSet, the field that is named)
+REFUSED: dict[str, tuple[Object, str]] = {
+    "4": (jobset("t", rj("p"), **REPLICAS), "spec.gangConfig.gangMode"),
+    "5": (jobset("t", rj("p", **mode("gang"))), "spec.replicatedJobs[0].gangConfig.gangMode"),
+    "6": (jobset("t", rj("p"), gangConfig={}), "spec.gangConfig.gangMode"),
+    "7": (jobset("t", rj("p", **GANG), **GANG), "spec.replicatedJobs[0].gangConfig.gangMode"),
+    "10": (jobset("t", rj("p"), **GANG, **policies({"name": "all"})), "spec"),
+    "11": (jobset("t", rj("p"), scheduleAtOnce=True), "spec.scheduleAtOnce"),
+    "16": (jobset("t", *(rj(f"r{n}", **GANG) for n in range(9))), "spec.replicatedJobs"),
+    "22": (jobset("t", rj("p", 1, MANY), rj("q", 1, MANY), **GANG), "spec.replicatedJobs[1]"),
+    "23": (jobset("t", rj("p"), rj("q"), **GANG, **IN_ORDER), "spec.gangConfig"),
+    "25": (
+        jobset(
+            "t",
+            rj("x"),
+            rj("y", **after("x")),
+            rj("z", **after("y")),
+            **policies({"name": "both", "targetReplicatedJobs": ["x", "z"]}),
+        ),
+        "spec.podGroupPolicies[0]",
+    ),
+    "28": (
+        jobset("t", rj("a"), rj("b", 1, 4, **after("a")), scheduling={"schedulingPolicy": {"gang": {"minCount": 5}}}),
+        "spec.scheduling.schedulingPolicy.gang.minCount",
+    ),
+    "29": (jobset("t", rj("e", 2, 4, notes=RACK, **GANG)), "spec.replicatedJobs[0].template.metadata.annotations"),
+    "32": (
+        jobset("t", rj("a", runs=pod(**MINE)), rj("b"), **GANG),
+        "spec.replicatedJobs[0].template.spec.template.spec.schedulingGroup",
+    ),
+    "33": (jobset("t", rj("a", job={"scheduling": TOP}), **GANG), "spec.replicatedJobs[0].template.spec.scheduling"),
+    "34": (
+        jobset(
+            "t", rj("a", runs=pod(priorityClassName="hi"), **GANG), rj("b", runs=pod(priorityClassName="lo"), **GANG)
+        ),
+        "spec.replicatedJobs[1].template.spec.template.spec.priorityClassName",
+    ),
+    "55": (
+        jobset("t", rj("a"), rj("b"), **policies({"name": "all"}, {"name": "more", "targetReplicatedJobs": ["a"]})),
+        "spec.podGroupPolicies[0].targetReplicatedJobs",
+    ),
+    "64": (jobset("t", rj("z"), rj("a", **after("a"))), "spec.replicatedJobs[1].dependsOn"),
+    # what users get wrong most
+    "unknown target": (
+        jobset("t", rj("a"), **policies({"name": "all", "targetReplicatedJobs": ["nobody"]})),
+        "spec.podGroupPolicies[0].targetReplicatedJobs[0]",
+    ),
+    "unknown target of success": (
+        jobset("t", rj("a"), successPolicy={"operator": "All", "targetReplicatedJobs": ["nobody"]}),
+        "spec.successPolicy.targetReplicatedJobs[0]",
+    ),
+    "unknown target of a rule": (
+        jobset(
+            "t",
+            rj("a"),
+            failurePolicy={"rules": [{"name": "r", "action": "FailJobSet", "targetReplicatedJobs": ["nobody"]}]},
+        ),
+        "spec.failurePolicy.rules[0].targetReplicatedJobs[0]",
+    ),
+    "unknown target of scheduling": (
+        jobset("t", rj("a"), scheduling={"replicatedJobs": [{"targetReplicatedJobs": ["nobody", "a"]}]}),
+        "spec.scheduling.replicatedJobs[0].targetReplicatedJobs[0]",
+    ),
+    "cycle": (
+        jobset("t", rj("a"), rj("b", **after("c")), rj("c", **after("b"))),
+        "spec.replicatedJobs[1].dependsOn",
+    ),
+    "minCount": (
+        jobset("t", rj("a", 2, 3), scheduling={"schedulingPolicy": {"gang": {"minCount": 7}}}),
+        "spec.scheduling.schedulingPolicy.gang.minCount",
+    ),
+    "two forms": (jobset("t", rj("a"), **policies({"name": "all"}), scheduling={}), "spec"),
+}
+
+
+@pytest.mark.parametrize("scenario", REFUSED)
+async def test_jobset_refused(cluster: Cluster, scenario: str) -> None:
+    obj, field = REFUSED[scenario]
+    causes = await refused(cluster, obj)
+    assert any(found == field or found.startswith(f"{field}[") for found in causes), causes
+    assert await cluster.get(*JOBSET, "t") is None
+
+
+# scenario -> JobSet that is fine although it looks much like one above
+ACCEPTED: dict[str, Object] = {
+    "24": jobset("t", rj("p", 1, 2), **GANG, **IN_ORDER),
+    "26": jobset(
+        "t",
+        rj("init"),
+        rj("x"),
+        rj("y", **after("init", "Complete")),
+        **policies({"name": "both", "targetReplicatedJobs": ["x", "y"]}),
+    ),
+    "29 by node selectors": jobset("t", rj("e", 2, 4, notes=SELECTOR, **GANG)),
+    "29 of single pods": jobset("t", rj("e", 2, 1, notes=RACK, **GANG)),
+    "34 with the second Off": jobset(
+        "t", rj("a", runs=pod(priorityClassName="hi"), **GANG), rj("b", runs=pod(priorityClassName="lo"), **OFF)
+    ),
+}
+
+
+@pytest.mark.parametrize("scenario", ACCEPTED)
+async def test_jobset_accepted(cluster: Cluster, scenario: str) -> None:
+    await cluster.create(ACCEPTED[scenario])
+
+
+async def test_jobset_35_front_ends_are_frozen(cluster: Cluster) -> None:
+    await cluster.create(jobset("on", rj("p"), **GANG))
+    await cluster.create(jobset("none", rj("p")), jobset("asleep", rj("p"), suspend=True, **GANG))
+    for name, change in (
+        ("on", {"spec": {"gangConfig": {"gangMode": "Off"}}}),
+        ("on", {"spec": {"gangConfig": None}}),
+        ("none", {"spec": dict(GANG)}),
+        ("asleep", {"spec": {"gangConfig": {"gangMode": "Off"}}}),
+    ):
+        with pytest.raises(ApiError) as error:
+            await cluster.patch(*JOBSET, name, change)
+        assert error.value.code == 422
+        assert "spec.gangConfig" in error.value.message
+
+
+class TestGates:
+    """Options that are off."""
+
+    @pytest.fixture
+    def gates(self) -> Mapping[str, bool]:
+        return {"GangScheduling": False, "GangOfGangs": False}
+
+    async def test_jobset_3_gate_off(self, cluster: Cluster) -> None:
+        causes = await refused(cluster, jobset("t", rj("p"), **OFF))
+        assert "spec.gangConfig" in causes
+        await cluster.create(jobset("t", rj("p", 2, 3)))
+        assert await no_groups(cluster)
+
+
+class TestNoTrees:
+    @pytest.fixture
+    def gates(self) -> Mapping[str, bool]:
+        return {"GangOfGangs": False}
+
+    async def test_jobset_54_no_gangs_of_gangs(self, cluster: Cluster) -> None:
+        tree = {**TOP, "replicatedJobs": [{"targetReplicatedJobs": ["p"]}]}
+        assert "spec.scheduling.replicatedJobs" in await refused(cluster, jobset("t", rj("p"), scheduling=tree))
+
+
+class TestElastic:
+    @pytest.fixture
+    def gates(self) -> Mapping[str, bool]:
+        return {"ElasticJobSet": True}
+
+    async def test_jobset_49_not_below_its_own_minimum(self, cluster: Cluster) -> None:
+        body = jobset("g", rj("g", 2, 4), suspend=True, scheduling={"schedulingPolicy": {"gang": {"minCount": 7}}})
+        made = await cluster.create(body)
+        smaller = made["spec"]["replicatedJobs"]
+        smaller[0]["template"]["spec"] |= {"parallelism": 3, "completions": 3}
+        with pytest.raises(ApiError) as error:
+            await cluster.patch(*JOBSET, "g", {"spec": {"replicatedJobs": smaller}})
+        assert error.value.code == 422
+        assert "spec.replicatedJobs[0].template.spec.completions" in error.value.message
