@@ -179,7 +179,7 @@ def _named(text: str, names: Mapping[str, str]) -> str:
 
 
 def _line(label: str, text: str | Text, style: str = "", *, indent: int = 0) -> Text:
-    return Text.assemble(" " * (2 + indent), (f"{label:<{_WIDTH}}" if label else "", "cyan"), text, style=style)
+    return Text.assemble(" " * (2 + indent), (f"{label:<{_WIDTH - 2}}  " if label else "", "cyan"), text, style=style)
 
 
 def _more(number: int) -> str:

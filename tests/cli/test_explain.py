@@ -1,0 +1,349 @@
+"""`kohort explain` reads like an answer: each reason of the vocabulary, what runs, and a saved state."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.scheduler.short import create
+from tests.scheduler.sim import START, Sim
+from typer.testing import CliRunner
+
+from kohort.cli.explainprint import page
+from kohort.cli.lookup import find_in_state
+from kohort.cli.main import app
+from kohort.place.demand import Reason
+from kohort.scheduler.ask import about
+
+NOW = datetime(2026, 1, 1, 0, 12, tzinfo=UTC)
+SINCE = "12 min (since 2026-01-01T00:00:00Z)"
+SCHEDULER = "  scheduler  default-scheduler, priority 0\n"
+
+
+def gang(sim: Sim, name: str, size: int, minimum: int | None = None, cpu: str = "1", **more: Any) -> None:
+    pod = {key: more.pop(key) for key in ("gates",) if key in more}
+    create(sim, {"group": name, "gang": minimum or size, **more})
+    for number in range(size):
+        item = {"pod": f"{name}-{number}", "in": name, "cpu": cpu, **pod}
+        create(sim, item | ({"priority": more["priority"]} if "priority" in more else {}))
+
+
+def asked(sim: Sim, kind: str, name: str) -> tuple[str, set[Reason]]:
+    """The page, and the reasons on it. Asking twice gives the same, and changes nothing."""
+    used = sim.core.world.state.used.copy()
+    found = find_in_state(sim.core, kind, name, "default")
+    answers = [about(sim.core, root, member) for root, member in found.roots]
+    console = Console(width=200, color_system=None, highlight=False, soft_wrap=True)
+    with console.capture() as text:
+        console.print(page(found, answers, NOW))
+    assert (sim.core.world.state.used == used).all()
+    return text.get(), {one.told.reason for one in answers if one.told is not None and one.told.reason is not None}
+
+
+def waiting_for_group(sim: Sim) -> str:
+    create(sim, {"pod": "p", "in": "nobody", "cpu": "1"})
+    return f"""\
+Pod p in default waits for {SINCE}: its pod has no node
+
+  WaitingForPodGroup
+  default/nobody does not exist
+{SCHEDULER}"""
+
+
+def waiting_for_members(sim: Sim) -> str:
+    gang(sim, "g", 2, minimum=4)
+    return f"""\
+PodGroup g in default waits for {SINCE}: none of its 2 pods has a node
+
+  WaitingForMembers
+  2 of 4 members exist
+  would fit  with 2 more members
+{SCHEDULER}"""
+
+
+def gated(sim: Sim) -> str:
+    gang(sim, "g", 2, gates=True)
+    return f"""\
+PodGroup g in default waits for {SINCE}: none of its 2 pods has a node
+
+  Gated
+  2 pods have scheduling gates (example.com/wait)
+  would fit  without the scheduling gates: whoever set them takes them away
+{SCHEDULER}"""
+
+
+def misconfigured(sim: Sim) -> str:
+    create(sim, {"group": "g", "gang": 2})
+    for number in range(2):
+        create(sim, {"pod": f"g-{number}", "in": "g", "cpu": "1", "priority": "p10"})
+    return f"""\
+PodGroup g in default waits for {SINCE}: none of its 2 pods has a node
+
+  Misconfigured
+  pods of PodGroup g have priority 10; accepted is 0, the priority of PodGroup g
+{SCHEDULER}"""
+
+
+def no_matching_node(sim: Sim) -> str:
+    create(sim, {"group": "g", "gang": 1})
+    create(sim, {"pod": "g-0", "in": "g", "cpu": "1", "select": {"pool": "x"}})
+    return f"""\
+PodGroup g in default waits for {SINCE}: its pod has no node
+
+  NoMatchingNode
+  none of 2 nodes suits its pods; nobody can be preempted for it
+  nodes      2 not selected (pool=x)
+  would fit  on nodes labelled pool=x (there is none)
+{SCHEDULER}"""
+
+
+def insufficient(sim: Sim) -> str:
+    gang(sim, "g", 8)
+    return f"""\
+PodGroup g in default waits for {SINCE}: none of its 8 pods has a node
+
+  InsufficientResource
+  8 pods need 8 cpu, 2 nodes have 6 free; nobody can be preempted for it
+  nodes      2 with room for 6 more
+  closest    a lacks 1 cpu for one more pod
+  would fit  with 1 more node like b
+  or         with minCount 6, now
+{SCHEDULER}"""
+
+
+def domain_too_small(sim: Sim) -> str:
+    gang(sim, "g", 5, topology="rack")
+    return f"""\
+PodGroup g in default waits for {SINCE}: none of its 5 pods has a node
+
+  TopologyDomainTooSmall
+  rack=B, the largest of 2, is too small: 5 pods need 5 cpu, 1 node has 4 free; nobody can be preempted for it
+  nodes      1 with room for 4 more
+  closest    rack=B takes 4 of 5; b lacks 1 cpu for one more pod
+  would fit  with 1 more node like b in rack=B
+  or         with minCount 4, now
+  or         without the constraint to one rack
+{SCHEDULER}"""
+
+
+def fragmented(sim: Sim) -> str:
+    create(sim, {"pod": "busy", "cpu": "2", "node": "b"})
+    gang(sim, "g", 1, cpu="3")
+    return f"""\
+PodGroup g in default waits for {SINCE}: its pod has no node
+
+  Fragmented
+  2 nodes have 4 cpu free, in pieces that take 0 of 1 pod of 3; nobody can be preempted for it
+  nodes      2 lack cpu (a pod asks 3), 1 of them even when empty
+  closest    a lacks 1 cpu for one more pod
+  would fit  with 1 more node like b
+  or         with 1 cpu freed on b
+{SCHEDULER}"""
+
+
+def blocked_by_sibling(sim: Sim) -> str:
+    create(sim, {"composite": "g", "gang": 2})
+    gang(sim, "x", 4, parent="g")
+    gang(sim, "y", 4, parent="g")
+    return f"""\
+CompositePodGroup g in default waits for {SINCE}: none of its 8 pods has a node
+
+  BlockedBySibling
+  each of 2 groups fits alone, fewer than 2 fit together; nobody can be preempted for it
+  would fit  with minGroupCount 1, now
+    PodGroup x  (level 1 of the tree)
+    it fits alone, not beside its siblings
+{SCHEDULER}"""
+
+
+def preempting(sim: Sim) -> str:
+    sim.slow = True
+    create(sim, {"pod": "low", "cpu": "4", "node": "b"})
+    gang(sim, "g", 1, cpu="3", priority="p10")
+    sim.settle()
+    return f"""\
+PodGroup g in default waits for {SINCE}: its pod has no node
+
+  PreemptionInProgress
+  1 pod needs 3 cpu, 2 nodes have 2 free; preemption is under way on the nominated nodes
+  who goes   1 pod of lower priority: default/low
+  scheduler  default-scheduler, priority 10
+"""
+
+
+def not_found(sim: Sim) -> str:
+    create(sim, {"group": "g", "gang": 2})
+    near = {"from": {"a": "b"}, "by": "kubernetes.io/hostname"}
+    create(sim, {"pod": "g-0", "in": "g", "cpu": "2", "together": near})
+    create(sim, {"pod": "g-1", "in": "g", "cpu": "4", "labels": {"a": "b"}})
+    return f"""\
+PodGroup g in default waits for {SINCE}: none of its 2 pods has a node
+
+  NotFoundInTime  (not found; it is not proven impossible)
+  too much for the exact solver: required affinity"""
+
+
+SITUATIONS = {
+    Reason.WAITING_FOR_GROUP: (waiting_for_group, "Pod", "p"),
+    Reason.WAITING_FOR_MEMBERS: (waiting_for_members, "PodGroup", "g"),
+    Reason.GATED: (gated, "PodGroup", "g"),
+    Reason.MISCONFIGURED: (misconfigured, "PodGroup", "g"),
+    Reason.NO_MATCHING_NODE: (no_matching_node, "PodGroup", "g"),
+    Reason.INSUFFICIENT: (insufficient, "PodGroup", "g"),
+    Reason.DOMAIN_TOO_SMALL: (domain_too_small, "PodGroup", "g"),
+    Reason.FRAGMENTED: (fragmented, "PodGroup", "g"),
+    Reason.BLOCKED_BY_SIBLING: (blocked_by_sibling, "CompositePodGroup", "g"),
+    Reason.PREEMPTING: (preempting, "PodGroup", "g"),
+    Reason.NOT_FOUND: (not_found, "PodGroup", "g"),
+}
+
+
+def cluster() -> Sim:
+    sim = Sim()
+    create(sim, {"node": "a", "cpu": "2", "labels": {"rack": "A"}})
+    create(sim, {"node": "b", "cpu": "4", "labels": {"rack": "B"}})
+    return sim
+
+
+def test_the_whole_vocabulary_is_here() -> None:
+    assert set(SITUATIONS) == set(Reason)
+
+
+@pytest.mark.parametrize("reason", SITUATIONS)
+def test_why_it_waits(reason: Reason) -> None:
+    make, kind, name = SITUATIONS[reason]
+    sim = cluster()
+    wanted = make(sim)
+    text, reasons = asked(sim, kind, name)
+    assert reasons == {reason}
+    assert text == wanted or (reason is Reason.NOT_FOUND and text.startswith(wanted))
+
+
+def test_where_it_runs() -> None:
+    sim = cluster()
+    create(sim, {"composite": "tree", "gang": 2})
+    gang(sim, "x", 2, parent="tree", topology="rack")
+    gang(sim, "y", 3, parent="tree", topology="rack")
+    sim.settle()
+    text, _ = asked(sim, "CompositePodGroup", "tree")
+    assert text == (
+        "CompositePodGroup tree in default runs: all 5 pods have nodes\n\n"
+        "  runs on    PodGroup x: 2 pods on a (2), in rack=A\n"
+        "  runs on    PodGroup y: 3 pods on b (3), in rack=B\n"
+    )
+
+
+def test_what_runs_in_part_says_both() -> None:
+    sim = cluster()
+    gang(sim, "g", 7, minimum=3)
+    sim.settle()
+    text, reasons = asked(sim, "PodGroup", "g")
+    assert text.startswith(f"PodGroup g in default runs in part: 1 of 7 pods wait for {SINCE}\n")
+    assert "  runs on    6 pods on a (2), b (4)\n" in text
+    assert reasons == {Reason.INSUFFICIENT}
+
+
+def test_what_fits_and_is_not_placed_points_at_the_scheduler() -> None:
+    sim = cluster()
+    gang(sim, "g", 2)
+    text, _ = asked(sim, "PodGroup", "g")
+    assert "nothing is in its way: it would fit now" in text
+    assert "if it lasts  look whether the scheduler default-scheduler runs" in text
+
+
+def test_a_tree_says_which_of_its_groups_lack_members() -> None:
+    sim = cluster()
+    create(sim, {"composite": "tree", "gang": 2})
+    gang(sim, "x", 2, parent="tree")
+    gang(sim, "y", 1, minimum=3, parent="tree")
+    text, _ = asked(sim, "CompositePodGroup", "tree")
+    assert "1 of 2 groups have the members they need" in text
+    assert "PodGroup x  ok" in text
+    assert "PodGroup y  WaitingForMembers  (level 1 of the tree)\n    1 of 3 members exist" in text
+
+
+def test_a_workload_is_found_by_its_groups_and_a_job_by_its_pods() -> None:
+    sim = cluster()
+    for name in ("g1", "g2"):
+        create(sim, {"group": name, "gang": 5})
+        sim.objects["group"][name]["spec"]["workloadRef"] = {"workloadName": "w", "templateName": name}
+        sim.tell("group", name)
+        for number in range(5):
+            create(sim, {"pod": f"{name}-{number}", "in": name, "cpu": "2"})
+    sim.objects["pod"]["g1-0"]["metadata"]["ownerReferences"] = [
+        {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+    ]
+    sim.core.world.drop_pod(sim.core.world.members[sim.objects["pod"]["g1-0"]["metadata"]["uid"]].pod)
+    sim.tell("pod", "g1-0")
+    text, _ = asked(sim, "Workload", "w")
+    assert "PodGroup g1  5 pods wait" in text
+    assert "PodGroup g2  5 pods wait" in text
+    text, _ = asked(sim, "jobs", "j")
+    assert text.startswith("Job j in default waits")
+    assert "PodGroup g2" not in text
+
+
+# ---- the command
+
+
+def saved(tmp_path: Path) -> Path:
+    sim = cluster()
+    gang(sim, "g", 8)
+    objects = {"nodes": list(sim.objects["node"].values()), "podgroups": list(sim.objects["group"].values())}
+    objects["pods"] = list(sim.objects["pod"].values())
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps({"version": 1, "schedulerNames": ["default-scheduler"], "objects": objects}))
+    assert START.year == 2026
+    return path
+
+
+def test_a_saved_state_answers(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["explain", "podgroup/g", "--state", str(saved(tmp_path))])
+    assert result.exit_code == 0, result.output
+    assert "8 pods need 8 cpu, 2 nodes have 6 free" in result.output
+
+
+def test_as_json(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["explain", "g", "--state", str(saved(tmp_path)), "-o", "json"])
+    told = json.loads(result.stdout)
+    (answer,) = told["answers"]
+    assert (told["asked"], answer["state"], answer["pending"]) == ("PodGroup default/g", "Waiting", 8)
+    assert answer["explanation"]["reason"] == "InsufficientResource"
+    assert [one["kind"] for one in answer["explanation"]["remedies"]] == ["nodes", "minimum"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["explain", "job/", "--state", "x"], 'error: "job/": no name'),
+        (["explain", "g", "--state", "/nowhere"], "error: --state /nowhere: cannot be read"),
+        (["explain", "g", "-o", "xml", "--state", "x"], 'error: -o "xml": not known'),
+        (["explain", "g", "--kubeconfig", "/nowhere"], "/nowhere"),
+    ],
+)
+def test_what_cannot_be_answered(arguments: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert said in result.output
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [("[]", "not a snapshot"), ('{"version": 9, "objects": {}}', "version: found 9, 1 is known"), ("x", "--state")],
+)
+def test_a_document_that_is_no_state(tmp_path: Path, document: str, said: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(document)
+    result = CliRunner().invoke(app, ["explain", "g", "--state", str(path)])
+    assert result.exit_code == 1
+    assert said in result.output
+
+
+def test_a_name_that_is_not_there(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["explain", "job/none", "--state", str(saved(tmp_path))])
+    assert result.exit_code == 1
+    assert "job/none: not in this state, in namespace default" in result.output

@@ -1,0 +1,67 @@
+"""`kohort explain` on a cluster: from what people wrote down to the groups that wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.e2e.test_whole_cluster import JOBSET, gang, job
+
+from kohort.cli.common import UsageError
+from kohort.cli.lookup import find_in_cluster
+from kohort.scheduler.ask import Answer, State, about
+from kohort.scheduler.gather import look
+from kohort.testing.cluster import Cluster
+
+
+async def asked(cluster: Cluster, kind: str, name: str) -> tuple[list[Answer], str]:
+    found = await find_in_cluster(cluster.client, await look(cluster.client), kind, name, cluster.namespace)
+    assert found.unread == []
+    return [about(found.core, root, member) for root, member in found.roots], found.note
+
+
+@pytest.mark.generations("1.36", "1.37")
+async def test_a_job_that_waits_and_one_that_runs(cluster: Cluster) -> None:
+    await gang(cluster, "giant", 100, "4")
+    await gang(cluster, "ring", 4, "1")
+
+    async def there() -> Any:
+        return len(await cluster.pods()) == 104
+
+    await cluster.until(there)
+    (waits,), _ = await asked(cluster, "", "giant")
+    assert (waits.kind, waits.state, waits.pending) == ("PodGroup", State.WAITING, 100)
+    assert waits.told is not None
+    assert waits.told.reason == "InsufficientResource"
+    assert {remedy.kind for remedy in waits.told.remedies} >= {"nodes", "minimum"}
+    (other,), _ = await asked(cluster, "jobs", "ring")
+    assert other.pending + other.placed + other.finished == 4
+
+
+@pytest.mark.generations("1.37")
+async def test_a_jobset_is_asked_about_through_its_jobs(cluster: Cluster) -> None:
+    worker = job("unused", 8, "640")["spec"]
+    jobs = [{"name": name, "replicas": 1, "template": {"spec": worker}} for name in ("ctl", "wrk")]
+    spec = {"gangConfig": {"gangMode": "Gang"}, "replicatedJobs": jobs}
+    await cluster.create({"apiVersion": JOBSET, "kind": "JobSet", "metadata": {"name": "aurora"}, "spec": spec})
+
+    async def there() -> Any:
+        return len(await cluster.pods()) == 16
+
+    await cluster.until(there)
+    pod = (await cluster.pods())[0]["metadata"]["name"]
+    for kind, name in (("jobset", "aurora"), ("job", "aurora-wrk-0"), ("pod", pod)):
+        (answer,), _ = await asked(cluster, kind, name)
+        assert (answer.kind, answer.pending) == ("PodGroup", 16)
+
+
+@pytest.mark.generations("1.37")
+async def test_what_has_no_pods_says_why(cluster: Cluster) -> None:
+    body = job("sleepy", 2, "1")
+    body["spec"]["suspend"] = True
+    await cluster.create(body)
+    answers, note = await asked(cluster, "", "sleepy")
+    assert answers == []
+    assert note.startswith("it is suspended")
+    with pytest.raises(UsageError, match="nobody: not found in namespace"):
+        await asked(cluster, "", "nobody")
