@@ -335,3 +335,30 @@ async def test_many_writers_of_one_object_lose_nothing() -> None:
     assert item is not None
     assert len(json.loads(item.value)["data"]) == 40
     await store.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("2026-11-16T01:41:19Z", "2026-11-16T01:41:19Z"),
+        ("2026-11-16T01:41:19+00:00", "2026-11-16T01:41:19Z"),
+        ("2026-11-16T02:41:19.75+01:00", "2026-11-16T01:41:19Z"),
+    ],
+)
+def test_times_are_kept_in_utc_however_a_client_writes_them(talk: Talk, given: str, kept: str) -> None:
+    talk.create("/api/v1/namespaces", {"metadata": {"name": "t"}})
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    made = talk.create("/api/v1/namespaces/t/pods", pod)
+    meta = {**made["metadata"], "creationTimestamp": made["metadata"]["creationTimestamp"].replace("Z", "+00:00")}
+    condition = {"type": "Ready", "status": "True", "lastTransitionTime": given}
+    body = {**made, "metadata": meta, "status": {"conditions": [condition]}}
+    assert talk.request("PUT", "/api/v1/namespaces/t/pods/p", {**made, "metadata": meta}).ok
+    found = talk.request("PUT", "/api/v1/namespaces/t/pods/p/status", body | {"metadata": {"name": "p"}}).json()
+    assert found["status"]["conditions"][0]["lastTransitionTime"] == kept
+
+
+def test_times_of_leases_have_six_digits(talk: Talk) -> None:
+    talk.create("/api/v1/namespaces", {"metadata": {"name": "t"}})
+    lease = {"metadata": {"name": "l"}, "spec": {"renewTime": "2026-11-16T02:41:19.123456+01:00"}}
+    made = talk.create("/apis/coordination.k8s.io/v1/namespaces/t/leases", lease)
+    assert made["spec"]["renewTime"] == "2026-11-16T01:41:19.123456Z"

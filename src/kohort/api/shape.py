@@ -7,16 +7,20 @@ plain strings too, and a few absent fields come back as null. A CRD's object onl
 from __future__ import annotations
 
 import operator
+import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import definitions
 from kohort.api.copying import copied
-from kohort.api.schema import Arr, Bool, Int, Map, Node, Obj, Ref, Str, known
+from kohort.api.schema import Arr, Bool, Int, Map, Node, Obj, Ref, Str, Time, known
 
 if TYPE_CHECKING:
     from kohort.api.kind import Kind, Object
 
 _EMPTY_ITEMS: Final[tuple[tuple[type[Node], Any], ...]] = ((Str, ""), (Int, 0), (Bool, False))
+_SECONDS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_MICROS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
@@ -63,6 +67,8 @@ def _keep(node: Node, value: Any, minor: str, native: bool) -> Any:
         kept: Any = [_item(node.item, item, minor, native) for item in value]
     elif isinstance(node, Map):
         kept = {key: item for key, one in value.items() if (item := _keep(node.value, one, minor, False)) is not None}
+    elif isinstance(node, Time) and native:
+        kept = _utc(value)
     else:
         kept = copied(value)
     return None if native and _blank(node, kept) else kept
@@ -91,6 +97,8 @@ def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded
         schema = definitions.definition(minor, name)
     if name is not None and name.endswith(".Quantity"):
         return value if decoded is False or any(map(str.isdigit, str(value))) else "0"
+    if decoded and isinstance(value, str) and name is not None and name.endswith(("v1.Time", "v1.MicroTime")):
+        return _utc(value, micro=name.endswith("MicroTime"))
     if value is None:
         return {"string": "", "integer": 0, "boolean": False, "array": []}.get(schema.get("type", ""), {})
     if isinstance(value, list) and "items" in schema:
@@ -114,6 +122,17 @@ def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded
         if not (key in properties and ((tidy and empty) or left_out)):
             kept[key] = inside
     return kept
+
+
+def _utc(text: str, *, micro: bool = False) -> str:
+    """A time as a server writes it, however a client has: in UTC, with as many digits as its type has."""
+    if (_MICROS if micro else _SECONDS).fullmatch(text):
+        return text
+    try:
+        moment = datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        return text  # decoding has said so
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if micro else "%Y-%m-%dT%H:%M:%SZ")
 
 
 def _collection(schema: dict[str, Any]) -> bool:
