@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready-$(shell cat requirements.lock pyproject.toml | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint format demo bench lock clean
+.PHONY: help setup test lint format demo trees bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -32,8 +32,11 @@ format: $(READY) ## let ruff rewrite the tree
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-demo: $(READY) ## the tree of every example, as Kubernetes 1.37 would see it
+demo: $(READY) ## a cluster in one process: gangs start together, finish, or say why they wait
 	@$(BIN)/python -m kohort.cli.demo
+
+trees: $(READY) ## the tree of every example, as Kubernetes 1.37 would see it
+	@$(BIN)/python -m kohort.cli.trees
 
 bench: $(READY) ## compile + render, command start-up
 	$(BIN)/python -m bench

@@ -81,3 +81,15 @@ def test_a_drained_node_is_cordoned_and_emptied_but_for_daemons() -> None:
 
 def test_an_unknown_state_is_none() -> None:
     assert nodelife.state_of(node("tired")) == ""
+
+
+def test_annotations_of_a_node_are_those_of_its_pods() -> None:
+    node: Object = {
+        "metadata": {"annotations": {"sim.kohort.dev/run-seconds": "2", "sim.kohort.dev/start-seconds": "0"}}
+    }
+    batch, service = nodelife.usual(node, "Never"), nodelife.usual(node, "Always")
+    assert batch is not None
+    assert service is not None
+    assert (batch.run_seconds, batch.start_seconds) == (2.0, 0.0)
+    assert (service.run_seconds, service.start_seconds) == (None, 0.0), "services do not end"
+    assert nodelife.usual({"metadata": {"annotations": {nodelife.STATE: "failed"}}}, "Never") is None

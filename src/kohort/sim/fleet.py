@@ -188,7 +188,7 @@ class Fleet:
         if not self._is_ours(node) or nodelife.state_of(node or {}) == "failed":
             return None
         now = self._clock.now()
-        found = podlife.step(pod, now, self._usual)
+        found = podlife.step(pod, now, nodelife.usual(node or {}, pod.spec.restart_policy, self._usual))
         resource, meta = self._pods, pod.metadata
         try:
             if found.status is not None:

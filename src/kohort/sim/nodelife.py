@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.sim.behaviour import FOR_EVER, PREFIX, SOON, Behaviour, read
 
 STATE: Final = "sim.kohort.dev/state"
 STATES: Final = ("", "failed", "drained")
@@ -24,6 +25,21 @@ UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 def state_of(node: Object) -> str:
     found = str(((node.get("metadata") or {}).get("annotations") or {}).get(STATE) or "")
     return found if found in STATES else ""
+
+
+def usual(node: Object, restart_policy: str, otherwise: Behaviour | None = None) -> Behaviour | None:
+    """How pods behave on a node unless they say otherwise themselves: its annotations are theirs. None: as anywhere.
+
+    Pods that are to run for ever (restartPolicy Always) do not end because others on their node do.
+    """
+    annotations = ((node.get("metadata") or {}).get("annotations")) or {}
+    given = {name: value for name, value in annotations.items() if name.startswith(PREFIX) and name != STATE}
+    if restart_policy == "Always":
+        given.pop(f"{PREFIX}run-seconds", None)
+    if not given:
+        return otherwise
+    found, _ = read(given, otherwise or (FOR_EVER if restart_policy == "Always" else SOON))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

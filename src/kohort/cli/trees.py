@@ -1,4 +1,4 @@
-"""`make demo`: the tree of every example."""
+"""`make trees`: the tree of every example."""
 
 from __future__ import annotations
 

@@ -1,0 +1,102 @@
+"""`make demo`: it ends by itself, keeps its promises, and says so when it did not."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from kohort.cli.demo.__main__ import tell
+from kohort.cli.demo.screen import Screen
+from kohort.cli.demo.stories import STORIES, Story, example
+from kohort.cli.demo.watching import Pod, Tale
+
+COMMAND = [sys.executable, "-m", "kohort.cli.demo"]
+BY_NAME = {story.name: story for story in STORIES}
+
+
+def test_it_keeps_its_promises_in_a_pipe() -> None:
+    began = time.monotonic()
+    done = subprocess.run(COMMAND, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert time.monotonic() - began < 60
+    assert "every promise kept" in done.stdout
+    assert "all 8 run" in done.stdout
+    assert "Completed" in done.stdout
+    assert "it waits: Unschedulable" in done.stdout
+    assert "cpu" in done.stdout
+    assert "\x1b" not in done.stdout, "no terminal, no colours"
+    assert done.stderr == ""
+
+
+def test_in_a_terminal_it_draws() -> None:
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "140", "LINES": "50"}
+    process = subprocess.Popen(COMMAND, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the other side is gone
+            break
+        if not part:
+            break
+        seen += part
+    os.close(ours)
+    assert process.wait(60) == 0
+    text = seen.decode()
+    assert "●●●●●●●●" in text
+    assert "every promise kept" in text
+
+
+async def test_a_broken_promise_is_told() -> None:
+    """More pods are promised than the Job has: it runs to its end, and the demo does not say that all is well."""
+    output = io.StringIO()
+    screen = Screen(Console(file=output, width=200))
+    assert not await tell(screen, [replace(BY_NAME["ring"], pods=9)], limit=20)
+    assert "8 pods were made instead of 9" in output.getvalue()
+    assert "BROKEN" in output.getvalue()
+
+
+def tale(story: Story, *pods: Pod, over: float | None = 9.0, groups: int = 1) -> Tale:
+    found = Tale(replace(story, pods=len(pods), groups=groups), over=over)
+    found.pods = {f"pod-{number}": pod for number, pod in enumerate(pods)}
+    found.groups = {f"group-{number}": {} for number in range(groups)}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pods", "over", "fault"),
+    [
+        ([Pod("group-0", 1.0, 2.0), Pod("group-0", 1.1, 2.0)], 9.0, None),
+        ([Pod("group-0", 1.0, 2.0), Pod("group-0", 2.5, 3.0)], 9.0, "1.5 s between the first and the last binding"),
+        ([Pod("group-0", 1.0, 1.1), Pod("group-0", 1.5, 2.0)], 9.0, "a pod ran before the last one was bound"),
+        ([Pod("group-0", 1.0, 2.0), Pod("group-0")], 9.0, "1 of 2 pods were bound, 1 ran"),
+        ([Pod("group-0", 1.0, 2.0), Pod("group-0", 1.0, 2.0)], None, "it did not come to its end"),
+        ([Pod("", 1.0, 2.0)], 9.0, "pods were made without a group"),
+    ],
+)
+def test_promises_of_what_fits(pods: list[Pod], over: float | None, fault: str | None) -> None:
+    found = list(tale(BY_NAME["ring"], *pods, over=over).broken())
+    assert (not found) if fault is None else any(fault in one for one in found)
+
+
+def test_promises_of_what_waits() -> None:
+    silent = tale(BY_NAME["giant"], Pod("group-0"), over=None)
+    assert list(silent.broken()) == ["nobody said why it waits"]
+    silent.why = "Unschedulable: too large"
+    assert list(silent.broken()) == []
+    silent.pods["pod-0"].bound = 1.0
+    assert list(silent.broken()) == ["1 pods were bound though not all fit"]
+
+
+def test_stories_can_come_from_examples() -> None:
+    assert [obj["kind"] for obj in example("jobset-hello.yaml")] == ["JobSet"]
