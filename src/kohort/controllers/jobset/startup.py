@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kohort.api.jobset import names
 from kohort.api.jobset.reading import ReplicatedJob, entries, in_order, is_suspended, meta_of, replicated_jobs, spec_of
@@ -12,9 +12,10 @@ from kohort.controllers.jobset import children, state
 from kohort.controllers.jobset.children import Wiring
 from kohort.controllers.jobset.conditions import IN_PROGRESS, STARTED, SUSPENDED, Draft
 from kohort.controllers.jobset.state import Jobs
-from kohort.controllers.script import Answer, Step, SyncError, Write
+from kohort.controllers.script import Answer, Step, SyncError, Told, Write, tell
 
 Part = Generator[Step, Sequence[Answer], Any]
+_FOR_GOOD: Final = (403, 422)
 Rows = Sequence[dict[str, Any]]
 
 
@@ -120,7 +121,14 @@ def scale(jobset: Object, active: Sequence[Object]) -> Part:
         size = {"parallelism": wanted.parallelism, "completions": wanted.completions}
         if {name: job["spec"].get(name) for name in size} != size:
             changes.append((job, {"spec": size}))
-    yield from _patch_all(changes)
+    if not changes:
+        return
+    answers = yield Step([_patch(job, body) for job, body in changes])
+    refused = [answer for answer in answers if answer.refusal is not None and answer.refusal.code in _FOR_GOOD]
+    # Kubernetes 1.36 freezes the size of Jobs in a gang: trying again helps nobody, and the rest goes on.
+    notes = {f"Jobs keep their size: {answer.refusal.message}" for answer in refused if answer.refusal is not None}
+    yield from tell(*(Told(jobset, "Warning", "GangDrift", note) for note in sorted(notes)))
+    _all([answer for answer in answers if answer not in refused])
 
 
 def _patch_all(changes: Sequence[tuple[Object, dict[str, Any]]]) -> Part:
