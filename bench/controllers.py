@@ -215,9 +215,9 @@ def profiled(path: str) -> Iterator[None]:
 
 
 def text(found: dict[str, Any]) -> str:
+    what = f"{found['objects']:,} {found['case']}, {found['groups']:,} groups, {found['pods']:,} pods"
     lines = [
-        f"{found['objects']:,} {found['case']}, {found['groups']:,} groups, {found['pods']:,} pods, "
-        f"{found['nodes']:,} nodes (cluster ready after {found['ready']:.1f} s)",
+        f"{what}, {found['nodes']:,} nodes (cluster ready after {found['ready']:.1f} s)",
         f"  {'stage':<12}{'half at':>10}{'all at':>10}",
     ]
     lines += [f"  {stage:<12}{found['half'][stage]:>8.1f} s{found['ends'][stage]:>8.1f} s" for stage in STAGES]
