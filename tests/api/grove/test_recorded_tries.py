@@ -25,6 +25,9 @@ _FAULT = re.compile(
 # Where the verdict is another one, and why.
 OTHER_VERDICT = {
     ("v-sched", "schedulingGroup set"): "ours: a template names its group only with GroveGangScheduling on (3.7)",
+    ("v-children", "PodClique replicas 0"): "ours: nothing is smaller than its minimum (D22)",
+    ("v-children", "PodClique minAvailable 7"): "same",
+    ("v-children", "PodCliqueScalingGroup minAvailable 5"): "same",
 }
 # Paths of upstream's texts that do not exist in the object, or name a list for one of its items.
 CORRECTED = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kohort.api.errors import FieldError, invalid
 from kohort.api.generations import Gate
 from kohort.api.grove import binding, default, labels, options, parts, rules, schema, status, update
 from kohort.api.grove.options import DEFAULT_OPTIONS, OPTIONS
@@ -32,6 +33,19 @@ def _warn(obj: Object, ctx: Context) -> list[str]:
         for path, clique in parts.cliques(obj)
         if any(claim.get("resourceClaimTemplateName") for claim in parts.pod_spec(clique).get("resourceClaims") or [])
     ]
+
+
+def _minimum(obj: Object, ctx: Context) -> list[FieldError]:
+    """What the schema's rule says of a PodClique or scaling group: it is not scaled below its minimum (D22)."""
+    spec = obj.get("spec") or {}
+    replicas, least = spec.get("replicas"), spec.get("minAvailable")
+    if not isinstance(replicas, int) or not isinstance(least, int) or not 0 <= replicas < least:
+        return []
+    return [invalid("spec.replicas", replicas, f"must not be less than minAvailable ({least})")]
+
+
+def _still_minimum(new: Object, old: Object, ctx: Context) -> list[FieldError]:
+    return _minimum(new, ctx)
 
 
 KINDS: Final = (
@@ -76,6 +90,8 @@ KINDS: Final = (
             _BREACHED,
             _AGE,
         ),
+        validate=_minimum,
+        validate_update=_still_minimum,
     ),
     Kind(
         group=labels.GROUP,
@@ -96,6 +112,8 @@ KINDS: Final = (
             _BREACHED,
             _AGE,
         ),
+        validate=_minimum,
+        validate_update=_still_minimum,
     ),
     Kind(
         group=labels.GROUP,
