@@ -37,10 +37,11 @@ from kohort.server.settings import Settings
 from kohort.sim.cluster import plain
 
 JOBSETS, JOBS, PODS, NODES, GANG = 1_000, 4, 8, 2_000, 5_000
+TRAINJOBS, TRAIN_NODES = 200, 64
 STAGES = ("created", "grouped", "pods made", "bound", "running")
 CLIENTS = 32
 # Seconds to all Running, on one core of the machine that the documentation names.
-BARS = {"jobsets": 600.0, "job": 90.0}
+BARS = {"jobsets": 600.0, "job": 90.0, "trainjobs": 240.0}
 
 
 class Spec(msgspec.Struct, rename="camel"):
@@ -134,7 +135,27 @@ def one_job(scale: float) -> Case:
     return Case("job", [body], 1, pods, max(1, round(NODES * scale)))
 
 
-CASES: dict[str, Callable[[float], Case]] = {"jobsets": jobsets, "job": one_job}
+def trainjobs(scale: float) -> Case:
+    """On the built-in runtime: runtime, snapshot, Workload, PodGroup, JobSet and Job of each come before its pods."""
+    count = max(1, round(TRAINJOBS * scale))
+    trainer = {"numNodes": TRAIN_NODES, "resourcesPerNode": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
+    notes = {"annotations": {"sim.kohort.dev/run-seconds": "1000000"}}
+    jobs = [{"name": "node", "template": {"spec": {"template": {"metadata": notes}}}}]
+    patch = {"manager": "bench.example/run", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}}}
+    spec = {"runtimeRef": {"name": "torch-distributed"}, "trainer": trainer, "runtimePatches": [patch]}
+    bodies = [
+        {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": f"train-{number:04}"},
+            "spec": spec,
+        }
+        for number in range(count)
+    ]
+    return Case("trainjobs", bodies, count, count * TRAIN_NODES, max(1, round(NODES * scale)))
+
+
+CASES: dict[str, Callable[[float], Case]] = {"jobsets": jobsets, "job": one_job, "trainjobs": trainjobs}
 
 
 async def measure(case: Case) -> dict[str, Any]:
