@@ -82,7 +82,10 @@ class Sets:
         """Waits for counters."""
 
         async def look() -> Object | None:
-            found = (await self.get(name)).get("status") or {}
+            whole = await self.get(name)
+            found: Object = whole.get("status") or {}
+            if found.get("observedGeneration") != whole["metadata"]["generation"]:
+                return None
             return found if all(found.get(key, 0) == value for key, value in status.items()) else None
 
         found = await self.cluster.until(look, what=f"{name} with {status}")
