@@ -32,6 +32,7 @@ _BODY_SECONDS: Final = 30.0
 _REQUEST_SECONDS: Final = 60.0  # watches aside, as upstream
 _IDLE_SECONDS: Final = 180.0
 _GRACE_SECONDS: Final = 5.0
+_FLUSHING: Final = 50  # hundredths of a second
 _NO_QUERY: Final[dict[str, list[str]]] = {}
 
 
@@ -98,9 +99,20 @@ class HttpServer:
     async def close(self) -> None:
         """Watches end, requests under way are answered, then connections are closed."""
         self._api.stop()
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        if self._runner is None:
+            return
+        server = self._runner.server
+        open_ = [one.transport for one in server.connections if one.transport is not None] if server else []
+        await self._runner.cleanup()
+        self._runner = None
+        # TLS says goodbye and waits for the other side, which may be a client that sleeps.
+        for _ in range(_FLUSHING):
+            if not any(map(_unsent, open_)):
+                break
+            await asyncio.sleep(0.01)
+        for transport in open_:
+            transport.abort()
+        await asyncio.sleep(0)
 
     # ---- one request
 
@@ -157,6 +169,13 @@ class HttpServer:
         if user is None:
             raise status.unauthorized()
         return user
+
+
+def _unsent(transport: asyncio.Transport) -> int:
+    try:
+        return transport.get_write_buffer_size()
+    except AttributeError:  # TLS over a connection that is closed (CPython 3.11)
+        return 0
 
 
 def _plain(response: Response) -> web.Response:
