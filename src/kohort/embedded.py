@@ -14,6 +14,8 @@ from kohort.controllers.runtime import Runtime
 from kohort.controllers.trainjob.builtin import install
 from kohort.gang.compile import CompileContext
 from kohort.kube.client import Client
+from kohort.kube.transport import ADMIN
+from kohort.kube.wire import User
 from kohort.scheduler.loop import Scheduler, running
 from kohort.scheduler.settings import KOHORT, Settings
 from kohort.server.server import Server
@@ -27,8 +29,13 @@ _LOOK_SECONDS: Final = 0.02
 
 
 @asynccontextmanager
-async def whole(server: Server, pools: Sequence[Pool], controllers: Iterable[str] = MAKERS) -> AsyncIterator[Client]:
-    """While inside, workloads run: they become groups, groups are placed, virtual nodes play their pods."""
+async def whole(
+    server: Server, pools: Sequence[Pool], controllers: Iterable[str] = MAKERS, user: User = ADMIN
+) -> AsyncIterator[Client]:
+    """While inside, workloads run: they become groups, groups are placed, virtual nodes play their pods.
+
+    `user`: as whom controllers and scheduler work. The client that is given back is an administrator's.
+    """
     # The server itself keeps Jobs of exclusive placement apart: their templates need not.
     settings, clock = {"exclusive_placement": "admission"}, server.clock
     ctx = CompileContext(server.ctx.generation, server.ctx.gates, server.ctx.options, settings=settings)
@@ -39,9 +46,10 @@ async def whole(server: Server, pools: Sequence[Pool], controllers: Iterable[str
         names = list(controllers)
         if "trainjob" in names:
             await install(client)
-        runtime = await stack.enter_async_context(Runtime(client, make(await probe(client, ctx), names), clock=clock))
+        worker = await stack.enter_async_context(Client.within(server.api, user, manager="kohort", clock=clock))
+        runtime = await stack.enter_async_context(Runtime(worker, make(await probe(client, ctx), names), clock=clock))
         scheduler = await stack.enter_async_context(
-            running(Scheduler(client, Settings(names=SCHEDULER_NAMES), clock=clock))
+            running(Scheduler(worker, Settings(names=SCHEDULER_NAMES), clock=clock))
         )
         await fleet.ready()
         await runtime.ready()

@@ -75,7 +75,9 @@ class Server:
         self.api = Api(self.store, self.ctx, address=f"{settings.host}:{settings.port}")
         context = None
         authenticator = None
-        if settings.secure and settings.listen:
+        if settings.secure and not settings.listen:
+            self.api.authorizer = Authorizer(self.api.core.objects)
+        elif settings.secure:
             authenticator = self._secure()
             assert self.pki is not None
             context = self.pki.server_context()

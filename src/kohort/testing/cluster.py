@@ -14,12 +14,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import yaml
+
 from kohort.api.kind import Object
 from kohort.controllers.registry import MAKERS
 from kohort.embedded import whole
 from kohort.kube.client import Client
 from kohort.kube.clock import LoopClock
 from kohort.kube.errors import ApiError
+from kohort.kube.transport import ADMIN
+from kohort.kube.wire import User
 from kohort.server import ages
 from kohort.server.server import Server
 from kohort.server.settings import Settings
@@ -157,17 +161,34 @@ async def cluster(
     gates: Mapping[str, bool] | None = None,
     controllers: Iterable[str] = MAKERS,
     namespace: str = "lab",
+    rbac: Path | None = None,
 ) -> AsyncIterator[Cluster]:
-    """In memory, in this process. Its time is that of the event loop."""
+    """In memory, in this process. Its time is that of the event loop.
+
+    `rbac`: a manifest of roles; controllers and scheduler then work as the ServiceAccount kohort-system/kohort.
+    """
     loop = asyncio.get_running_loop()
     clock = LoopClock(datetime(2026, 11, 1, tzinfo=UTC) if loop.time() < 1e6 else datetime.now(UTC))
     token = ages.NOW.set(clock.now)
     try:
         with tempfile.TemporaryDirectory() as folder:
             settings = Settings(Path(folder), minor, gates or {}, port=0, in_memory=True, listen=False)
-            async with Server(settings, clock) as server, whole(server, pools, controllers) as client:
+            async with (
+                Server(settings, clock) as server,
+                whole(server, pools, controllers, await _account(server, rbac, clock)) as client,
+            ):
                 body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
                 await client.kind("v1", "Namespace").create(body)
                 yield Cluster(client, namespace)
     finally:
         ages.NOW.reset(token)
+
+
+async def _account(server: Server, rbac: Path | None, clock: LoopClock) -> User:
+    if rbac is None:
+        return ADMIN
+    async with Client.within(server.api, clock=clock) as admin:
+        for obj in yaml.safe_load_all(rbac.read_text()):
+            await admin.of(obj).create(obj)
+    groups = ("system:serviceaccounts", "system:serviceaccounts:kohort-system", "system:authenticated")
+    return User("system:serviceaccount:kohort-system:kohort", groups=groups)
