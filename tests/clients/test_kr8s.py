@@ -12,7 +12,8 @@ from kr8s.asyncio.objects import ConfigMap, Deployment, Pod, new_class
 
 from kohort.testing.server import ServerThread
 
-pytestmark = pytest.mark.filterwarnings("default")
+# It warns of servers that are newer than itself.
+pytestmark = pytest.mark.filterwarnings("ignore:Kubernetes version .* is not supported:UserWarning")
 
 
 @pytest.fixture

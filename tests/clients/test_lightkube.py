@@ -16,8 +16,6 @@ from lightkube.types import PatchType
 
 from kohort.testing.server import ServerThread
 
-pytestmark = pytest.mark.filterwarnings("default")
-
 
 @pytest.fixture
 def client(kohort_server: ServerThread, kohort_namespace: str) -> Iterator[Client]:

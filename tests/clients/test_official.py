@@ -15,8 +15,6 @@ from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 from kohort.testing.server import ServerThread
 from kubernetes import aio, client, config, dynamic, utils, watch
 
-# What the client itself does, not the server: sockets of its pools are closed by the garbage collector.
-pytestmark = pytest.mark.filterwarnings("default")
 POD = {"containers": [{"name": "c", "image": "example.org/c"}]}
 
 
