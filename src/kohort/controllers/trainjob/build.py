@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -33,6 +33,7 @@ from kohort.gang.compile.trainer.lookup import runtime_in, snapshot_name
 from kohort.gang.compile.trainjob import compile_object
 
 Part = Generator[Step, Sequence[Answer], Any]
+_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def build(view: View, job: Object, ctx: CompileContext, keys: Keys) -> Part:
@@ -91,7 +92,7 @@ def _snapshot(view: View, job: Object) -> Part:
         runtime = builtin_runtime(ref["name"])
     if runtime is None:
         raise BuildError(str(missing_runtime(job)))
-    data = {"runtime": yaml.safe_dump(runtime, sort_keys=True)}
+    data = {"runtime": yaml.dump(runtime, Dumper=_DUMPER)}
     return (yield from _must(creation({**made, "data": data}, namespace_of(job))))
 
 
