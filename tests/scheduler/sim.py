@@ -81,7 +81,7 @@ class Sim:
         elif kind in {"group", "composite"}:
             world.set_group(msgspec.convert(body, GroupObject), composite=kind == "composite")
         elif kind == "pdb":
-            world.set_budget(msgspec.convert(body, DisruptionBudget))
+            world.budgets.set(msgspec.convert(body, DisruptionBudget))
         elif kind == "claim":
             world.storage.set_claim(f"{SPACE}/{name}", body)
 
@@ -98,7 +98,7 @@ class Sim:
         elif kind in {"group", "composite"}:
             self.core.drop_group(f"{SPACE}/{name}" if kind == "group" else composite_key(SPACE, name))
         elif kind == "pdb":
-            world.drop_budget(f"{SPACE}/{name}")
+            world.budgets.drop(f"{SPACE}/{name}")
         elif kind == "claim":
             world.storage.set_claim(f"{SPACE}/{name}", None)
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import msgspec
 import pytest
-from tests.scheduler.short import change, create
+from tests.scheduler.short import change, create, pod_body
 from tests.scheduler.sim import SETTINGS, Sim
+
+from kohort.place.profile import ProfileError
+from kohort.scheduler.__main__ import main
+from kohort.scheduler.model import Pod
+from kohort.scheduler.owners import Owners
+from kohort.scheduler.profilefile import read_profile_file
+from kohort.scheduler.settings import Settings
 
 
 def cluster(**nodes: str) -> Sim:
@@ -291,3 +300,71 @@ def test_nobody_goes_for_a_gang_that_lost_a_member_since_the_plan() -> None:
     sim.settle(5.0)
     assert sim.evicted == {}
     assert not list(sim.core.world.reservations)
+
+
+# ---- the profile
+
+
+def test_pods_of_a_replica_set_are_spread_softly_by_default_and_members_of_a_group_are_not() -> None:
+    """kube-scheduler's default constraints; `strategy: most` would otherwise fill one node."""
+    packing = replace(SETTINGS, profile=replace(SETTINGS.profile, strategy="most"))
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u", "controller": True}
+
+    def nodes(profile_of: Settings, *, grouped: bool) -> int:
+        sim = Sim(settings=profile_of)
+        for name in ("n1", "n2"):
+            create(sim, {"node": name, "cpu": "8"})
+        sim.core.world.owners.set_controller(
+            "ReplicaSet", "default/rs", {"spec": {"selector": {"matchLabels": {"app": "x"}}}}
+        )
+        create(sim, {"group": "g", "gang": 2})
+        for number in range(2):
+            item = {"pod": f"p{number}", "cpu": "1", "labels": {"app": "x"}} | ({"in": "g"} if grouped else {})
+            body = pod_body(item)
+            body["metadata"]["ownerReferences"] = [owner]
+            sim.put("pod", f"p{number}", body)
+        sim.settle()
+        return len(set(sim.bound.values()))
+
+    assert nodes(packing, grouped=False) == 2
+    assert nodes(packing, grouped=True) == 1
+    off = replace(packing, profile=replace(packing.profile, default_spread=()))
+    assert nodes(off, grouped=False) == 1
+
+
+def test_a_service_selects_pods_as_well() -> None:
+    owners = Owners()
+    owners.set_service("default/s", {"spec": {"selector": {"app": "x"}}})
+    pod = msgspec.convert({"metadata": {"name": "p", "namespace": "default", "labels": {"app": "x", "v": "1"}}}, Pod)
+    assert owners.selector(pod) == {"matchLabels": {"app": "x"}}
+    owners.set_service("default/s", None)
+    assert owners.selector(pod) is None
+
+
+def test_a_profile_file_tells_every_mistake_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "profile.yaml"
+    path.write_text("strategy: most\nresources: {nvidia.com/gpu: 10}\ndefaultSpread: []\n")
+    profile = read_profile_file(path)
+    assert (profile.strategy, profile.weights, profile.default_spread) == ("most", {"nvidia.com/gpu": 10}, ())
+    path.write_text("strategy: some\nweights: {spread: -1, colour: 3}\ndefaultSpread: [{maxSkew: 1}]\n")
+    with pytest.raises(ProfileError) as wrong:
+        read_profile_file(path)
+    fields = [line.split(": ")[1] for line in str(wrong.value).splitlines()]
+    assert fields == [
+        "strategy",
+        "weights.spread",
+        "weights.colour",
+        "defaultSpread[0].topologyKey",
+        "defaultSpread[0].whenUnsatisfiable",
+    ]
+    with pytest.raises(ProfileError, match="cannot be read"):
+        read_profile_file(tmp_path / "none")
+
+
+def test_python_m_kohort_scheduler_says_what_is_wrong_with_its_profile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "profile.yaml"
+    path.write_text("strategy: some\n")
+    assert main(["--profile", str(path)]) == 2
+    assert "strategy: found 'some'" in capsys.readouterr().err

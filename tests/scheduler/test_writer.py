@@ -107,3 +107,40 @@ async def test_events_name_the_version_of_their_object(bench: Bench) -> None:
     writer, api, _ = bench
     writer.take(Writes(notes=[Note(GROUP, "Normal", "Scheduled", "Binding", "2 pods have nodes")]))
     assert api.events == [(Reference("scheduling.k8s.io/v1beta1", "PodGroup", "x", "g", "u2"), "Scheduled")]
+
+
+class CustomApi(Api):
+    """A server that holds groups as custom resources; somebody else writes a condition of its own meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body: dict[str, Any] = {
+            "metadata": {"uid": "u2", "resourceVersion": "1"},
+            "status": {"conditions": [{"type": "Theirs", "status": "True"}, {"type": "A", "message": "old"}]},
+        }
+
+    async def get(self, name: str, namespace: str) -> dict[str, Any]:
+        return self.body
+
+    async def patch(self, name: str, body: Any, namespace: str, **options: Any) -> None:
+        if options["kind"] == "strategic":
+            raise ApiError(415, {"reason": "UnsupportedMediaType"})
+        await super().patch(name, body, namespace)
+
+
+async def test_custom_resources_are_written_by_merge_patch_and_others_conditions_stay() -> None:
+    api, clock = CustomApi(), VirtualClock()
+    api.faults = [ApiError(409, {"reason": "Conflict"})]  # somebody wrote between reading and writing
+    async with Writer(api, api, clock, {"PodGroup": "scheduling.k8s.io/v1beta1"}) as writer:  # type: ignore[arg-type]
+        writer.take(Writes([Patch(GROUP, condition("new", "A"))]))
+        await clock.advance(30.0)
+        ((_, body),) = api.patches
+        assert [(one["type"], one.get("message")) for one in body["status"]["conditions"]] == [
+            ("Theirs", None),
+            ("A", "new"),
+        ]
+        assert body["metadata"] == {"uid": "u2", "resourceVersion": "1"}
+        api.body["metadata"]["uid"] = "another"
+        writer.take(Writes([Patch(GROUP, condition("newer", "A"))]))
+        await clock.advance(30.0)
+        assert len(api.patches) == 1

@@ -16,6 +16,7 @@ from rich.text import Text
 from kohort.cli.common import UsageError, as_json, friendly, out, say, write
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, ConfigError, TransportError
+from kohort.place.profile import ProfileError
 from kohort.run.options import Options, OptionsError, merged, read
 from kohort.run.plan import Plan
 from kohort.run.process import Process, look, page
@@ -38,7 +39,7 @@ def run(config: str, output: str, *, once: bool, dry_run: bool, verbose: bool, *
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         return asyncio.run(_run(chosen, output, dry_run=dry_run))
-    except (ConfigError, TransportError) as error:
+    except (ConfigError, ProfileError, TransportError) as error:
         raise UsageError(str(error)) from None
     except ApiError as error:
         raise UsageError(f"the API server refused: {error}") from None

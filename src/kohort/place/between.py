@@ -76,7 +76,7 @@ def spread_over(state: ClusterState, shape: Shape, fit: ShapeFit, spread: Spread
     or preferred), and, where the constraint honours them, the pod's node affinity and the taints."""
     mask: Mask = state.alive.copy()
     for other in shape.spreads:
-        if other.hard == spread.hard:
+        if other.hard == spread.hard and not spread.lenient:
             mask &= state.column(other.term.key).codes != 0
     if spread.honor_affinity:
         mask &= fit.chosen

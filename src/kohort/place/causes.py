@@ -96,8 +96,8 @@ def _in_area(engine: Engine, leaf: Leaf, area: Area, alone: bool) -> Outcome:
         return _short(engine, leaf, area, matching)
     if not alone and _fits(engine, leaf, area, wanted):
         return Outcome(False, reason=Reason.BLOCKED_BY_SIBLING, detail="it fits alone, not beside its siblings")
-    nodes = f"{count(matching, 'node')} {'has' if matching == 1 else 'have'}"
-    text = f"{nodes} room for {count(free, 'pod')} one by one, not for {wanted} of its pods together"
+    said = f"{count(matching, 'node')} {'has' if matching == 1 else 'have'}"
+    text = f"{said} room for {count(free, 'pod')} one by one, not for {wanted} of its pods together"
     return Outcome(False, reason=Reason.FRAGMENTED, detail=text)
 
 

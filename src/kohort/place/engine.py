@@ -257,7 +257,8 @@ class Engine:
                 continue
             counted = spread_counts(self.state, counter, spread_over(self.state, kind.shape, fit, spread))
             codes = self.state.column(counter.term.key).codes
-            raw = _plus(raw, -np.where(codes != 0, counted[codes], int(counted.max(initial=0)) + 1))
+            without = 0 if spread.lenient else int(counted.max(initial=0)) + 1
+            raw = _plus(raw, -np.where(codes != 0, counted[codes], without))
         return None if raw is None else _brought(raw, fit.suits, self.profile.spread)
 
 

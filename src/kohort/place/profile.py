@@ -12,6 +12,14 @@ _MOST_WEIGHT: Final = 100  # as for kube-scheduler's plugins
 _STRATEGIES: Final = ("least", "most")
 
 
+# As kube-scheduler's defaultingType System: soft, over nodes and over zones, whether nodes have both labels or not.
+_SOFT: Final = {"whenUnsatisfiable": "ScheduleAnyway", "lenient": True}
+SYSTEM_SPREAD: Final[tuple[Mapping[str, Any], ...]] = (
+    {"topologyKey": "kubernetes.io/hostname", "maxSkew": 3, **_SOFT},
+    {"topologyKey": "topology.kubernetes.io/zone", "maxSkew": 5, **_SOFT},
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """The defaults are those of kube-scheduler's default profile."""
@@ -24,7 +32,7 @@ class Profile:
     taints: int = 3
     pairs: int = 2
     spread: int = 2
-    default_spread: Sequence[Mapping[str, Any]] = ()  # constraints for pods that have none
+    default_spread: Sequence[Mapping[str, Any]] = SYSTEM_SPREAD  # for pods that have none and that somebody selects
 
     @property
     def weights(self) -> dict[str, int]:

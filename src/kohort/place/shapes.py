@@ -69,6 +69,7 @@ class Spread:
     min_domains: int = 1
     honor_affinity: bool = True
     honor_taints: bool = False
+    lenient: bool = False  # nodes without the label count as well, at no cost: kube-scheduler's own defaults
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
@@ -276,4 +277,5 @@ def _spread(item: Json, namespace: str) -> Spread:
         item.get("minDomains") or 1,
         (item.get("nodeAffinityPolicy") or "Honor") == "Honor",
         (item.get("nodeTaintsPolicy") or "Ignore") == "Honor",
+        bool(item.get("lenient")),
     )

@@ -27,10 +27,12 @@ from kohort.gang.compile import CompileContext
 from kohort.kube.client import Client
 from kohort.kube.config import SERVICE_ACCOUNT
 from kohort.kube.lease import Leadership
+from kohort.place.profile import Profile
 from kohort.run.options import Options
 from kohort.run.plan import Plan, plan
 from kohort.run.survey import Managed, Survey, survey
 from kohort.scheduler.loop import Scheduler
+from kohort.scheduler.profilefile import read_profile_file
 from kohort.scheduler.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -68,7 +70,8 @@ class Process:
     def __init__(self, client: Client, chosen: Options, found: Plan, settings: Settings | None = None) -> None:
         self.client, self.chosen, self.plan = client, chosen, found
         names, spaces = frozenset(chosen.scheduler_names), frozenset(chosen.namespaces)
-        self._settings = settings or Settings(names=names, namespaces=spaces)
+        profile = read_profile_file(chosen.profile) if chosen.profile else Profile()
+        self._settings = settings or Settings(names=names, namespaces=spaces, profile=profile)
         self.registry = CollectorRegistry()
         self.ready = asyncio.Event()
         self.lease: Leadership | None = None

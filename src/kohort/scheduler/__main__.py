@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from kohort.kube.client import Client
 from kohort.kube.errors import ConfigError
 from kohort.kube.lease import Leadership
+from kohort.place.profile import Profile, ProfileError
 from kohort.scheduler.loop import Scheduler
 from kohort.scheduler.page import served
+from kohort.scheduler.profilefile import read_profile_file
 from kohort.scheduler.settings import KOHORT, Settings
 
 
@@ -28,6 +30,9 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"pods with this schedulerName are placed; may be repeated; default {KOHORT}",
     )
+    made.add_argument(
+        "--profile", metavar="FILE", help="what placement weighs; default as kube-scheduler's default profile"
+    )
     made.add_argument("--listen", default="127.0.0.1:10351", metavar="HOST:PORT", help="/metrics and /debug/state")
     made.add_argument("--leader-elect", action="store_true", help="take part in an election; one of many schedules")
     made.add_argument("--lease-namespace", default="kube-system")
@@ -37,7 +42,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 async def serve(args: argparse.Namespace) -> None:
-    settings = Settings(names=frozenset(args.scheduler_name or [KOHORT]))
+    profile = read_profile_file(args.profile) if args.profile else Profile()
+    settings = Settings(names=frozenset(args.scheduler_name or [KOHORT]), profile=profile)
     host, _, port = args.listen.rpartition(":")
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -65,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         asyncio.run(serve(args))
-    except ConfigError as error:
+    except (ConfigError, ProfileError) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
     return 0

@@ -16,6 +16,7 @@ import msgspec
 from kohort.kube.errors import ApiError, KubeError, TransportError
 from kohort.kube.limits import Backoff
 from kohort.scheduler.conditions import Eviction, Note, Writes
+from kohort.scheduler.provide import NotProvidedError, Provider
 
 if TYPE_CHECKING:
     from kohort.kube.client import Client
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from kohort.scheduler.core import Core
     from kohort.scheduler.decide import Verdict
     from kohort.scheduler.settings import Settings
+    from kohort.scheduler.storage import Promise
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,7 @@ class Binder:
         self._report = report
         self._wake = wake
         self._may = may
+        self._provider = Provider(client, core.world.storage, clock, self._insist, settings.volume_seconds)
         self._slots = asyncio.Semaphore(settings.bind_concurrency)
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._binding: dict[str, asyncio.Task[None]] = {}  # uid -> its call
@@ -59,8 +62,29 @@ class Binder:
         return len(self._tasks)
 
     def bind(self, verdict: Verdict) -> None:
-        """Start the bindings of a decision, as far as it still holds."""
-        for uid, node in self._core.confirm(verdict, self._clock.monotonic()).items():
+        """Start the bindings of a decision, as far as it still holds; before them, what its volumes need."""
+        now = self._clock.monotonic()
+        seats = self._core.confirm(verdict, now)
+        promises = self._core.volumes(seats, now)
+        if promises:
+            self._start(self._provide(verdict, seats, promises))
+        elif promises is not None:
+            self._bind_all(seats)
+
+    async def _provide(self, verdict: Verdict, seats: dict[str, str], promises: list[Promise]) -> None:
+        storage = self._core.world.storage
+        try:
+            await self._provider.provide(promises)
+        except (KubeError, NotProvidedError) as error:
+            log.warning("volumes for %s: %s", verdict.root, error)
+            storage.forget(promises)
+            self._report(self._core.unprovided(seats, f"volumes: {error}", self._clock.monotonic()))
+        else:
+            storage.forget(promises)
+            self._bind_all(self._core.provided(verdict, self._clock.monotonic()))
+
+    def _bind_all(self, seats: dict[str, str]) -> None:
+        for uid, node in seats.items():
             task = self._start(self._bind(uid, node))
             self._binding[uid] = task
             task.add_done_callback(lambda _, uid=uid: self._binding.pop(uid, None))  # type: ignore[misc]

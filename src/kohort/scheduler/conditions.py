@@ -155,6 +155,11 @@ class Ledger:
         patches = self._pod(member, words.REASON_SCHEDULER_ERROR, message, None, now)
         return Writes(list(patches), list(self._failed(member, message)))
 
+    def unprovided(self, member: Member, text: str, now: str) -> Writes:
+        """Its volumes did not come."""
+        patches = self._pod(member, words.REASON_SCHEDULER_ERROR, text, None, now)
+        return Writes(list(patches), list(self._failed(member, text)))
+
     def bound(self, member: Member, node: str) -> list[Note]:
         self._pods.pop(member.uid, None)
         self._nominated.pop(member.uid, None)

@@ -20,6 +20,7 @@ from kohort.scheduler.lack import Lack, could
 from kohort.scheduler.model import POD_PREFIX, Pod
 from kohort.scheduler.queue import Entry, Queue, Where
 from kohort.scheduler.settings import Settings
+from kohort.scheduler.storage import Promise
 from kohort.scheduler.trees import Group, Member
 from kohort.scheduler.why import Pending, Why, gate, unrooted
 from kohort.scheduler.world import World
@@ -240,6 +241,50 @@ class Core:
             else:
                 self.world.forget(member)
         return kept
+
+    def volumes(self, seats: dict[str, str], now: float) -> list[Promise] | None:
+        """Which volumes the pods of a decision get; None if some got away: its pods are back in the queue."""
+        found = {}
+        for uid, node in seats.items():
+            member, row = self.world.members[uid], self.world.state.row(node)
+            if member.pod.spec.volumes and row is not None:
+                found[uid] = (self.world.raw(member), node, self.world.state.node(row).labels)
+        promises, short = self.world.storage.choose(found)
+        if short:
+            self._send_back(seats, "a volume that was free is not any more", now)
+            return None
+        self.world.storage.promise(promises)
+        return promises
+
+    def provided(self, verdict: Verdict, now: float) -> dict[str, str]:
+        """The volumes are there: the seats that still hold, all or none of them reaching their volumes."""
+        seats = self.confirm(verdict, now)
+        for uid, node in seats.items():
+            member, row = self.world.members[uid], self.world.state.row(node)
+            labels = self.world.state.node(row).labels if row is not None else {}
+            if member.pod.spec.volumes and not self.world.storage.usable(self.world.raw(member), node, labels):
+                self._send_back(seats, f"a volume cannot be reached from {node}", now)
+                return {}
+        return seats
+
+    def _send_back(self, seats: dict[str, str], text: str, now: float) -> None:
+        self.unwritten = _joined(self.unwritten, self.unprovided(seats, text, now))
+
+    def unprovided(self, seats: dict[str, str], text: str, now: float) -> Writes:
+        """Volumes did not come: nothing of the decision is started."""
+        members = [member for uid in seats if (member := self.world.members.get(uid)) is not None and member.assumed]
+        for member in members:
+            self.world.forget(member)
+        writes = self.sync(now)
+        for key in {self.world.root_key(member) for member in members}:
+            entry = self.queue.get(key)
+            if entry is not None:
+                entry.refusal = text
+                self.queue.later(entry, now)
+        for member in members:
+            if self.world.storage.unbound(self.world.raw(member)):
+                _add(writes, self.ledger.unprovided(member, text, self._stamp()))
+        return writes
 
     def _still(self, uid: str, node: str) -> bool:
         member = self.world.members.get(uid)

@@ -10,8 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import numpy as np
+
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason, Result
 from kohort.place.explain import Explanation, explain, waits
+from kohort.place.pairs import PairClass
 from kohort.place.preempt import Preemption, Preemptor
 from kohort.place.search import Search
 from kohort.place.units import find_units
@@ -22,6 +25,8 @@ from kohort.scheduler.validate import problems
 from kohort.scheduler.world import World
 
 NEVER = "Never"
+_VOLUME_TRIES = 8
+Limits = dict[tuple[PairClass, int], int]  # kind and row -> pods
 
 
 class Kind(StrEnum):
@@ -141,10 +146,10 @@ class Decider:
     def _place(self, demand: Demand, verdict: Verdict) -> Result:
         """Without the nodes that refused a binding, if it can be."""
         refused = any(member.refused for member in verdict.members.values())
-        result = self._search(demand)
+        result = self._search(demand, verdict)
         if refused:
-            with self._avoiding(verdict):
-                elsewhere = self._search(demand)
+            with self._limited(self._refusals(verdict)):
+                elsewhere = self._search(demand, verdict)
             if elsewhere.ok and len(elsewhere.placed) >= len(result.placed):
                 result = elsewhere
         if result.ok:
@@ -154,29 +159,53 @@ class Decider:
             verdict.seats = {uid: name(row).name for uid, row in result.placed.items()}
         return result
 
-    def _search(self, demand: Demand) -> Result:
-        mark = self.engine.mark()
-        result = Search(self.engine).place(demand)
-        self.engine.undo(mark)
+    def _search(self, demand: Demand, verdict: Verdict) -> Result:
+        """Where pods wait for volumes: until each finds one on its node, a node taking fewer pods with each try."""
+        limits: Limits = {}
+        for _ in range(_VOLUME_TRIES):
+            mark = self.engine.mark()
+            with self._limited(limits):
+                result = Search(self.engine).place(demand)
+                self.engine.undo(mark)
+            short = self._without_volume(verdict, result) if result.ok else {}
+            if not short:
+                return result
+            limits |= short
         return result
 
+    def _without_volume(self, verdict: Verdict, result: Result) -> Limits:
+        """Nodes with too few volumes for what was placed there, and how many pods they take."""
+        world, name = self.world, self.world.state.node
+        members = verdict.members
+        seats = {uid: name(row) for uid, row in result.placed.items() if members[uid].pod.spec.volumes}
+        wanted = {uid: (world.raw(members[uid]), facts.name, facts.labels) for uid, facts in seats.items()}
+        _, short = world.storage.choose(wanted)
+        limits: Limits = {}
+        for uid in short:
+            key = (world.kind(members[uid]), result.placed[uid])
+            there = sum(1 for one in wanted if (world.kind(members[one]), result.placed[one]) == key)
+            limits[key] = limits.get(key, there) - 1
+        return limits
+
+    def _refusals(self, verdict: Verdict) -> Limits:
+        """Nodes that refused one of the pods have no room for its kind."""
+        found = ((self.world.kind(member), node) for member in verdict.members.values() for node in member.refused)
+        rows = ((kind, self.world.state.row(node)) for kind, node in found)
+        return {(kind, row): 0 for kind, row in rows if row is not None}
+
     @contextmanager
-    def _avoiding(self, verdict: Verdict) -> Iterator[None]:
-        """Within, nodes that refused one of the pods have no room for its kind."""
+    def _limited(self, limits: Limits) -> Iterator[None]:
+        """Within, some nodes take no more than so many pods of a kind."""
         state, taken = self.world.state, []
-        for member in verdict.members.values():
-            kind = self.world.kind(member)
-            for node in member.refused:
-                row = state.row(node)
-                room = 0 if row is None else int(self.engine.room(kind)[row])
-                if row is not None and room:
-                    state.take(kind.shape, row, room)
-                    taken.append((kind.shape, row, room))
+        for (kind, row), most in limits.items():
+            away = np.array([max(int(self.engine.room(kind)[row]) - most, 0)])
+            state.take_many(kind.shape, np.array([row]), away)
+            taken.append((kind.shape, np.array([row]), away))
         try:
             yield
         finally:
-            for shape, row, room in reversed(taken):
-                state.take(shape, row, -room)
+            for shape, rows, away in reversed(taken):
+                state.take_many(shape, rows, -away)
 
     # ---- who must go
 
@@ -208,7 +237,7 @@ class Decider:
             verdict.note = "nobody can be preempted for it"
             return
         units = find_units(world.state, world.trees.facts)
-        plan = Preemptor(self.engine, units, world.cover() if world.budgets else ()).plan(demand, verdict.priority)
+        plan = Preemptor(self.engine, units, world.budgets.cover(world.state)).plan(demand, verdict.priority)
         if plan is None or not plan.victims:
             verdict.note = "preemption would not help"
             return

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.kube.clock import REAL
 from kohort.kube.codec import identify
+from kohort.kube.errors import ApiError
 from kohort.kube.events import Recorder
 from kohort.kube.informer import Informer
 from kohort.kube.lease import Leadership
@@ -152,13 +153,25 @@ class Scheduler:
         """Everything else before pods: a pod finds its group, and a nomination its node."""
         spreads = bool(self.settings.profile.default_spread)
         found = await served(self.client.discovery, self.generation, spreads=spreads)
-        informers = [self._informer(source, version) for source, version in found]
+        informers = [self._informer(*one) for one in found if not one[0].spreads or await self._may_list(*one)]
         first, pods = informers[:-1], informers[-1]
         for informer in first:
             await stack.enter_async_context(informer)
         await asyncio.gather(*(informer.ready() for informer in first))
         await stack.enter_async_context(pods)
         await pods.ready()
+
+    async def _may_list(self, source: Source, version: str) -> bool:
+        """Spreading by what selects pods is a nicety: without the right to read it, there is none."""
+        try:
+            async for _ in self.client.kind(version, source.kind).pages(page=1):
+                break
+        except ApiError as error:
+            if error.code != 403:
+                raise
+            log.warning("pods are not spread by their %s: %s", source.name, error)
+            return False
+        return True
 
     def _informer(self, source: Source, version: str) -> Informer[Any]:
         informer: Informer[Any] = Informer(self.client.kind(version, source.kind, source.decode), clock=self.clock)

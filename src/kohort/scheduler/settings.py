@@ -25,6 +25,7 @@ class Settings:
     notice_after: float = 5.0  # a root that is not ready for so long gets an event that says why
     bind_concurrency: int = 64
     write_concurrency: int = 16
+    volume_seconds: float = 600.0  # so long a decision waits for volumes that are being bound or made
     bind_attempts: int = 4  # calls for one binding whose answer did not arrive
 
     def ours(self, scheduler: str, namespace: str) -> bool:

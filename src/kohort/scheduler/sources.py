@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kohort.scheduler.generation import Generation
 
 Json = dict[str, Any]
+Tell = Callable[["Core", str, "Json | None"], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,14 @@ class Source:
     put: Callable[[Core, Any], None]
     drop: Callable[[Core, Any], None]
     needed: bool = False  # without it nothing can be scheduled
+    spreads: bool = False  # read for the profile's default spread constraints only
 
 
 def _key(one: Any) -> str:
     return str(identify(one).key)
 
 
-def _raw(name: str, group: str, kind: str, tell: Callable[[Core, str, Json | None], None]) -> Source:
+def _raw(name: str, group: str, kind: str, tell: Tell, *, spreads: bool = False) -> Source:
     """Read as it is."""
     return Source(
         name,
@@ -50,7 +52,10 @@ def _raw(name: str, group: str, kind: str, tell: Callable[[Core, str, Json | Non
 
 
 def _controller(name: str, group: str, kind: str) -> Source:
-    return _raw(name, group, kind, lambda core, key, body: core.world.owners.set_controller(kind, key, body))
+    def tell(core: Core, key: str, body: Json | None) -> None:
+        core.world.owners.set_controller(kind, key, body)
+
+    return _raw(name, group, kind, tell, spreads=True)
 
 
 SOURCES: Final = (
@@ -76,14 +81,14 @@ SOURCES: Final = (
         "policy",
         "PodDisruptionBudget",
         DisruptionBudget,
-        lambda core, one: core.world.set_budget(one),
-        lambda core, one: core.world.drop_budget(_key(one)),
+        lambda core, one: core.world.budgets.set(one),
+        lambda core, one: core.world.budgets.drop(_key(one)),
     ),
     _raw("storageclasses", "storage.k8s.io", "StorageClass", lambda c, k, body: c.world.storage.set_class(k, body)),
     _raw("persistentvolumes", "", "PersistentVolume", lambda c, k, body: c.world.storage.set_volume(k, body)),
     _raw("persistentvolumeclaims", "", "PersistentVolumeClaim", lambda c, k, body: c.world.storage.set_claim(k, body)),
     _raw("resourceclaims", "resource.k8s.io", "ResourceClaim", lambda c, k, body: c.world.storage.set_devices(k, body)),
-    _raw("services", "", "Service", lambda c, k, body: c.world.owners.set_service(k, body)),
+    _raw("services", "", "Service", lambda c, k, body: c.world.owners.set_service(k, body), spreads=True),
     _controller("replicationcontrollers", "", "ReplicationController"),
     _controller("replicasets", "apps", "ReplicaSet"),
     _controller("statefulsets", "apps", "StatefulSet"),
@@ -122,7 +127,6 @@ SOURCES: Final = (
     ),
 )
 _GROUPS: Final = frozenset({"CompositePodGroup", "PodGroup", "Workload"})  # in the version that the generation says
-_SPREADING: Final = frozenset({"Service", "ReplicationController", "ReplicaSet", "StatefulSet"})
 
 
 async def served(discovery: Discovery, generation: Generation, *, spreads: bool) -> list[tuple[Source, str]]:
@@ -135,7 +139,7 @@ async def served(discovery: Discovery, generation: Generation, *, spreads: bool)
         else:
             kinds = (one for one in types if (one.group, one.kind) == (source.group, source.kind))
             version = next((one.api_version for one in kinds), "")
-        if source.kind in _SPREADING and not spreads:
+        if source.spreads and not spreads:
             continue
         if version or source.needed:
             found.append((source, version or "v1"))

@@ -17,13 +17,11 @@ from kohort.place.demand import Pod as Wanted
 from kohort.place.engine import Engine
 from kohort.place.pairs import PairClass
 from kohort.place.profile import default_constraints
-from kohort.place.selectors import matches
 from kohort.place.state import ClusterState, PodKey
-from kohort.place.units import Budget
+from kohort.scheduler.budgets import Budgets
 from kohort.scheduler.model import (
     FINISHED,
     POD_PREFIX,
-    DisruptionBudget,
     GroupObject,
     GroupSpec,
     Node,
@@ -52,7 +50,7 @@ class World:
         self.members: dict[str, Member] = {}  # by uid
         self.names: dict[str, str] = {}  # namespace/name -> uid
         self.finished: dict[str, str] = {}  # uid -> group, of pods that succeeded
-        self.budgets: dict[str, DisruptionBudget] = {}
+        self.budgets = Budgets()
         self.workloads: dict[str, Workload] = {}
         self.touched: dict[str, None] = {}  # roots, in order
         self.gains = 0
@@ -275,27 +273,7 @@ class World:
             self.drop_group(key)
             self._replicas.get("/".join(parts[:2]), set()).discard(key)
 
-    # ---- budgets, namespaces
-
-    def set_budget(self, budget: DisruptionBudget) -> None:
-        self.budgets[f"{budget.metadata.namespace}/{budget.metadata.name}"] = budget
-
-    def drop_budget(self, key: str) -> None:
-        self.budgets.pop(key, None)
-
-    def cover(self) -> list[Budget]:
-        """Budgets, matched to pods on nodes. An empty selector matches nothing, nor does a pod without labels."""
-        found = []
-        for key, budget in self.budgets.items():
-            selector, space = budget.spec.selector, budget.metadata.namespace
-            gone = budget.status.disrupted_pods or {}
-            covered = frozenset(
-                pod.uid
-                for pod, _ in self.state.pods_of([space])
-                if selector and pod.labels and pod.name not in gone and matches(selector, pod.labels)
-            )
-            found.append(Budget(key, covered, budget.status.disruptions_allowed))
-        return found
+    # ---- namespaces
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> None:
         self.state.pairs.set_namespace(name, labels)
@@ -376,8 +354,13 @@ class World:
         row = self.state.row(nominated) if nominated else None
         return Wanted(member.uid, self.kind(member), member.pod.metadata.labels or {}, row)
 
+    def raw(self, member: Member) -> Json:
+        """The pod as the API has it, as far as it is read."""
+        body: Json = msgspec.to_builtins(member.pod)
+        return body
+
     def pod_key(self, member: Member) -> PodKey:
-        return self.state.pod_key(msgspec.to_builtins(member.pod))
+        return self.state.pod_key(self.raw(member))
 
     def _nominate_again(self, member: Member) -> None:
         """After a restart: the API says where it was meant to go."""

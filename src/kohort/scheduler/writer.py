@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TRIES: Final = 6
+_UNSUPPORTED: Final = 415
 
 
 @dataclass(slots=True)
@@ -69,6 +70,7 @@ class Writer:
         }
         self._wanted: dict[Target, _Wanted] = {}
         self._ready: asyncio.Queue[Target] = asyncio.Queue()
+        self._plain: set[str] = set()  # kinds whose server takes no strategic merge patch: custom resources
         self._busy: set[Target] = set()  # being written: an older word must not come after a newer one
         self._concurrency = concurrency
         self._tasks: list[asyncio.Task[None]] = []
@@ -123,19 +125,38 @@ class Writer:
             if target in self._wanted:
                 self._ready.put_nowait(target)
 
+    async def _patch(self, resource: Resource[Object], target: Target, wanted: _Wanted) -> None:
+        body = wanted.body(target.uid)
+        if target.kind not in self._plain:
+            await resource.patch(target.name, body, target.namespace, kind="strategic", subresource="status")
+            return
+        # A merge patch takes lists as a whole: conditions of others are sent along, as they were a moment ago.
+        now = await resource.get(target.name, target.namespace)
+        if now["metadata"]["uid"] != target.uid:
+            return
+        kept = [
+            one for one in (now.get("status") or {}).get("conditions") or () if one["type"] not in wanted.conditions
+        ]
+        if wanted.conditions:
+            body["status"]["conditions"] = kept + body["status"]["conditions"]
+        body["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"]
+        await resource.patch(target.name, body, target.namespace, kind="merge", subresource="status")
+
     async def _write(self, target: Target, wanted: _Wanted) -> None:
         """Until it is written or cannot be. What is said meanwhile goes along with the next try."""
         resource, pause = self._resources[target.kind], Backoff(first=0.5, most=10.0)
         for attempt in range(1, _TRIES + 1):
             try:
-                body = wanted.body(target.uid)
-                await resource.patch(target.name, body, target.namespace, kind="strategic", subresource="status")
+                await self._patch(resource, target, wanted)
                 self.writes += 1
                 return
             except ApiError as error:
-                if error.not_found or error.conflict:
+                if error.code == _UNSUPPORTED and target.kind not in self._plain:
+                    self._plain.add(target.kind)
+                    continue
+                if error.not_found or (error.conflict and target.kind not in self._plain):
                     return  # it is gone, or another of the same name is in its place
-                if (error.code < 500 and error.code != 429) or attempt == _TRIES:
+                if (error.code < 500 and error.code not in {409, 429}) or attempt == _TRIES:
                     raise
             except KubeError:
                 if attempt == _TRIES:
