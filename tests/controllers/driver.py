@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tests.controllers.simapi import Change, SimApi
 
 from kohort.api.kind import Object
-from kohort.controllers.controller import Controller, Key
+from kohort.controllers.controller import Controller, Key, Reader
 from kohort.controllers.script import Answer, Outcome, Step, SyncError, Told, Write
 
 
@@ -116,9 +116,12 @@ class Driver:
         if outcome.after is not None:
             self._add(controller, key, outcome.after)
 
+    def reader(self, controller: Controller) -> Reader:
+        return Reading(self.api, controller)
+
     def play(self, controller: Controller, key: Key) -> Outcome:
         """One script to its end."""
-        script = controller.script(key, Reading(self.api, controller), self.api.clock.now)
+        script = controller.script(key, self.reader(controller), self.api.clock.now)
         answers: Sequence[Answer] | None = None
         while True:
             try:

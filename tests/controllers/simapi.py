@@ -103,6 +103,7 @@ class SimApi:
     order: list[Key] = field(default_factory=list)  # pods in the order of creation
     unserved: set[str] = field(default_factory=set)
     priority_classes: list[Object] = field(default_factory=lambda: list(PRIORITY_CLASSES))
+    next_answer: Answer | None = None  # instead of doing the next write
     plugins: list[Callable[[Object], Verdict | None]] = field(default_factory=list)  # of admission, for new objects
     collects: bool = True  # garbage and terminating pods
     groups: set[str] = field(default_factory=lambda: {"", "batch", "scheduling.k8s.io"})  # of kinds that are judged
@@ -128,6 +129,9 @@ class SimApi:
     # ---- writing, as a script asks for it
 
     def do(self, write: Write) -> Answer:
+        if self.next_answer is not None:
+            found, self.next_answer = self.next_answer, None
+            return found
         verdict = self._do(write)
         self.calls.append((write.verb, f"{write.kind}/{write.subresource}".rstrip("/"), verdict.code))
         if verdict.code >= 400:

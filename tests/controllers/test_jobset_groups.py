@@ -1,71 +1,12 @@
-"""Gangs of JobSets (spec jobset 4.4, 4.5), and a JobSet whose controller is killed at every write."""
+"""Gangs of JobSets (spec jobset 4.4 to 4.9): who makes, keeps and removes groups, and what is told of it."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
+import pytest
 from tests.controllers import kubelet
-from tests.controllers.driver import Driver, KilledError
-from tests.controllers.simapi import CONTENT, SimApi
+from tests.controllers.jobset_world import GROUPS, NS, World, replicated
 
-from kohort.api.kind import Context, Object
-from kohort.api.options import DEFAULT_OPTIONS
-from kohort.controllers.job.controller import job_controller
-from kohort.controllers.jobset.controller import jobset_controller
-from kohort.controllers.script import Write
-from kohort.gang.compile import CompileContext
-
-NS = "lab"
-GROUPS = ("Workload", "PodGroup")
-
-
-class World:
-    def __init__(self) -> None:
-        base = Context.of("1.37", options=DEFAULT_OPTIONS)
-        self.ctx = CompileContext(base.generation, base.gates, base.options)
-        self.api = SimApi(base, groups={"", "batch", "scheduling.k8s.io", "jobset.x-k8s.io"})
-        self.driver = Driver(self.api)
-        self.start()
-
-    def start(self) -> None:
-        self.driver.start(jobset_controller(self.ctx), job_controller(self.ctx))
-
-    def run(self, seconds: float = 4) -> None:
-        self.api.clock.run(seconds)
-
-    def jobset(self, name: str, replicas: int = 2, **spec: Any) -> Object:
-        pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "i"}]}
-        job = {"parallelism": 2, "completions": 2, "backoffLimit": 0, "template": {"spec": pod}}
-        whole = {"replicatedJobs": [{"name": "w", "replicas": replicas, "template": {"spec": job}}], **spec}
-        meta = {"name": name, "namespace": NS}
-        body = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": meta, "spec": whole}
-        verdict = self.api.create(body, NS)
-        assert verdict.object is not None, verdict
-        return verdict.object
-
-    def patch(self, name: str, change: Object) -> None:
-        verdict = self.api.patch(("JobSet", NS, name), change, CONTENT["merge"])
-        assert verdict.object is not None, verdict
-
-    def pods_do(self, *steps: str, **details: Any) -> None:
-        for pod in self.pods():
-            for step in steps:
-                kubelet.step(self.api, ("Pod", NS, pod["metadata"]["name"]), {"kubelet": step, **details})
-
-    def pods(self) -> list[Object]:
-        every = self.api.every("Pod")
-        return [pod for pod in every if pod["status"]["phase"] not in {"Succeeded", "Failed"}]
-
-    def names(self, kind: str) -> list[str]:
-        return sorted(obj["metadata"]["name"] for obj in self.api.every(kind))
-
-    def reasons(self) -> list[str]:
-        return [one.reason for one in self.driver.events if one.regarding["kind"] == "JobSet"]
-
-    def conditions(self, name: str) -> list[str]:
-        status = self.api.objects["JobSet", NS, name].get("status") or {}
-        return [f"{one['type']}={one['status']}" for one in status.get("conditions") or ()]
+from kohort.api.kind import Object
 
 
 def gang_spec() -> Object:
@@ -153,64 +94,189 @@ def test_a_group_that_is_going_is_waited_for() -> None:
     assert world.api.every("PodGroup")[0]["metadata"]["deletionTimestamp"]
 
 
-# ---- killed at any write
+GANG: Object = {"gangConfig": {"gangMode": "Gang"}}
 
 
-def life(world: World) -> None:
-    world.jobset("life", failurePolicy={"maxRestarts": 2}, **gang_spec())
-    settle(world)
-    pods = sorted(pod["metadata"]["name"] for pod in world.pods())
-    kubelet.step(world.api, ("Pod", NS, pods[0]), {"kubelet": "fail", "exit": 1})
-    settle(world)
-    world.patch("life", {"spec": {"suspend": True}})
-    settle(world)
-    world.patch("life", {"spec": {"suspend": False}})
-    settle(world)
-    world.pods_do("succeed")
-    settle(world)
+def test_jobset_39_a_group_is_refused_twice() -> None:
+    world = World()
+    world.api.refusals.append(("create", "PodGroup", 2))
+    world.jobset("t", **GANG)
+    world.run(0.5)
+    assert world.names("Workload") == ["w-t"]
+    assert not world.names("Job")
+    world.run(8)
+    assert world.reasons().count("PodGroupCreationFailed") == 2
+    assert world.names("PodGroup") == ["pg-t"]
+    assert world.reasons().count("WorkloadCreated") == 1
+    assert len(world.pods()) == 4
 
 
-def settle(world: World, seconds: float = 12) -> None:
-    end = world.api.clock.seconds + seconds
-    while world.api.clock.seconds < end:
-        try:
-            world.run(end - world.api.clock.seconds)
-        except KilledError:
-            end += 3
-            world.run(0.5)
-            world.start()
+def test_a_group_that_somebody_edited_is_put_right_or_told() -> None:
+    world = World()
+    world.jobset("t", **GANG)
+    world.run()
+    world.patch("pg-t", {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}, "PodGroup")
+    world.run()
+    assert world.api.every("PodGroup")[0]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 4}}
+    assert world.events("PodGroupUpdated") == ["minCount of PodGroup pg-t: 2 → 4"]
 
 
-def ended(world: World) -> str:
-    jobset = world.api.objects["JobSet", NS, "life"]["status"]
-    status = {name: value for name, value in jobset.items() if name != "conditions"}
-    jobs = [
-        [job["metadata"]["name"], job["status"].get("succeeded"), job["status"].get("failed")]
-        for job in world.api.every("Job")
-    ]
-    held = [pod["metadata"]["name"] for pod in world.api.every("Pod") if pod["metadata"].get("finalizers")]
-    groups = [world.names(kind) for kind in (*GROUPS, "Service")]
-    return json.dumps([status, world.conditions("life"), sorted(jobs), held, groups], sort_keys=True, indent=1)
+def edit(world: World, kind: str, name: str, member: str, value: Object) -> None:
+    """As somebody with more rights than the API gives."""
+    world.api.set_status((kind, NS, name), lambda obj: obj["spec"].update({member: value}))
 
 
-def lived(number: int = 0) -> tuple[str, int]:
-    world, count = World(), 0
-
-    def before(write: Write) -> None:
-        nonlocal count
-        count += 1
-        if count == number:
-            world.api.do(write)
-            raise KilledError
-
-    world.driver.before_write = before
-    life(world)
-    return ended(world), count
+def test_another_workload_is_left_alone_while_there_are_jobs() -> None:
+    world = World()
+    world.jobset("t", **GANG)
+    world.run()
+    edit(world, "PodGroup", "pg-t", "schedulingPolicy", {"basic": {}})
+    world.run(30)
+    (note,) = world.events("GangDrift")  # once, although it was looked at many times
+    assert "PodGroup pg-t" in note
+    assert "schedulingPolicy" in note
+    assert world.api.every("PodGroup")[0]["spec"]["schedulingPolicy"] == {"basic": {}}
 
 
-def test_killed_between_any_two_writes() -> None:
-    expected, writes = lived()
-    assert '"Completed=True"' in expected
-    for number in range(1, writes + 1):
-        found, _ = lived(number)
-        assert found == expected, f"killed after write {number}"
+def test_without_jobs_it_is_made_again() -> None:
+    world = World()
+    first = {"name": "q", "replicas": 1, "template": replicated("q", 1, 1)["template"]}
+    world.api.refusals.append(("create", "Job", 100))
+    world.jobset("t", first, **GANG)
+    world.run(0.2)
+    assert not world.names("Job")
+    edit(world, "PodGroup", "pg-t", "schedulingPolicy", {"basic": {}})
+    world.run(0.2)
+    world.api.refusals.clear()
+    world.run(70)
+    assert world.api.every("PodGroup")[0]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 1}}
+    assert "GangDrift" in world.reasons()
+    assert len(world.pods()) == 1
+
+
+def late_gang(world: World) -> None:
+    """Two of four pods succeed, a third is evicted; whoever schedules leaves its replacement."""
+    world.jobset("hal", replicated("h", 1, 4, job={"backoffLimit": 5}), **GANG)
+    world.run()
+    world.pods_do("bind", "run")
+    key = ("PodGroup", NS, "pg-hal")
+    scheduled = {"type": "PodGroupInitiallyScheduled", "status": "True"}
+    world.api.set_status(key, lambda group: group.setdefault("status", {}).update(conditions=[scheduled]))
+    for pod in world.pods()[:2]:
+        world.pod_does(pod, "succeed")
+    world.run()
+    world.pod_does(world.pods()[0], "fail", exit=1)
+    world.run(30)
+
+
+def test_jobset_60_a_quorum_that_cannot_be_reached_is_told() -> None:
+    world = World()
+    late_gang(world)
+    (note,) = world.events("GangQuorumUnreachable")
+    assert "needs 4 pods" in note
+    assert "no more than 2" in note
+    assert world.api.every("PodGroup")[0]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 4}}
+
+
+def test_jobset_60_with_the_option_the_gang_shrinks() -> None:
+    world = World(options={"GangQuorumShrink"})
+    late_gang(world)
+    assert world.api.every("PodGroup")[0]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
+    assert world.events("PodGroupUpdated") == ["minCount of PodGroup pg-hal: 4 → 2"]
+    templates = world.api.every("Workload")[0]["spec"]["podGroupTemplates"]
+    assert templates[0]["schedulingPolicy"] == {"gang": {"minCount": 4}}
+
+
+def test_a_restart_makes_a_shrunk_gang_whole_again() -> None:
+    world = World(options={"GangQuorumShrink"})
+    world.jobset("hal", replicated("h", 2, 1), failurePolicy={"maxRestarts": 1}, **GANG)
+    world.run()
+    scheduled = {"type": "PodGroupInitiallyScheduled", "status": "True"}
+    key = ("PodGroup", NS, "pg-hal")
+    world.api.set_status(key, lambda group: group.setdefault("status", {}).update(conditions=[scheduled]))
+    world.pod_does(world.pods()[0], "bind", "run", "succeed")
+    world.run()
+    assert world.api.every("PodGroup")[0]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 1}}
+    world.pod_does(world.pods()[0], "bind", "run", "fail", exit=1)
+    world.run(8)
+    assert world.api.every("PodGroup")[0]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
+
+
+def test_a_server_without_groups() -> None:
+    """Gangs do not start there; JobSets without one do."""
+    world = World(grouping=False)
+    world.jobset("t", **GANG)
+    world.jobset("plain", replicated("x", 1, 1))
+    world.run(70)
+    assert world.names("Job") == ["plain-x-0"]
+    assert len(world.events("WorkloadAPIUnavailable")) == 1
+
+
+def test_a_tree_that_an_old_minor_cannot_have() -> None:
+    world = World("1.36")
+    tree = {"schedulingPolicy": {"gang": {}}, "replicatedJobs": [{"targetReplicatedJobs": ["w"], "job": {}}]}
+    world.jobset("t", scheduling=tree)
+    world.run(20)
+    assert "WorkloadCreationFailed" in world.reasons()
+    assert not world.names("Job")
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_groups_of_a_suspended_jobset(keeps: bool) -> None:
+    world = World(release_on_suspend=not keeps)
+    world.jobset("t", **GANG)
+    world.run()
+    before = [one["metadata"]["uid"] for kind in GROUPS for one in world.api.every(kind)]
+    world.suspend("t", True)
+    world.run(8)
+    assert bool(world.groups()) == keeps
+    world.suspend("t", False)
+    world.run(8)
+    assert len(world.pods()) == 4
+    after = [one["metadata"]["uid"] for kind in GROUPS for one in world.api.every(kind)]
+    assert (before == after) == keeps
+
+
+def test_groups_of_a_predecessor_are_waited_for() -> None:
+    world = World()
+    world.jobset("t", **GANG)
+    world.run()
+    world.pods_do("bind", "run")
+    world.api.delete(("JobSet", NS, "t"), propagation="Background")
+    world.run(0.5)
+    assert world.api.every("PodGroup")[0]["metadata"]["deletionTimestamp"]  # its pods still run
+    world.jobset("t", **GANG)
+    world.run(2)
+    assert not world.names("Job") or len(world.names("Job")) == 2
+    for pod in world.pods():
+        if pod["metadata"].get("deletionTimestamp"):
+            world.pod_does(pod, "stop and remove", exit=143)
+    world.run(12)
+    (group,) = world.api.every("PodGroup")
+    assert not group["metadata"].get("deletionTimestamp")
+    assert "GangNameConflict" not in world.reasons()
+    assert len(world.pods()) == 4
+
+
+EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+
+
+def test_where_no_server_keeps_jobs_apart_their_templates_do() -> None:
+    world = World()
+    first = replicated("a", 2, 2)
+    first["template"]["metadata"] = {"annotations": {EXCLUSIVE: "rack"}}
+    first["template"]["spec"]["template"]["spec"]["priorityClassName"] = "batch-high"
+    for named in world.api.priority_classes:
+        world.api.objects["PriorityClass", "", named["metadata"]["name"]] = named
+    world.jobset("hawk", first)
+    world.run()
+    keys = set()
+    for pod in world.pods():
+        labels = pod["metadata"]["labels"]
+        assert labels["jobset.sigs.k8s.io/priority"] == "7000"
+        (near,) = pod["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        (far,) = pod["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert near["topologyKey"] == far["topologyKey"] == "rack"
+        keys.add(near["labelSelector"]["matchExpressions"][0]["values"][0])
+    assert len(keys) == 2
+    assert len(world.pods()) == 4  # nobody waits for a leader to be let in
