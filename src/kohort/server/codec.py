@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -131,9 +132,15 @@ _Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: load
 
 
 def _parse_yaml(body: bytes, kind: str) -> tuple[Any, list[str]]:
+    if body.lstrip().startswith(b"{"):  # what clients send as YAML is JSON most of the time
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            value = _decode(body)
+            if len(_MEMBER.findall(body)) <= _count(value, 0):
+                return value, []
     if b"*" in body and re.search(rb"(?m)(^|[\s\[{,:-])\*[\w-]", body):
         raise bad_request("YAML aliases are not accepted in a request")  # a few bytes of them can mean gigabytes
     try:
+        _check_depth(body)
         loader = _Loader(body)
         loader.remarks = []
         try:
@@ -147,6 +154,18 @@ def _parse_yaml(body: bytes, kind: str) -> tuple[Any, list[str]]:
         raise bad_request(lead + text) from None
     _count(value, 0)
     return value, loader.remarks
+
+
+def _check_depth(body: bytes) -> None:
+    """Building values recurses, in C where nothing stops it; reading events does not."""
+    depth = 0
+    for event in yaml.parse(body, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise bad_request(f"the body is nested deeper than {MAX_DEPTH} levels")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 def to_yaml(value: Any) -> bytes:
