@@ -32,6 +32,11 @@ _SPECIAL = {
     "k8s.io/apimachinery/pkg/types.UID": "string",
     "k8s.io/apimachinery/pkg/types.NodeName": "string",
 }
+# Members of a JSON schema that are one of two things in JSON; the reader puts them together.
+_SCHEMA = "apiextensions/v1.JSONSchemaProps"
+_SPECIAL |= {"apiextensions/v1.JSON": "json"} | {
+    f"{_SCHEMA}Or{other}": f"schemaor{other.lower()}" for other in ("Array", "Bool", "StringArray")
+}
 _PLAIN = {"string", "bool", "int32", "int64", "int", "uint32", "uint64", "float64", "byte"}
 
 
@@ -85,15 +90,18 @@ def _qualified(kind: str, name: str, imports: dict[str, str]) -> str:
 
 def _fields(body: str, name: str, imports: dict[str, str]) -> Any:
     for _, kind, tags in _FIELD.findall(body):
-        binary = re.search(r'protobuf:"\w+,(\d+)', tags)
+        binary = re.search(r'protobuf:"\w+,(\d+),(\w+)', tags)
         text = re.search(r'json:"([^"]*)"', tags)
         if binary is None or text is None:
             continue
         json_name, _, rest = text.group(1).partition(",")
+        # A named list that is repeated on the wire is a list like any other; else it is a message of its own.
+        repeated = binary.group(2) == "rep" and not kind.startswith(("[", "map", "*"))
         yield [
             int(binary.group(1)),
             "" if "inline" in rest or not json_name else json_name,
-            _qualified(kind, name, imports),
+            ("repeated " if repeated else "") + _qualified(kind, name, imports),
+            "omitempty" not in rest,
         ]
 
 
@@ -101,6 +109,9 @@ def settle(kind: str, named: dict[str, str], types: dict[str, Any]) -> list[Any]
     """[container, element, keeps]: container is "", list, map or wrapped; keeps: zero is a value (a pointer in Go)."""
     keeps = kind.startswith("*")
     kind = kind.removeprefix("*")
+    if kind.startswith("repeated "):
+        inner = kind.removeprefix("repeated ")
+        kind = named.get(inner, inner)
     if kind in named and named[kind].startswith("[]"):
         return ["wrapped", settle(named[kind][2:], named, types)[1], keeps]
     while kind in named and named[kind] not in _PLAIN:
@@ -115,6 +126,12 @@ def settle(kind: str, named: dict[str, str], types: dict[str, Any]) -> list[Any]
     return ["", _SPECIAL.get(kind) or named.get(kind, kind), keeps]
 
 
+def _settled(number: int, text: str, kind: list[Any], told: bool) -> list[Any]:
+    """`told`: JSON has the field even if it is zero, which matters for what people would miss (`served: false`)."""
+    container, element, keeps = kind
+    return [number, text, container, element, keeps or (told and not container and element in _PLAIN)]
+
+
 def main(root: Path, versions: list[str]) -> None:
     types: dict[str, Any] = {}
     named: dict[str, str] = {}
@@ -124,8 +141,10 @@ def main(root: Path, versions: list[str]) -> None:
             read(folder, package(folder, api), types, named)
         meta = root / f"apimachinery@v{version}" / "pkg" / "apis" / "meta" / "v1"
         read(meta, "meta/v1", types, named)
+        definitions = root / f"apiextensions-apiserver@v{version}" / "pkg" / "apis" / "apiextensions" / "v1"
+        read(definitions, "apiextensions/v1", types, named)
     document = {
-        name: [[number, text, *settle(kind, named, types)] for number, text, kind in fields]
+        name: [_settled(number, text, settle(kind, named, types), told) for number, text, kind, told in fields]
         for name, fields in sorted(types.items())
     }
     OUT.parent.mkdir(exist_ok=True)

@@ -23,6 +23,20 @@ if TYPE_CHECKING:
     from kohort.api.kind import Context, Kind, Object
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
+# Kinds whose status endpoint touches nothing of the metadata, and what others keep of it.
+_STATUS_ONLY = {
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+    ("certificates.k8s.io", "PodCertificateRequest"),
+    ("networking.k8s.io", "ServiceCIDR"),
+    ("resource.k8s.io", "DeviceTaintRule"),
+    ("resource.k8s.io", "ResourceClaim"),
+    ("scheduling.k8s.io", "CompositePodGroup"),
+    ("scheduling.k8s.io", "PodGroup"),
+    ("storage.k8s.io", "CSINode"),
+    ("storage.k8s.io", "VolumeAttachment"),
+    ("storagemigration.k8s.io", "StorageVersionMigration"),
+}
+_STATUS_KEEPS = {("apps", "Deployment"): ("labels",), ("", "Pod"): ("ownerReferences",)}
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -289,6 +303,12 @@ def _decoded(kind: Kind, obj: Any, ctx: Context, mode: FieldValidation, prior: O
     return unknown if mode == "Warn" else []
 
 
+def unknown(kind: Kind, obj: Any, ctx: Context) -> list[str]:
+    """What a body has that its kind does not, in the words of a strict server."""
+    found = decode.decode(kind.schema, obj, ctx.generation.minor)
+    return [f'unknown field "{error.field}"' for error in found if error.kind is not ErrorKind.DECODE]
+
+
 def _patched(kind: Kind, change: Any, prior: Object, ctx: Context, content_type: str) -> Object:
     target, minor = shape.written(kind, prior), ctx.generation.minor
     definition = definitions.of_kind(minor, kind.group, kind.version, kind.kind)
@@ -402,12 +422,22 @@ def _keep(kind: Kind, new: Object, old: Object, subresource: str) -> None:
         for member in kind.schema.fields:
             if member != "status":
                 _put(new, member, old.get(member))
-        version = new["metadata"].get("resourceVersion")
-        new["metadata"] = copied(old["metadata"])
-        if version:
-            new["metadata"]["resourceVersion"] = version
+        _keep_metadata(kind, new, old)
     elif kind.status:
         _put(new, "status", old.get("status"))
+
+
+def _keep_metadata(kind: Kind, new: Object, old: Object) -> None:
+    """Most kinds of the server itself take labels, annotations and the like through their status, too."""
+    before = old["metadata"]
+    if kind.native and (kind.group, kind.kind) not in _STATUS_ONLY:
+        for member in _STATUS_KEEPS.get((kind.group, kind.kind), ()):
+            _put(new["metadata"], member, copied(before.get(member)))
+        return
+    version = new["metadata"].get("resourceVersion")
+    new["metadata"] = copied(before)
+    if version:
+        new["metadata"]["resourceVersion"] = version
 
 
 def _put(obj: Object, member: str, value: Any) -> None:

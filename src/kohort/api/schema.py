@@ -86,7 +86,9 @@ class IntOrStr(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Time(Node):
-    """RFC 3339 time."""
+    """RFC 3339 time. `micro`: with microseconds (metav1.MicroTime)."""
+
+    micro: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

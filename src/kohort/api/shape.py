@@ -68,7 +68,7 @@ def _keep(node: Node, value: Any, minor: str, native: bool) -> Any:
     elif isinstance(node, Map):
         kept = {key: item for key, one in value.items() if (item := _keep(node.value, one, minor, False)) is not None}
     elif isinstance(node, Time) and native:
-        kept = _utc(value)
+        kept = _utc(value, micro=node.micro)
     else:
         kept = copied(value)
     return None if native and _blank(node, kept) else kept

@@ -189,7 +189,7 @@ class Api:
             if not (resource.namespaced and not named):
                 raise status.no_such_path()
         self._check_verb(resource, at, verb)
-        form = negotiate.form(request.headers.get("accept", ""))
+        form = negotiate.form(request.headers.get("accept", ""), whole=not resource.stored)
         return asking.Ask(request, resource, verb, at.namespace, at.name, at.subresource, user, form)
 
     def _check_verb(self, resource: Resource, at: Address, verb: str) -> None:

@@ -28,13 +28,13 @@ PLAIN: Final = Form()
 
 
 @lru_cache(maxsize=256)
-def form(accept: str) -> Form:
-    """The first of the accepted that can be written; 406 if there is none."""
+def form(accept: str, whole: bool = False) -> Form:
+    """The first of the accepted that can be written; 406 if there is none. `whole`: only as itself (reviews are)."""
     if not accept:
         return PLAIN
     for part in accept.split(","):
         found = _part(part)
-        if found is not None:
+        if found is not None and not (whole and found.kind):
             return found
     listed = "application/json, application/yaml, application/json;stream=watch"
     message = f"406: Not Acceptable\n\nAvailable representations: {listed}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAGIC: Final = b"k8s\x00"
 _DEPTH: Final = 64
+_SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
 _META_KINDS: Final = {"DeleteOptions", "Status", "PatchOptions", "CreateOptions", "UpdateOptions"}
 
 
@@ -149,10 +150,28 @@ def _value(element: str, raw: int | bytes, depth: int) -> Any:
     read = _READERS.get(element)
     if read is not None:
         return read(raw)
+    if element.startswith("schemaor"):
+        return _schema_or(element.removeprefix("schemaor"), _bytes(raw), depth)
     if element.startswith("wrapped "):
         inner = element.removeprefix("wrapped ")
         return [_value(inner, one, depth) for number, _, one in _wire(_bytes(raw)) if number == 1]
     return _message(element, _bytes(raw), depth + 1)
+
+
+def _schema_or(other: str, data: bytes, depth: int) -> Any:
+    """A member of a JSON schema that is a schema or something else: a list of them, a yes or no, names."""
+    schema: dict[str, Any] | None = None
+    rest: list[Any] = []
+    for number, _, one in _wire(data):
+        if number == (2 if other == "bool" else 1):
+            schema = _message(_SCHEMA, _bytes(one), depth + 1)
+        elif other == "bool":
+            rest = [bool(_number(one))]
+        else:
+            rest.append(_text(one) if other == "stringarray" else _message(_SCHEMA, _bytes(one), depth + 1))
+    if other == "bool":
+        return schema if schema is not None else any(rest)
+    return rest or schema
 
 
 def _bytes(raw: int | bytes) -> bytes:
@@ -226,6 +245,14 @@ def _raw(raw: int | bytes) -> Any:
         raise ProtobufError("a raw extension is not JSON") from None
 
 
+def _json(raw: int | bytes) -> Any:
+    inner = next((_bytes(one) for number, _, one in _wire(_bytes(raw)) if number == 1), b"")
+    try:
+        return msgspec.json.decode(inner) if inner else None
+    except msgspec.DecodeError:
+        raise ProtobufError("a value of a schema is not JSON") from None
+
+
 def _base64(raw: int | bytes) -> str:
     return base64.b64encode(_bytes(raw)).decode()
 
@@ -247,4 +274,5 @@ _READERS: Final[dict[str, Callable[[int | bytes], Any]]] = {
     "microtime": _micro_time,
     "duration": _duration,
     "raw": _raw,
+    "json": _json,
 }

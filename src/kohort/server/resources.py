@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from kohort.server.selectors import Getter
 
 # Groups of the discovery data that a server in one process has no use for.
-_LEFT_OUT: Final = {"apiregistration.k8s.io", "internal.apiserver.k8s.io"}
-_NOT_SERVED: Final = {("", "componentstatuses"), ("autoscaling", "v1")}
+_LEFT_OUT: Final = {"internal.apiserver.k8s.io"}
+_NOT_SERVED: Final = {("", "componentstatuses")}
 # Subresources that need a kubelet.
 _CONNECT: Final = {"attach", "exec", "portforward", "proxy"}
 _SHARED: Final = {("events.k8s.io", "events"): "events"}  # one table for both forms

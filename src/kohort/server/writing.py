@@ -16,8 +16,10 @@ from kohort.server.call import CREATE, UPDATE, Call
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kohort.api.answer import Answer
-    from kohort.api.kind import Object
+    from kohort.api.kind import Context, Object
     from kohort.server.ask import Ask
     from kohort.server.core import Core
     from kohort.server.options import WriteOptions
@@ -35,8 +37,8 @@ def suffix() -> str:
     return "".join(secrets.choice(_LETTERS) for _ in range(5))
 
 
-def body_of(ask: Ask) -> Any:
-    """The body of a write as a value; repeated keys are warned of, or refused."""
+def body_of(ask: Ask, ctx: Context | None = None) -> Any:
+    """The body of a write as a value; repeated keys are warned of, or refused (with what else is not known)."""
     media = codec.media_type(ask.content_type) or codec.JSON
     if media not in codec.READ:
         raise status.unsupported_media_type(codec.READ)
@@ -49,7 +51,7 @@ def body_of(ask: Ask) -> Any:
             f'{kind} in version "{ask.resource.version}" cannot be handled as a {kind}: json: cannot unmarshal '
             f"{_go_type(value)} into Go value of type object"
         )
-    remark(ask, remarks)
+    remark(ask, remarks, admit.unknown(ask.resource.rules, value, ctx) if remarks and ctx else ())
     return value
 
 
@@ -57,12 +59,12 @@ def _go_type(value: Any) -> str:
     return {list: "array", str: "string", bool: "bool", type(None): "null"}.get(type(value), "number")
 
 
-def remark(ask: Ask, remarks: list[str]) -> None:
+def remark(ask: Ask, remarks: list[str], unknown: Sequence[str] = ()) -> None:
     mode = options.one(ask.query, "fieldValidation") or "Warn"
     if remarks and mode == "Strict":
         one = ask.resource
         lead = f'{one.kind} in version "{one.version}" cannot be handled as a {one.kind}: strict decoding error: '
-        raise status.bad_request(lead + ", ".join(remarks))
+        raise status.bad_request(lead + ", ".join([*unknown, *remarks]))
     if mode == "Warn":
         ask.warnings += remarks
 
@@ -91,7 +93,7 @@ class Writer:
     async def create(self, ask: Ask) -> tuple[int, Item | Object]:
         """201 and what is stored; with dryRun, what would be."""
         chosen = options.write_options(ask.query, "CreateOptions", ask.agent)
-        body = body_of(ask)
+        body = body_of(ask, self.core.ctx)
         self.core.check_namespace(ask.resource, ask.namespace)
         return await self.create_object(ask, body, chosen)
 
@@ -180,7 +182,7 @@ class Writer:
 
     async def update(self, ask: Ask) -> tuple[int, Item | Object]:
         chosen = options.write_options(ask.query, "UpdateOptions", ask.agent)
-        body = body_of(ask)
+        body = body_of(ask, self.core.ctx)
         meta = body.get("metadata")
         meta = meta if isinstance(meta, dict) else {}
         for _ in range(_PATCH_TRIES):

@@ -104,10 +104,15 @@ def _entry(who: Manager, what: Owned) -> Object:
     entry: Object = {"manager": who.name, "operation": who.operation, "apiVersion": what.api_version}
     if what.time is not None:
         entry["time"] = what.time
-    entry |= {"fieldsType": "FieldsV1", "fieldsV1": what.fields}
+    entry |= {"fieldsType": "FieldsV1", "fieldsV1": _in_order(what.fields)}
     if who.subresource:
         entry["subresource"] = who.subresource
     return entry
+
+
+def _in_order(fields: Fields) -> Fields:
+    """By name, as upstream writes them: people compare them as text."""
+    return {element: _in_order(fields[element]) if fields[element] else {} for element in sorted(fields)}
 
 
 def stored(live: Object) -> Managed:

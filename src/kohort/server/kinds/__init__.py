@@ -52,7 +52,7 @@ def node(minor: str, schema: dict[str, Any]) -> Node:
     if name is not None:
         inner = definitions.definition(minor, name)
         if name.endswith(("Time", "MicroTime")) and inner.get("format") == "date-time":
-            return Time()
+            return Time(micro=name.endswith("MicroTime"))
         return Ref(definition=name, parsed=True)
     sort = schema.get("type")
     if sort == "array":

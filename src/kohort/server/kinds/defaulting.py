@@ -6,6 +6,7 @@ import base64
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.core.pod_defaults import default_pod_template
+from kohort.server.convert import METRICS
 
 if TYPE_CHECKING:
     from kohort.api.kind import Context, Object
@@ -32,8 +33,10 @@ def namespace(obj: Object, _: Context) -> None:
     meta = obj["metadata"]
     if meta.get("name"):
         meta.setdefault("labels", {})["kubernetes.io/metadata.name"] = meta["name"]
-    if "spec" not in obj and not meta.get("deletionTimestamp"):
-        obj["spec"] = {"finalizers": ["kubernetes"]}
+    if not meta.get("deletionTimestamp"):
+        spec = obj.setdefault("spec", {})
+        if isinstance(spec, dict) and "kubernetes" not in (spec.get("finalizers") or ()):
+            spec["finalizers"] = [*(spec.get("finalizers") or ()), "kubernetes"]
     _fill(obj.get("status"), phase="Active")
 
 
@@ -208,6 +211,8 @@ def autoscaler(obj: Object, _: Context) -> None:
     if obj.get("apiVersion") == "autoscaling/v2" and not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    elif obj.get("apiVersion") == "autoscaling/v1" and METRICS not in (obj["metadata"].get("annotations") or {}):
+        _count(obj, targetCPUUtilizationPercentage=80)
 
 
 def network_policy(obj: Object, _: Context) -> None:
