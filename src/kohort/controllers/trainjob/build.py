@@ -17,17 +17,8 @@ from kohort.controllers.trainjob import groups
 from kohort.controllers.trainjob.errors import BuildError, WaitError
 from kohort.controllers.trainjob.keys import Keys, names, secret
 from kohort.controllers.trainjob.status import is_idle
-from kohort.controllers.trainjob.view import (
-    View,
-    application,
-    creation,
-    is_going,
-    is_of,
-    is_suspended,
-    namespace_of,
-    owned_by,
-    uid_of,
-)
+from kohort.controllers.trainjob.view import View, is_going, is_of, is_suspended, owned_by
+from kohort.controllers.writes import apply, create, namespace_of, uid_of
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.gang.compile.trainer.lookup import runtime_in, snapshot_name
 from kohort.gang.compile.trainjob import compile_object
@@ -93,7 +84,7 @@ def _snapshot(view: View, job: Object) -> Part:
     if runtime is None:
         raise BuildError(str(missing_runtime(job)))
     data = {"runtime": yaml.dump(runtime, Dumper=_DUMPER)}
-    return (yield from _must(creation({**made, "data": data}, namespace_of(job))))
+    return (yield from _must(create({**made, "data": data})))
 
 
 # ---- groups
@@ -130,7 +121,7 @@ def _beside(view: View, job: Object, wanted: Object, *, running: bool) -> Part:
                 return
         elif running:
             return
-    yield from _must(application(wanted, namespace_of(job)))
+    yield from _must(apply(wanted))
 
 
 def _secret(view: View, job: Object, name: str, keys: Keys) -> Part:
@@ -138,7 +129,7 @@ def _secret(view: View, job: Object, name: str, keys: Keys) -> Part:
     meta = metadata(job, name)
     found = view.found({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
     if found is None:
-        yield from _must(creation(secret(name, job, meta, keys), namespace_of(job)))
+        yield from _must(create(secret(name, job, meta, keys)))
     elif owned_by(found) != "nobody" and not is_of(found, job):
         raise BuildError(_taken(found))
 
@@ -152,4 +143,4 @@ def _jobset(view: View, job: Object, wanted: Object, done: Compilation) -> Part:
         return None
     if view.jobset is None:
         yield from tell(*(Told(job, "Warning", "RuntimeWarning", str(warning)) for warning in done.warnings))
-    return (yield from _must(application(wanted, namespace_of(job))))
+    return (yield from _must(apply(wanted)))

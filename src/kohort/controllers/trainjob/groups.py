@@ -8,7 +8,8 @@ from typing import Any, Final
 from kohort.api.kind import Object
 from kohort.controllers.script import Answer, Step, SyncError, Told, tell
 from kohort.controllers.trainjob.errors import BuildError, WaitError
-from kohort.controllers.trainjob.view import creation, is_going, is_of, namespace_of, removal, uid_of
+from kohort.controllers.trainjob.view import is_going, is_of
+from kohort.controllers.writes import create, delete, uid_of
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import render
 from kohort.gang.tree import Plan
@@ -51,7 +52,7 @@ def remove(job: Object, known: Sequence[Object]) -> Part:
         gone = [obj for obj in own if obj["kind"] == kind]
         if not gone:
             continue
-        answers = yield Step([removal(obj) for obj in gone])
+        answers = yield Step([delete(obj) for obj in gone])
         for obj, answer in zip(gone, answers, strict=True):
             if answer.refusal is not None and not answer.refusal.not_found:
                 raise SyncError(f"{kind} {obj['metadata']['name']}: {answer.refusal.message}")
@@ -77,7 +78,7 @@ def _make(job: Object, wanted: Sequence[Object]) -> Part:
     """-> the objects as they are stored"""
     if not wanted:
         return []
-    answers = yield Step([creation(obj, namespace_of(job)) for obj in wanted])
+    answers = yield Step([create(obj) for obj in wanted])
     problems = [
         f"{obj['kind']} {obj['metadata']['name']}: {answer.refusal.message}"
         for obj, answer in zip(wanted, answers, strict=True)

@@ -11,7 +11,8 @@ from kohort.api.kind import Object
 from kohort.api.trainer.words import spec_of
 from kohort.controllers import moments
 from kohort.controllers.script import Write
-from kohort.controllers.trainjob.view import is_suspended, namespace_of, uid_of
+from kohort.controllers.trainjob.view import is_suspended
+from kohort.controllers.writes import patch, uid_of
 
 COMPLETE: Final = "Complete"
 FAILED: Final = "Failed"
@@ -105,15 +106,7 @@ class Draft:
         if not members:
             return None
         change = {name: self.status.get(name) for name in sorted(members)}
-        return Write(
-            verb="patch",
-            api_version=self.job["apiVersion"],
-            kind="TrainJob",
-            namespace=namespace_of(self.job),
-            name=self.job["metadata"]["name"],
-            subresource="status",
-            body={"metadata": {"uid": uid_of(self.job)}, "status": change},
-        )
+        return patch(self.job, {"metadata": {"uid": uid_of(self.job)}, "status": change}, "status")
 
 
 def is_idle(jobset: Object) -> bool:

@@ -12,7 +12,8 @@ from kohort.controllers.trainjob.build import build
 from kohort.controllers.trainjob.errors import WaitError
 from kohort.controllers.trainjob.keys import Keys
 from kohort.controllers.trainjob.status import DEADLINE, FAILED, NOT_SUPPORTED, Draft
-from kohort.controllers.trainjob.view import View, is_going, is_of, removal
+from kohort.controllers.trainjob.view import View, is_going, is_of
+from kohort.controllers.writes import delete
 from kohort.gang.compile import CompileContext
 
 Part = Generator[Step, Sequence[Answer], Any]
@@ -66,7 +67,7 @@ def _end(draft: Draft, view: View, jobset: Object | None, problem: str) -> Scrip
     if write is not None:
         must(write, (yield from one(write)))
     if draft.is_late and jobset is not None and not is_going(jobset):
-        gone = removal(jobset)
+        gone = delete(jobset)
         answer = yield from one(gone)
         if answer.refusal is not None and not answer.refusal.not_found:
             must(gone, answer)

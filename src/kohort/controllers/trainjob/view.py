@@ -9,7 +9,6 @@ from typing import Any
 
 from kohort.api.kind import Object
 from kohort.api.trainer.words import spec_of
-from kohort.controllers.script import Write
 from kohort.gang.compile.job_find import controller_of
 
 
@@ -52,45 +51,3 @@ def is_going(obj: Object) -> bool:
 
 def is_suspended(obj: Object | None) -> bool:
     return bool(spec_of(obj or {}).get("suspend"))
-
-
-def namespace_of(obj: Object) -> str:
-    return str(obj["metadata"].get("namespace") or "")
-
-
-def uid_of(obj: Object) -> str:
-    return str(obj["metadata"].get("uid") or "")
-
-
-def creation(obj: Object, namespace: str) -> Write:
-    return Write(
-        verb="create",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=namespace,
-        name=obj["metadata"]["name"],
-        body=obj,
-    )
-
-
-def application(obj: Object, namespace: str) -> Write:
-    return Write(
-        verb="apply",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=namespace,
-        name=obj["metadata"]["name"],
-        body=obj,
-    )
-
-
-def removal(obj: Object) -> Write:
-    return Write(
-        verb="delete",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=namespace_of(obj),
-        name=obj["metadata"]["name"],
-        uid=uid_of(obj),
-        propagation="Background",
-    )

@@ -1,0 +1,49 @@
+"""Writes of whole objects: what a request needs to know is in the object."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from kohort.api.kind import Object
+from kohort.controllers.script import Verb, Write
+
+
+def name_of(obj: Object) -> str:
+    return str(obj["metadata"].get("name") or "")
+
+
+def namespace_of(obj: Object) -> str:
+    return str(obj["metadata"].get("namespace") or "")
+
+
+def uid_of(obj: Object) -> str:
+    return str(obj["metadata"].get("uid") or "")
+
+
+def _to(verb: Verb, obj: Object, **more: Any) -> Write:
+    return Write(
+        verb=verb,
+        api_version=obj["apiVersion"],
+        kind=obj["kind"],
+        namespace=namespace_of(obj),
+        name=name_of(obj),
+        **more,
+    )
+
+
+def create(obj: Object) -> Write:
+    return _to("create", obj, body=obj)
+
+
+def apply(obj: Object) -> Write:
+    return _to("apply", obj, body=obj)
+
+
+def patch(obj: Object, body: Any, subresource: str = "") -> Write:
+    """A merge patch of a stored object."""
+    return _to("patch", obj, body=body, subresource=subresource)
+
+
+def delete(obj: Object, propagation: Literal["Background", "Foreground", "Orphan"] = "Background") -> Write:
+    """Of this very object, not of another one of its name."""
+    return _to("delete", obj, uid=uid_of(obj), propagation=propagation)
