@@ -30,6 +30,23 @@ async def test_a_namespace_is_emptied_and_goes() -> None:
         assert await world.get("/api/v1/namespaces/ns/configmaps/a") is None
 
 
+async def test_pods_of_a_namespace_go_first() -> None:
+    async with World() as world:
+        await world.config_map("a")
+        await world.post(PODS, {**POD, "metadata": {"name": "p", "finalizers": ["a.io/hold"]}})
+        await world.delete("/api/v1/namespaces/ns")
+        await world.quiet()
+        held = await world.get(f"{PODS}/p")
+        assert held is not None
+        assert held["metadata"]["deletionTimestamp"]
+        kept = await world.get("/api/v1/namespaces/ns/configmaps/a")
+        assert kept is not None
+        assert "deletionTimestamp" not in kept["metadata"]
+        await world.patch(f"{PODS}/p", {"metadata": {"finalizers": None}})
+        await world.quiet()
+        assert await world.get("/api/v1/namespaces/ns") is None
+
+
 async def test_a_namespace_says_what_it_waits_for() -> None:
     async with World() as world:
         for name in ("a", "b"):

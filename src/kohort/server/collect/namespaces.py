@@ -71,9 +71,11 @@ class NamespaceTerminator(Job[str]):
         return found
 
     async def _empty(self, namespace: str) -> list[str]:
-        """Delete what is not on its way already; what could not be."""
+        """Delete what is not on its way already; what could not be. Pods go first: they may need all the rest."""
         failed: list[str] = []
-        for resource, item, meta in self._content(namespace):
+        content = self._content(namespace)
+        pods = [one for one in content if one[0].full_name == "pods"]
+        for resource, item, meta in pods or content:
             if meta.deletionTimestamp is None:
                 code = await delete(self.api, resource, namespace, item.name, uid=meta.uid)
                 if code not in _FINE:
