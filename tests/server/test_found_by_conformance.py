@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.server.talk import Talk
 
-from kohort.server import protobuf
+from kohort.server import documents, protobuf
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +107,30 @@ def test_an_autoscaler_is_the_same_in_both_versions(talk: Talk) -> None:
     assert "annotations" not in new["metadata"]
     talk.create(one, {"metadata": {"name": "c"}, "spec": target})
     assert talk.get(f"{one}/c")["spec"]["targetCPUUtilizationPercentage"] == 80
+
+
+def test_custom_resources_in_version_two_of_the_document(talk: Talk) -> None:
+    identity = {"x-kubernetes-group-version-kind": [{"group": "e.com", "version": "v1", "kind": "E"}]}
+    loose = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"metadata": {}}}
+    inner = {"type": "array", "items": {"type": "string"}, "nullable": True}
+    strict = {
+        "type": "object",
+        "required": ["a", "b"],
+        "properties": {
+            "a": inner,
+            "b": {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"c": inner}},
+            "d": {"type": "integer", "anyOf": [{"minimum": 1}]},
+        },
+    }
+    added = {"com.e.v1.E": {**loose, **identity}, "com.e.v1.F": {**strict, **identity}}
+    found = documents.v2("1.37", talk.api.resources, added)["definitions"]
+    assert found["com.e.v1.E"] == {"type": "object", **identity}
+    assert found["com.e.v1.F"] == {
+        "type": "object",
+        "required": ["b"],
+        "properties": {"a": {}, "b": {"x-kubernetes-preserve-unknown-fields": True}, "d": {"type": "integer"}},
+        **identity,
+    }
 
 
 # ---- definitions of custom resources in Kubernetes' binary format, as client-go sends them

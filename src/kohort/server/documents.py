@@ -19,6 +19,8 @@ Document = dict[str, Any]
 
 _V2: Final = "#/definitions/"
 _V3: Final = "#/components/schemas/"
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_JUNCTORS: Final = ("allOf", "anyOf", "not", "oneOf")
 _PATHS_IN: Final = {"name", "namespace", "path", "logpath"}
 _PATCHES: Final = (
     "application/json-patch+json",
@@ -47,11 +49,43 @@ def v2(minor: str, resources: Resources, added: dict[str, Document] | None = Non
         "swagger": "2.0",
         "info": document["info"],
         "paths": paths,
-        "definitions": {**document["definitions"], **(added or {})},
+        "definitions": {**document["definitions"], **{name: _whole_v2(one) for name, one in (added or {}).items()}},
         "parameters": _parameters(paths),
         "securityDefinitions": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
         "security": [{"BearerToken": []}],
     }
+
+
+def _whole_v2(schema: Document) -> Document:
+    """Of a custom resource. Where anything goes, no member may be named: kubectl would refuse the others."""
+    if schema.get(_PRESERVE):
+        identity = schema["x-kubernetes-group-version-kind"]
+        return {"type": "object", "x-kubernetes-group-version-kind": identity}
+    return _to_v2(schema)
+
+
+def _to_v2(schema: Document) -> Document:
+    """Without what version 2 does not have, and what kubectl does not understand there."""
+    found = {key: item for key, item in schema.items() if key not in _JUNCTORS}
+    properties, extra = found.get("properties") or {}, found.get("additionalProperties")
+    dropped = {name for name, one in properties.items() if one.get("nullable")}
+    if isinstance(extra, dict) and extra.get("nullable"):
+        found.pop("required", None)
+    elif dropped and "required" in found:
+        found["required"] = [name for name in found["required"] if name not in dropped]
+    if found.get("nullable") or found.get(_PRESERVE):
+        gone = {"items", "properties"}
+        if found.pop("nullable", False) or found.get("type") == "object":
+            gone.add("type")
+        found = {key: item for key, item in found.items() if key not in gone}
+    if found.get("type") == "array" and "items" not in found:
+        del found["type"]
+    if "properties" in found:
+        found["properties"] = {name: _to_v2(one) for name, one in properties.items()}
+    for member in ("items", "additionalProperties"):
+        if isinstance(found.get(member), dict):
+            found[member] = _to_v2(found[member])
+    return found
 
 
 def _base(group: str, version: str) -> str:
