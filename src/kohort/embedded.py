@@ -16,6 +16,7 @@ from kohort.gang.compile import CompileContext
 from kohort.kube.client import Client
 from kohort.kube.transport import ADMIN
 from kohort.kube.wire import User
+from kohort.place.profile import Profile
 from kohort.scheduler.loop import Scheduler, running
 from kohort.scheduler.settings import KOHORT, Settings
 from kohort.server.server import Server
@@ -30,11 +31,16 @@ _LOOK_SECONDS: Final = 0.02
 
 @asynccontextmanager
 async def whole(
-    server: Server, pools: Sequence[Pool], controllers: Iterable[str] = MAKERS, user: User = ADMIN
+    server: Server,
+    pools: Sequence[Pool],
+    controllers: Iterable[str] = MAKERS,
+    user: User = ADMIN,
+    profile: Profile | None = None,
 ) -> AsyncIterator[Client]:
     """While inside, workloads run: they become groups, groups are placed, virtual nodes play their pods.
 
-    `user`: as whom controllers and scheduler work. The client that is given back is an administrator's.
+    `user`: as whom controllers and scheduler work. The client that is given back is an administrator's. `profile`: what
+    placement weighs.
     """
     # The server itself keeps Jobs of exclusive placement apart: their templates need not.
     settings, clock = {"exclusive_placement": "admission"}, server.clock
@@ -48,9 +54,8 @@ async def whole(
             await install(client)
         worker = await stack.enter_async_context(Client.within(server.api, user, manager="kohort", clock=clock))
         runtime = await stack.enter_async_context(Runtime(worker, make(await probe(client, ctx), names), clock=clock))
-        scheduler = await stack.enter_async_context(
-            running(Scheduler(worker, Settings(names=SCHEDULER_NAMES), clock=clock))
-        )
+        chosen = Settings(names=SCHEDULER_NAMES, profile=profile or Profile())
+        scheduler = await stack.enter_async_context(running(Scheduler(worker, chosen, clock=clock)))
         await fleet.ready()
         await runtime.ready()
         await scheduler.started.wait()

@@ -109,6 +109,9 @@ def up(
     ] = "",
     in_memory: Annotated[bool, typer.Option("--in-memory", help="Forget everything at the end.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready; end it with down.")] = False,
+    profile: Annotated[
+        str, typer.Option("--profile", metavar="FILE", help="What placement weighs; as kube-scheduler by default.")
+    ] = "",
 ) -> None:
     """Start an embedded Kubernetes: API server, controllers, gang scheduler and virtual nodes."""
     from kohort.cli import up as command
@@ -125,6 +128,7 @@ def up(
             cluster=cluster,
             in_memory=in_memory,
             detach=detach,
+            profile=profile,
         )
     )
 

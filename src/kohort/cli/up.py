@@ -22,6 +22,7 @@ from kohort.cli.common import UsageError, checked, choice, friendly, parse_gates
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from kohort.place.profile import Profile
     from kohort.server.server import Server
     from kohort.server.settings import Settings
     from kohort.sim.cluster import Pool
@@ -48,8 +49,10 @@ def up(
     cluster: str,
     in_memory: bool,
     detach: bool,
+    profile: str = "",
 ) -> int:
     pools = None if bare else _pools(nodes, cluster)
+    weighs = _profile(profile)
     choice("--kubernetes", kubernetes, tuple(GENERATIONS))
     gates = parse_gates(feature_gates)
     with _folder(data_dir, in_memory=in_memory, kept=detach) as folder:
@@ -64,7 +67,7 @@ def up(
             kubeconfig=Path(kubeconfig).absolute() if kubeconfig else None,
         )
         checked(settings.context)
-        return _detached(settings, bare, nodes, cluster) if detach else _here(settings, pools)
+        return _detached(settings, bare, nodes, cluster, profile) if detach else _here(settings, pools, weighs)
 
 
 def _pools(nodes: int, cluster: str) -> tuple[Pool, ...]:
@@ -79,6 +82,16 @@ def _pools(nodes: int, cluster: str) -> tuple[Pool, ...]:
         raise UsageError(f"--cluster {cluster}: cannot be read: {error.strerror}") from None
     except ClusterFileError as error:
         raise UsageError("\n".join(f"--cluster {cluster}: {line}" for line in str(error).splitlines())) from None
+
+
+def _profile(path: str) -> Profile | None:
+    from kohort.place.profile import ProfileError
+    from kohort.scheduler.profilefile import read_profile_file
+
+    try:
+        return read_profile_file(path) if path else None
+    except ProfileError as error:
+        raise UsageError("\n".join(f"--profile {line}" for line in error.mistakes)) from None
 
 
 @contextlib.contextmanager
@@ -98,7 +111,7 @@ def _folder(data_dir: str, *, in_memory: bool, kept: bool) -> Iterator[Path]:
 # ---- in this process
 
 
-def _here(settings: Settings, pools: tuple[Pool, ...] | None) -> int:
+def _here(settings: Settings, pools: tuple[Pool, ...] | None, profile: Profile | None) -> int:
     began = time.perf_counter()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     with settings.pid_path.open("a+") as pid:
@@ -111,13 +124,13 @@ def _here(settings: Settings, pools: tuple[Pool, ...] | None) -> int:
         try:
             import uvloop
 
-            uvloop.run(_serve(settings, pools, began))
+            uvloop.run(_serve(settings, pools, profile, began))
         finally:
             settings.pid_path.unlink(missing_ok=True)
     return 0
 
 
-async def _serve(settings: Settings, pools: tuple[Pool, ...] | None, began: float) -> None:
+async def _serve(settings: Settings, pools: tuple[Pool, ...] | None, profile: Profile | None, began: float) -> None:
     from kohort.server.server import Server
     from kohort.server.store import StoreError
 
@@ -130,7 +143,7 @@ async def _serve(settings: Settings, pools: tuple[Pool, ...] | None, began: floa
     except (StoreError, OSError) as error:
         raise UsageError(f"kohort up: {error}") from None
     try:
-        async with _around(server, pools):
+        async with _around(server, pools, profile):
             gc.collect()
             gc.freeze()  # what is loaded stays: no need to look at it again
             write(_ready(settings, server.url, pools, time.perf_counter() - began))
@@ -141,14 +154,14 @@ async def _serve(settings: Settings, pools: tuple[Pool, ...] | None, began: floa
 
 
 @contextlib.asynccontextmanager
-async def _around(server: Server, pools: tuple[Pool, ...] | None) -> AsyncIterator[None]:
+async def _around(server: Server, pools: tuple[Pool, ...] | None, profile: Profile | None) -> AsyncIterator[None]:
     """Controllers, scheduler and nodes, unless it is the bare server that is wanted."""
     if pools is None:
         yield
         return
     from kohort.embedded import whole
 
-    async with whole(server, pools):
+    async with whole(server, pools, profile=profile):
         yield
 
 
@@ -174,7 +187,7 @@ def _lock(descriptor: int) -> bool:
 # ---- behind the terminal
 
 
-def _detached(settings: Settings, bare: bool, nodes: int, cluster: str) -> int:
+def _detached(settings: Settings, bare: bool, nodes: int, cluster: str, profile: str) -> int:
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = settings.data / "server.log"
     command = [
@@ -184,6 +197,7 @@ def _detached(settings: Settings, bare: bool, nodes: int, cluster: str) -> int:
         "--kubeconfig", str(settings.kubeconfig_path),
         "--feature-gates", ",".join(f"{name}={str(on).lower()}" for name, on in settings.gates.items()),
         *(["--in-memory"] if settings.in_memory else []),
+        *(["--profile", str(Path(profile).absolute())] if profile else []),
     ]  # fmt: skip
     with log.open("wb") as output:
         log.chmod(0o600)
