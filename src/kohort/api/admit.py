@@ -322,12 +322,12 @@ def _patched(kind: Kind, change: Any, prior: Object, ctx: Context, content_type:
         else:
             text = "the body of the request was in an unknown format"
             raise _Refused(Answer(415, "UnsupportedMediaType", message=text))
+        return _mapping(new)
     except patches.PatchError as error:
         if error.malformed:
             raise _Refused(answer.bad_request(f"error decoding patch: {error}")) from None
         text = "the server rejected our request due to an error in our request"
         raise _Refused(Answer(422, "Invalid", message=text)) from None
-    return _mapping(new)
 
 
 def _mapping(value: Any) -> Object:

@@ -19,7 +19,8 @@ _OF_THE_SERVER: Final = ("uid", "creationTimestamp", "deletionTimestamp", "delet
 
 
 def name_of(obj: Object) -> str:
-    return str((obj.get("metadata") or {}).get("name") or "")
+    meta = obj.get("metadata")
+    return str(meta.get("name") or "") if isinstance(meta, dict) else ""
 
 
 def prepare_create(obj: Object, suffix: Callable[[], str] | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
 from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
+from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 
 from kohort.server import render, status
 from kohort.server.wire import Request
@@ -137,12 +137,16 @@ class HttpServer:
         headers: dict[str, str] = {}
         for name, value in incoming.headers.items():
             key = name.lower()
+            if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+                raise status.bad_request(f"header {name[:100]}: expected UTF-8")
             if key in headers:
                 value = headers[key] + ("\n" if key.startswith("impersonate") else ", ") + value  # noqa: PLW2901
             headers[key] = value
         user = self._who(incoming, headers)
         body = b""
         if incoming.can_read_body:
+            if (incoming.content_length or 0) > MAX_BODY:
+                raise status.too_large(MAX_BODY)
             try:
                 async with asyncio.timeout(_BODY_SECONDS):
                     body = await incoming.read()
@@ -150,6 +154,8 @@ class HttpServer:
                 raise status.too_large(MAX_BODY) from None
             except TimeoutError:
                 raise status.ApiError(status.failure(408, "Timeout", "the body did not come")) from None
+            except RequestPayloadError as error:
+                raise status.bad_request(f"the body cannot be read: {' '.join(str(error).split())}") from None
         query = incoming.rel_url.raw_query_string
         try:
             parsed = parse_qs(query, keep_blank_values=True, max_num_fields=200) if query else _NO_QUERY
