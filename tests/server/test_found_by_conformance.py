@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.server.talk import Talk
 
-from kohort.server import documents, protobuf
+from kohort.server import documents, protobuf, words
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +131,16 @@ def test_custom_resources_in_version_two_of_the_document(talk: Talk) -> None:
         "properties": {"a": {}, "b": {"x-kubernetes-preserve-unknown-fields": True}, "d": {"type": "integer"}},
         **identity,
     }
+
+
+def test_members_that_every_object_has_are_explained(talk: Talk) -> None:
+    for schemas in (
+        talk.get("/openapi/v2")["definitions"],
+        talk.get("/openapi/v3/api/v1")["components"]["schemas"],
+    ):
+        members = schemas[words.OBJECT_META]["properties"]
+        assert all(one["description"] for one in members.values())
+        assert members["creationTimestamp"]["description"].startswith("CreationTimestamp is a timestamp")
 
 
 # ---- definitions of custom resources in Kubernetes' binary format, as client-go sends them

@@ -6,9 +6,11 @@ for each group version: paths are written anew from the resources, with the quer
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import definitions
+from kohort.server import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,6 +42,12 @@ _ROOTS: Final = ("", "api", "apis", "version")
 # ---- v2
 
 
+@cache
+def _definitions(minor: str) -> Document:
+    every = definitions.document(minor)["definitions"]
+    return {**every, words.OBJECT_META: words.described(every[words.OBJECT_META])}
+
+
 def v2(minor: str, resources: Resources, added: dict[str, Document] | None = None) -> Document:
     """`added`: definitions of CRDs, by name."""
     document = definitions.document(minor)
@@ -49,7 +57,7 @@ def v2(minor: str, resources: Resources, added: dict[str, Document] | None = Non
         "swagger": "2.0",
         "info": document["info"],
         "paths": paths,
-        "definitions": {**document["definitions"], **{name: _whole_v2(one) for name, one in (added or {}).items()}},
+        "definitions": {**_definitions(minor), **{name: _whole_v2(one) for name, one in (added or {}).items()}},
         "parameters": _parameters(paths),
         "securityDefinitions": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
         "security": [{"BearerToken": []}],
@@ -152,7 +160,7 @@ def v3(minor: str, resources: Resources, name: str, added: dict[str, Document] |
     found = [one for one in resources.every() if (one.group, one.version) == (group, version)]
     if not found and (len(parts) > 2 or (version and parts[0] == "api")):
         return None
-    every = {**definitions.document(minor)["definitions"], **(added or {})}
+    every = {**_definitions(minor), **(added or {})}
     named = {one: _definition_name(minor, one, added or {}) for one in found}
     paths = {path: entry for one in found for path, entry in _paths(one, named[one], every)}
     wanted = [definition for definition in named.values() if definition]

@@ -38,7 +38,7 @@ class Subresource:
     verbs: tuple[str, ...] = ("get", "patch", "update")
 
 
-def _unchanged(obj: Object) -> Object:
+def unchanged(obj: Object) -> Object:
     return obj
 
 
@@ -67,8 +67,8 @@ class Resource:
     structure: Structure | None = None  # for managedFields; None: that of the OpenAPI document
     create_on_update: bool = False
     stored: bool = True  # reviews are answered, not kept
-    read: Callable[[Object], Object] = _unchanged
-    write: Callable[[Object], Object] = _unchanged
+    read: Callable[[Object], Object] = unchanged
+    write: Callable[[Object], Object] = unchanged
     response_group: str = ""
     response_version: str = ""
 
@@ -82,7 +82,7 @@ class Resource:
 
     @property
     def converts(self) -> bool:
-        return self.read is not _unchanged
+        return self.read is not unchanged
 
     @property
     def full_name(self) -> str:
@@ -206,6 +206,6 @@ def _resource(ctx: Context, group: str, version: str, entry: dict[str, Any]) -> 
         definition=definitions.of_kind(minor, group, version, kind),
         create_on_update=traits.of(group, kind).create_on_update,
         stored="get" in verbs,
-        read=read or _unchanged,
-        write=write or _unchanged,
+        read=read or unchanged,
+        write=write or unchanged,
     )

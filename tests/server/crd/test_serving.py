@@ -189,6 +189,18 @@ def test_a_changed_schema_counts_at_once(served: Running) -> None:
     until(fresh)
 
 
+def test_a_new_default_is_seen_in_what_was_stored_before(served: Running) -> None:
+    until(lambda: "Established" in conditions(served))
+    assert served.request("POST", GIZMOS, gizmo("old")).code == 201
+    stored = served.request("GET", f"{CRDS}/gizmos.kohort.test").json()
+    spec = stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["properties"]["fresh"] = {"type": "string", "default": "yes"}
+    assert served.request("PUT", f"{CRDS}/gizmos.kohort.test", stored).code == 200
+    until(lambda: served.request("GET", f"{GIZMOS}/old").json()["spec"].get("fresh") == "yes")
+    (listed,) = served.request("GET", GIZMOS).json()["items"]
+    assert listed["spec"]["fresh"] == "yes"
+
+
 def test_our_own_definitions_have_our_own_rules(server: Running) -> None:
     body = next(one for one in crds() if one["spec"]["names"]["kind"] == "JobSet")
     assert server.request("POST", CRDS, body).code == 201

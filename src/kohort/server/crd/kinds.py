@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -13,10 +13,10 @@ from kohort.api.errors import ErrorKind, FieldError, invalid
 from kohort.api.kind import Column, Context, Kind, Object, Scale
 from kohort.api.openapi import structural as schema_of
 from kohort.api.schema import Node, Obj
-from kohort.server import fields, paths
+from kohort.server import fields, paths, words
 from kohort.server.crd import rules, schema, validate
 from kohort.server.crd.definition import spec_of, versions
-from kohort.server.resources import Resource, Subresource
+from kohort.server.resources import Resource, Subresource, unchanged
 from kohort.server.selectors import Getter
 
 _VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -36,7 +36,6 @@ _BLOCKING: Final = frozenset(
     }
 )
 _MOST_REPLICAS: Final = 2**31 - 1
-_META_TYPE: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _LIST_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
 
 
@@ -190,7 +189,26 @@ def _resource(crd: Object, version: Mapping[str, Any]) -> Resource:
         table=f"{group}/{rules_of.plural}",
         fields={**fields.of(group, rules_of.plural, rules_of.namespaced), **selectable},
         structure=apply.custom(whole),
+        read=_completed(rules_of, whole),
     )
+
+
+def _completed(rules_of: Kind, whole: Mapping[str, Any]) -> Callable[[Object], Object]:
+    """Objects that were stored before a default was defined have it when they are read. Our own schemas are fixed."""
+    if registry.find(rules_of.api_version, rules_of.kind) is rules_of or not _has_default(whole):
+        return unchanged
+
+    def complete(obj: Object) -> Object:
+        schema.fill(obj, whole)
+        return obj
+
+    return complete
+
+
+def _has_default(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_has_default, value))
+    return isinstance(value, dict) and ("default" in value or any(map(_has_default, value.values())))
 
 
 def _getter(path: str) -> Getter:
@@ -224,9 +242,9 @@ def openapi(crd: Object) -> dict[str, dict[str, Any]]:
         name = ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
         identity = {"group": resource.group, "kind": resource.kind, "version": resource.version}
         head = {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": {"$ref": f"#/definitions/{_META_TYPE}"},
+            "apiVersion": {"type": "string", "description": words.HEAD["apiVersion"]},
+            "kind": {"type": "string", "description": words.HEAD["kind"]},
+            "metadata": {"$ref": f"#/definitions/{words.OBJECT_META}", "description": words.HEAD["metadata"]},
         }
         found[name] = {
             **whole,
