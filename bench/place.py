@@ -16,6 +16,7 @@ from functools import partial
 from math import log2
 
 from bench.place_cases import HOST, cluster, decide, fill, gang, least, spent, tree
+from bench.place_core import backlog, ready
 from bench.result import Result
 from kohort.place.demand import Leaf
 from kohort.place.engine import Engine
@@ -130,6 +131,18 @@ def preemption() -> list[Row]:
     return rows
 
 
+def whole_core() -> list[Row]:
+    """The same decisions through queue, trees and bookkeeping, as the live scheduler makes them."""
+    rate = 9000 / least(ready(5000, 3000, 3), 3)
+    large = least(ready(5000, 9, 1000), 2) / 9 * 1e3
+    kept, waits = (least(backlog(1000, gangs), 2) for gangs in (1000, 2000))
+    return [
+        Row("core-small", rate, "pods/s", 2000, True, "5,000 nodes, 3,000 gangs of 3, objects in, bindings out"),
+        Row("core-large", large, "ms", 200, note="5,000 nodes, each of 9 gangs of 1,000"),
+        Row("core-backlog", log2(waits / kept), "power", _GROWTH_BAR, note=f"restart with 2,000 gangs: {waits:.2f} s"),
+    ]
+
+
 def huge() -> list[Row]:
     """In a process of its own, so that its memory is its own."""
     line = [sys.executable, "-m", "bench.place_huge"]
@@ -194,6 +207,7 @@ CASES: dict[str, Callable[[], list[Row]]] = {
     "tree": trees,
     "nofit": no_fit,
     "preempt": preemption,
+    "core": whole_core,
     "huge": huge,
     "growth": growth,
 }

@@ -150,7 +150,9 @@ class Trees:
         if group.parent is not parent:
             self._detach(group)
             self._attach(group, parent)
-        self.facts[spec.key] = GroupFacts(spec.parent, spec.together, spec.priority or 0, spec.composite)
+        self.facts[spec.key] = GroupFacts(
+            spec.parent, spec.together, spec.priority or 0, spec.composite, None if spec.composite else spec.minimum
+        )
         self._recount(group)
         return group
 
