@@ -14,7 +14,7 @@ from kohort.testing.bed.assets import ensure_e2e
 from kohort.testing.bed.build import BuildError
 from kohort.testing.conformance import pages
 from kohort.testing.conformance.lines import read
-from kohort.testing.conformance.run import Plan, broken, chosen, cluster, run
+from kohort.testing.conformance.run import Plan, agents, broken, chosen, cluster, run
 from kohort.testing.conformance.suite import Suite, SuiteError
 
 KUBERNETES = "1.37"
@@ -46,6 +46,7 @@ def main() -> int:
             results = run(Suite(binary, kubectl, args.kubeconfig.absolute(), folder), lines, plan, print)
         else:
             with cluster(folder) as kubeconfig:
+                agents(kubectl, kubeconfig)
                 results = run(Suite(binary, kubectl, kubeconfig, folder), lines, plan, print)
     except (AssetsMissingError, BuildError, SuiteError) as error:
         sys.exit(f"kohort conformance: {error}")

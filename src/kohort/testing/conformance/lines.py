@@ -10,6 +10,18 @@ from typing import Final
 
 LIST: Final = Path(__file__).with_name("lines-1.37.txt")
 SETS: Final = ("core", "wide")
+# Seconds that families of tests take, mostly in waits of their own (other tests take about one).
+_SECONDS: Final = {
+    "[sig-api-machinery] CustomResourceDefinition Watch": 60.0,
+    "[sig-api-machinery] CustomResourcePublishOpenAPI": 60.0,
+    "[sig-api-machinery] Servers with support for API chunking": 21.0,
+    "[sig-api-machinery] Watchers": 35.0,
+    "[sig-apps] Job": 14.0,
+    "[sig-node] Pods": 11.0,
+    "[sig-scheduling] GangScheduling": 16.0,
+    "[sig-scheduling] Workload": 10.0,
+    "[sig-scheduling] WorkloadAwarePreemption": 23.0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +75,15 @@ def match(lines: Iterable[Line], specs: Iterable[Spec]) -> Mapping[Line, Spec | 
 
 
 def shares(specs: Iterable[Spec], count: int) -> list[list[Spec]]:
-    """So many lists of about equal length. Tests of one family stay together, and so in order."""
+    """So many lists that take about equally long. Tests of one family stay together, and so in order."""
     families: dict[str, list[Spec]] = {}
     for spec in specs:
         families.setdefault(spec.family, []).append(spec)
+    seconds = {name: _SECONDS.get(plain(name), float(len(of))) for name, of in families.items()}
     found: list[list[Spec]] = [[] for _ in range(max(1, count))]
-    for family in sorted(families.values(), key=len, reverse=True):
-        min(found, key=len).extend(family)
+    taken = [0.0] * len(found)
+    for name in sorted(families, key=lambda one: seconds[one], reverse=True):
+        least = taken.index(min(taken))
+        found[least].extend(families[name])
+        taken[least] += seconds[name]
     return [share for share in found if share]

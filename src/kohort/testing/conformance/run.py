@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -22,6 +23,8 @@ _STOP_SECONDS: Final = 20.0
 # Ginkgo limits a run, not a test: a run that holds one up is ended, and what it did not come to is run again.
 _SLOWEST_TEST: Final = 300.0
 _USUAL_TEST: Final = 20.0
+# Some tests wait up to a minute for these on every node before they begin.
+_AGENTS: Final = ("kube-proxy", "fluentd-elasticsearch", "node-problem-detector")
 
 Say = Callable[[str], None]
 
@@ -30,7 +33,7 @@ Say = Callable[[str], None]
 class Plan:
     """`processes`: how many e2e.test side by side; `seconds`: for everything."""
 
-    processes: int = 3
+    processes: int = 5
     seconds: float = 1800.0
 
 
@@ -61,6 +64,26 @@ def cluster(folder: Path, nodes: int = 3) -> Iterator[Path]:
             process.wait(_STOP_SECONDS)
         process.kill()
         process.wait()
+
+
+def agents(kubectl: Path, kubeconfig: Path) -> None:
+    """Put the pods that upstream's clusters have on every node there."""
+
+    def ask(*argv: str, text: str = "") -> str:
+        command = [str(kubectl), f"--kubeconfig={kubeconfig}", *argv]
+        return subprocess.run(command, input=text, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"{agent}-{node}", "namespace": "kube-system"},
+            "spec": {"nodeName": node, "containers": [{"name": "agent", "image": agent}]},
+        }
+        for node in ask("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}").split()
+        for agent in _AGENTS
+    ]
+    ask("create", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
 
 
 def run(suite: Suite, lines: Sequence[Line], plan: Plan, say: Say) -> dict[Line, Result]:
