@@ -1,34 +1,46 @@
 """The suite's cluster: one for each test, in each generation of the API. Test bodies never ask what is behind it.
 
+`make test` runs them on the embedded server, in virtual time. `make test-kubernetes` runs the same tests on real
+Kubernetes (KOHORT_E2E=kubernetes), in the versions that KOHORT_KUBERNETES names.
+
 `@pytest.mark.generations("1.36", "1.37")` is for a test of what the others do not have. A module (or class) that needs
-other nodes than eight plain ones has a fixture `pools` of its own.
+other nodes than eight plain ones, or other gates, has a fixture `pools` or `gates` of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import os
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from kohort.sim.cluster import Pool, plain
+from kohort.testing.bed.bed import Bed
 from kohort.testing.cluster import Cluster
 from kohort.testing.cluster import cluster as embedded
+from kohort.testing.pytest_plugin import kubernetes_beds, wanted_minors
+from kohort.testing.real import Kubernetes, on
 from kohort.testing.virtual import VirtualLoop
 
+__all__ = ["kubernetes_beds"]
+
 RBAC = Path(__file__).parents[2] / "deploy" / "rbac.yaml"
-MINORS = ("1.35", "1.36", "1.37")
+REAL = os.environ.get("KOHORT_E2E") == "kubernetes"
+MINORS = tuple(wanted_minors()) if REAL else ("1.35", "1.36", "1.37")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "minor" in metafunc.fixturenames:
         marker = metafunc.definition.get_closest_marker("generations")
-        metafunc.parametrize("minor", marker.args if marker else MINORS)
+        wanted = marker.args if marker else MINORS
+        metafunc.parametrize("minor", [one for one in wanted if one in MINORS], scope="session")
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"virtual": VirtualLoop}
+    return {"real": asyncio.new_event_loop} if REAL else {"virtual": VirtualLoop}
 
 
 @pytest.fixture
@@ -42,7 +54,31 @@ def gates() -> Mapping[str, bool]:
     return {}
 
 
+@pytest.fixture(scope="session")
+def kubernetes(kubernetes_beds: Callable[..., Bed]) -> Iterator[Callable[[str], Kubernetes]]:
+    """A function: minor version -> a bed with `kohort run` beside it."""
+    made: dict[str, Kubernetes] = {}
+
+    def get(minor: str) -> Kubernetes:
+        if minor not in made:
+            made[minor] = Kubernetes(kubernetes_beds(minor, ("kcm",)), RBAC)
+        return made[minor]
+
+    yield get
+    for one in made.values():
+        one.stop()
+
+
 @pytest.fixture
-async def cluster(minor: str, pools: Sequence[Pool], gates: Mapping[str, bool]) -> AsyncIterator[Cluster]:
-    async with embedded(minor, pools=pools, gates=gates) as found:
+async def cluster(
+    minor: str, pools: Sequence[Pool], gates: Mapping[str, bool], request: pytest.FixtureRequest
+) -> AsyncIterator[Cluster]:
+    if REAL:
+        name = re.sub(r"[^a-z0-9]+", "-", request.node.originalname.lower()).strip("-")[:40]
+        behind = request.getfixturevalue("kubernetes")(minor)
+        async with on(behind, pools=pools, gates=gates, name=name.strip("-")) as found:
+            yield found
+        return
+    async with embedded(minor, pools=pools, gates=gates, rbac=(RBAC, RBAC.with_name("rbac-jobs.yaml"))) as found:
         yield found
+        assert not found.denied, f"deploy/rbac.yaml does not allow what was tried: {found.denied[:5]}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -25,11 +25,14 @@ from kohort.kube.errors import ApiError
 from kohort.kube.transport import ADMIN
 from kohort.kube.wire import User
 from kohort.server import ages
+from kohort.server.auth.attributes import Attributes
+from kohort.server.auth.rbac import Authorizer
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 from kohort.sim.cluster import Pool, plain
 
 _T = TypeVar("_T")
+_START: Final = 120.0  # seconds until everything runs
 _STEP: Final = 0.1  # seconds between two looks
 _WORKLOADS: Final = "scheduling.k8s.io"
 
@@ -41,6 +44,7 @@ class Cluster:
         self.client = client
         self.namespace = namespace
         self.patience = patience
+        self.denied: list[str] = []  # what controllers and scheduler were not allowed to do
 
     # ---- time
 
@@ -161,11 +165,11 @@ async def cluster(
     gates: Mapping[str, bool] | None = None,
     controllers: Iterable[str] = MAKERS,
     namespace: str = "lab",
-    rbac: Path | None = None,
+    rbac: Sequence[Path] = (),
 ) -> AsyncIterator[Cluster]:
     """In memory, in this process. Its time is that of the event loop.
 
-    `rbac`: a manifest of roles; controllers and scheduler then work as the ServiceAccount kohort-system/kohort.
+    `rbac`: manifests of roles; controllers and scheduler then work as the ServiceAccount kohort-system/kohort.
     """
     loop = asyncio.get_running_loop()
     clock = LoopClock(datetime(2026, 11, 1, tzinfo=UTC) if loop.time() < 1e6 else datetime.now(UTC))
@@ -173,22 +177,41 @@ async def cluster(
     try:
         with tempfile.TemporaryDirectory() as folder:
             settings = Settings(Path(folder), minor, gates or {}, port=0, in_memory=True, listen=False)
-            async with (
-                Server(settings, clock) as server,
-                whole(server, pools, controllers, await _account(server, rbac, clock)) as client,
-            ):
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(_START):
+                    server = await stack.enter_async_context(Server(settings, clock))
+                    account = await _account(server, rbac, clock)
+                    client = await stack.enter_async_context(whole(server, pools, controllers, account))
                 body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
                 await client.kind("v1", "Namespace").create(body)
-                yield Cluster(client, namespace)
+                found = Cluster(client, namespace)
+                _watch(server, found.denied)
+                yield found
     finally:
         ages.NOW.reset(token)
 
 
-async def _account(server: Server, rbac: Path | None, clock: LoopClock) -> User:
-    if rbac is None:
+def _watch(server: Server, denied: list[str]) -> None:
+    """Write down what the roles do not allow."""
+    judge = server.api.authorizer
+    if not isinstance(judge, Authorizer):
+        return
+    allows = judge.allows
+
+    def watched(user: User, wish: Attributes) -> tuple[bool, str]:
+        allowed, reason = allows(user, wish)
+        if not allowed:
+            denied.append(f"{user.name}: {wish}")
+        return allowed, reason
+
+    judge.allows = watched  # type: ignore[method-assign]
+
+
+async def _account(server: Server, rbac: Sequence[Path], clock: LoopClock) -> User:
+    if not rbac:
         return ADMIN
     async with Client.within(server.api, clock=clock) as admin:
-        for obj in yaml.safe_load_all(rbac.read_text()):
+        for obj in (obj for path in rbac for obj in yaml.safe_load_all(path.read_text())):
             await admin.of(obj).create(obj)
     groups = ("system:serviceaccounts", "system:serviceaccounts:kohort-system", "system:authenticated")
     return User("system:serviceaccount:kohort-system:kohort", groups=groups)

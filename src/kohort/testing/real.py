@@ -1,0 +1,165 @@
+"""A `Cluster` on real Kubernetes: a bed with its controller manager, `kohort run` beside it, virtual nodes for a test.
+
+`kohort run` is the command itself, in a process of its own, as a ServiceAccount that has the roles of a manifest and
+no others. Nobody else schedules there, so it places the pods that name nobody as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from kohort.api.crd import crds
+from kohort.api.kind import Object
+from kohort.api.options import known_option
+from kohort.controllers.trainjob.builtin import install
+from kohort.kube.client import Client
+from kohort.kube.errors import ApiError
+from kohort.sim.cluster import Pool
+from kohort.sim.fleet import Fleet
+from kohort.testing.bed import files
+from kohort.testing.bed.bed import Bed
+from kohort.testing.cluster import Cluster
+
+ACCOUNT: Final = ("kohort-system", "kohort")
+_READY_SECONDS: Final = 60.0
+_STOP_SECONDS: Final = 30.0
+_LONGEST_SLEEP: Final = 20.0
+
+
+class Kubernetes:
+    """One bed for many tests. Close it when they are done."""
+
+    def __init__(self, bed: Bed, rbac: Path) -> None:
+        self.bed = bed
+        self._folder = Path(tempfile.mkdtemp(prefix="kohort-run-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._gates: dict[str, bool] = {}
+        self.log = self._folder / "run.log"
+        bed.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(crds()))
+        bed.kubectl("apply", "-f", str(rbac))
+        token = bed.kubectl("create", "token", ACCOUNT[1], "-n", ACCOUNT[0], "--duration=6h").stdout.strip()
+        text = files.kubeconfig(bed.url, bed.ca_file, ACCOUNT[1], token)
+        self.kubeconfig = files.write_private(self._folder / "kubeconfig", text)
+
+    def run(self, gates: Mapping[str, bool]) -> None:
+        """`kohort run` with these options of its own; the one that runs is kept if it has them."""
+        if self._process is not None and self._process.poll() is None and self._gates == dict(gates):
+            return
+        self.stop()
+        self._gates = dict(gates)
+        config = self._folder / "kohort.yaml"
+        chosen = {
+            "schedulerNames": ["kohort", "default-scheduler"],
+            "listen": "127.0.0.1:0",
+            "leaderElection": {"namespace": ACCOUNT[0]},
+            "featureGates": dict(gates),
+        }
+        config.write_text(yaml.safe_dump(chosen))
+        argv = [sys.executable, "-m", "kohort.cli.main", "run", "--kubeconfig", str(self.kubeconfig), "--config"]
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen([*argv, str(config), "-v"], stdout=log, stderr=log)
+        self._await("working")
+
+    def _await(self, word: str) -> None:
+        end = time.monotonic() + _READY_SECONDS
+        assert self._process is not None
+        while word not in self.log.read_text(errors="replace"):
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"kohort run is not {word}:\n{self.log.read_text(errors='replace')[-4000:]}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """As Kubernetes stops a container: a signal, then time."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise AssertionError("kohort run did not stop in time") from None
+        finally:
+            self._process = None
+
+    def kill(self) -> None:
+        """As a machine dies."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def denied(self) -> list[str]:
+        """What the API server did not let it do."""
+        return [line for line in self.log.read_text(errors="replace").splitlines() if "forbidden" in line.lower()]
+
+
+class _Real(Cluster):
+    """Time is real here: a test that needs much of it is not for this cluster."""
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds > _LONGEST_SLEEP:
+            pytest.skip(f"waits {seconds:.0f} s: only in virtual time (make test runs it on the embedded server)")
+        await asyncio.sleep(seconds)
+
+    async def until(self, look: Any, seconds: float | None = None, what: str = "") -> Any:
+        return await super().until(look, None if seconds is None else max(seconds, self.patience), what)
+
+
+@asynccontextmanager
+async def on(
+    kubernetes: Kubernetes, *, pools: Sequence[Pool], gates: Mapping[str, bool], name: str
+) -> AsyncIterator[Cluster]:
+    """A namespace of its own and these nodes, for the time of the block."""
+    foreign = [gate for gate in gates if known_option(gate) is None]
+    if foreign:
+        pytest.skip(f"needs an API server with other gates ({', '.join(foreign)}): only on the embedded server")
+    await asyncio.to_thread(kubernetes.run, gates)
+    async with Client.connect(kubernetes.bed.kubeconfig, manager="test") as client:
+        await install(client)
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{name}-"}}
+        space = (await client.kind("v1", "Namespace").create(body))["metadata"]["name"]
+        async with Fleet(client, pools, lifecycle=False, every=True, heartbeat=10.0) as fleet:
+            await fleet.ready()
+            found = _Real(client, space, patience=60.0)
+            try:
+                yield found
+            finally:
+                await _empty(found)
+    denied = kubernetes.denied()
+    assert not denied, f"deploy/rbac.yaml does not allow what was tried: {denied[:3]}"
+
+
+async def _empty(cluster: Cluster) -> None:
+    """Nothing of a test is left to be placed on the nodes of the next one."""
+    client = cluster.client
+    await client.kind("v1", "Namespace").delete(cluster.namespace)
+
+    async def gone() -> bool:
+        for pod in await cluster.pods():
+            with suppress(ApiError):
+                await client.kind("v1", "Pod").delete(pod["metadata"]["name"], cluster.namespace, grace=0)
+        return not await cluster.pods() and not [one for one in await _nodes(client) if await _delete(client, one)]
+
+    await cluster.until(gone, what="an empty cluster")
+
+
+async def _nodes(client: Client) -> list[Object]:
+    return (await client.kind("v1", "Node").list()).items
+
+
+async def _delete(client: Client, node: Object) -> bool:
+    with suppress(ApiError):
+        await client.kind("v1", "Node").delete(node["metadata"]["name"])
+    return False
