@@ -26,6 +26,7 @@ from kohort.scheduler.model import (
     GroupSpec,
     Node,
     Pod,
+    PodSpec,
     Workload,
     group_spec,
     old_group_spec,
@@ -112,18 +113,18 @@ class World:
         if known is None:
             self._add(Member(pod, next(self._order), node=node))
             return
-        same = known.node == node and not known.assumed and _alike(known.pod, pod)
-        was_assumed = known.assumed
-        if same:
+        was_assumed, moved = known.assumed, known.node != node
+        alike = not moved and _alike(known.pod, pod)
+        if alike and not was_assumed:
             known.pod = pod
             return
-        moved = known.node != node
         if known.node and moved:
             self._unseat(known)
         known.pod = pod
         self._move(known, node, assumed=False)
         self.reservations.drop_pod(self.root_key(known), pod.metadata.uid)
-        self._seat(known)
+        if not alike:  # what was assumed has its room already
+            self._seat(known)
         if moved or was_assumed:
             self.touch(known)
 
@@ -378,11 +379,15 @@ class World:
 
 
 def _alike(one: Pod, other: Pod) -> bool:
-    """Nothing changed that a decision looks at."""
+    """Nothing changed that a decision looks at, the node apart."""
     return (
         one.metadata.labels == other.metadata.labels
         and (one.metadata.deletion_timestamp is None) == (other.metadata.deletion_timestamp is None)
         and one.status.start_time == other.status.start_time
         and one.status.resource_claim_statuses == other.status.resource_claim_statuses
-        and one.spec == other.spec
+        and (one.spec == other.spec or _on(one.spec, other.spec.node_name) == other.spec)
     )
+
+
+def _on(spec: PodSpec, node: str) -> PodSpec:
+    return msgspec.structs.replace(spec, node_name=node)
