@@ -18,7 +18,7 @@ from kohort.place.pairs import PairClass
 from kohort.place.preempt import Preemption, Preemptor
 from kohort.place.search import Search
 from kohort.place.units import find_units
-from kohort.scheduler.lack import Lack, lack_of, placements
+from kohort.scheduler.lack import Lack, fits_empty, lack_of, placements
 from kohort.scheduler.model import POD_PREFIX, shown
 from kohort.scheduler.trees import Group, Member
 from kohort.scheduler.validate import problems
@@ -26,6 +26,7 @@ from kohort.scheduler.world import World
 
 NEVER = "Never"
 _VOLUME_TRIES = 8
+_NO_HELP = "preemption would not help"
 Limits = dict[tuple[PairClass, int], int]  # kind and row -> pods
 
 
@@ -236,10 +237,13 @@ class Decider:
         if lowest is None or not self._lower(verdict.priority):
             verdict.note = "nobody can be preempted for it"
             return
+        if not fits_empty(self.engine, demand):
+            verdict.note = _NO_HELP
+            return
         units = find_units(world.state, world.trees.facts)
         plan = Preemptor(self.engine, units, world.budgets.cover(world.state)).plan(demand, verdict.priority)
         if plan is None or not plan.victims:
-            verdict.note = "preemption would not help"
+            verdict.note = _NO_HELP
             return
         verdict.kind, verdict.preemption = Kind.PREEMPTING, plan
         name = world.state.node

@@ -11,12 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kohort.place.columns import Amounts, Mask
-from kohort.place.demand import Demand, Leaf, Pod
+from kohort.place.columns import Mask
+from kohort.place.demand import Demand, Pod
 from kohort.place.engine import Engine
-from kohort.place.pairs import PairClass
 from kohort.place.reserve import Reservation
-from kohort.scheduler.lack import Lack
+from kohort.scheduler.lack import Lack, fits_empty, whole
 from kohort.scheduler.queue import Entry
 from kohort.scheduler.settings import Settings
 
@@ -46,7 +45,7 @@ class Holding:
             return
         if self._entry is not None and self._entry.key != entry.key and self._entry.order < entry.order:
             return
-        if sum(len(leaf.pods) for leaf in lack.demand.leaves()) < 2 or not self._would_fit(lack.demand):
+        if sum(len(leaf.pods) for leaf in lack.demand.leaves()) < 2 or not fits_empty(self._engine, lack.demand):
             return
         if self._entry is None or self._entry.key != entry.key:
             self.release(now)
@@ -82,22 +81,6 @@ class Holding:
 
     # ---- inside
 
-    def _would_fit(self, demand: Demand) -> bool:
-        """On an empty cluster, by resources and labels."""
-        if not isinstance(demand, Leaf):
-            return sum(self._would_fit(child) for child in demand.children) >= demand.need
-        total = 0
-        for kind, count in _counts(demand).items():
-            total += min(int(self._whole(kind).sum()), count)
-        return total >= demand.missing
-
-    def _whole(self, kind: PairClass) -> Amounts:
-        """How many pods of the class each node would take if it were empty."""
-        fit, _ = self._engine.look(kind.shape)
-        state, shape = self._engine.state, kind.shape
-        whole = (state.alloc[:, shape.columns] // np.maximum(shape.amounts, 1)).min(axis=1)
-        return np.where(fit.suits, np.maximum(whole, 0), 0)
-
     def _seize(self, demand: Demand) -> dict[str, tuple[Pod, str]]:
         """As many pods as find room now, inside the domain that could hold most of them."""
         engine, state = self._engine, self._engine.state
@@ -124,16 +107,9 @@ class Holding:
         column = state.column(key)
         sums = np.zeros(column.size, np.int64)
         for kind in kinds:
-            np.add.at(sums, column.codes, self._whole(kind))
+            np.add.at(sums, column.codes, whole(self._engine, kind))
         sums[0] = -1
         running = list(demand.running)
         best = int(column.codes[running[0]]) if running else int(sums.argmax())
         mask: Mask = state.alive & (column.codes == best)
         return mask
-
-
-def _counts(leaf: Leaf) -> dict[PairClass, int]:
-    counts: dict[PairClass, int] = {}
-    for pod in leaf.pods:
-        counts[pod.kind] = counts.get(pod.kind, 0) + 1
-    return counts

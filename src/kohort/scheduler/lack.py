@@ -29,7 +29,7 @@ class Lack:
 
 
 def lack_of(demand: Demand, priority: int, *, preempts: bool) -> Lack:
-    ruled = any(not pod.kind.is_plain for leaf in demand.leaves() for pod in leaf.pods)
+    ruled = any(not kind.is_plain for kind in demand.kinds)
     return Lack(_signature(demand), priority, preempts, ruled, demand)
 
 
@@ -37,26 +37,15 @@ def could(engine: Engine, lack: Lack, lowest: int | None) -> bool:
     """Whether it may be met now. `lowest`: the lowest priority of a pod on a node."""
     if lack.ruled or (lack.preempts and lowest is not None and lowest < lack.priority):
         return True
-    some = any(int(engine.room(kind).max(initial=0)) > 0 for kind in _kinds(lack.demand))
+    some = any(int(engine.room(kind).max(initial=0)) > 0 for kind in lack.demand.kinds)
     return some and _enough(engine, lack.demand)
 
 
 def _signature(group: Demand) -> Hashable:
     if isinstance(group, Leaf):
-        counts = tuple(sorted((id(kind), count) for kind, count in _counts(group).items()))
+        counts = tuple(sorted((id(kind), count) for kind, count in group.kinds.items()))
         return (group.minimum, group.topology, tuple(sorted(group.running)), counts)
     return (group.minimum, group.topology, tuple(_signature(child) for child in group.children))
-
-
-def _kinds(demand: Demand) -> set[PairClass]:
-    return {pod.kind for leaf in demand.leaves() for pod in leaf.pods}
-
-
-def _counts(leaf: Leaf) -> dict[PairClass, int]:
-    counts: dict[PairClass, int] = {}
-    for pod in leaf.pods:
-        counts[pod.kind] = counts.get(pod.kind, 0) + 1
-    return counts
 
 
 def _enough(engine: Engine, group: Demand) -> bool:
@@ -67,13 +56,35 @@ def _enough(engine: Engine, group: Demand) -> bool:
         return True
     if not group.pods:
         return False
-    counts = _counts(group)
+    counts = group.kinds
     if group.topology is None or group.running:
         return sum(min(int(engine.room(kind).sum()), count) for kind, count in counts.items()) >= group.missing
     total: Amounts | int = 0
     for kind, count in counts.items():
         total = total + np.minimum(_by_domain(engine, engine.room(kind), group.topology), count)
     return int(np.max(total, initial=0)) >= group.missing
+
+
+def whole(engine: Engine, kind: PairClass) -> Amounts:
+    """How many pods of the class each node would take if it were empty."""
+    fit, _ = engine.look(kind.shape)
+    state, shape = engine.state, kind.shape
+    room = (state.alloc[:, shape.columns] // np.maximum(shape.amounts, 1)).min(axis=1)
+    return np.where(fit.suits, np.maximum(room, 0), 0)
+
+
+def fits_empty(engine: Engine, demand: Demand) -> bool:
+    """Whether it would fit a cluster without pods, by resources and labels: if not, nobody's going would help."""
+    if not isinstance(demand, Leaf):
+        return sum(fits_empty(engine, child) for child in demand.children) >= demand.need
+    if not demand.pods:
+        return not demand.missing
+    total: Amounts | int = 0
+    for kind, count in demand.kinds.items():
+        free = whole(engine, kind)
+        by = free.sum() if demand.topology is None or demand.running else _by_domain(engine, free, demand.topology)
+        total = total + np.minimum(by, count)
+    return int(np.max(total, initial=0)) >= max(demand.missing, 1)
 
 
 def placements(engine: Engine, demand: Demand) -> tuple[int, int] | None:
@@ -89,7 +100,7 @@ def placements(engine: Engine, demand: Demand) -> tuple[int, int] | None:
     there = np.zeros(column.size, np.bool_)
     there[column.codes[engine.state.alive]] = True
     total = np.zeros(column.size - 1, np.int64)
-    for kind, count in _counts(demand).items():
+    for kind, count in demand.kinds.items():
         total += np.minimum(_by_domain(engine, engine.room(kind), demand.topology), count)
     return int(there[1:].sum()), int((there[1:] & (total >= max(demand.missing, 1))).sum())
 
