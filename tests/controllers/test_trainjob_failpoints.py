@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.controllers.driver import KilledError
+from tests.controllers.late import LateDriver
 from tests.controllers.training import Training
 from tests.gang.trainjob.build import COMPOSITE, initializer, rjob, trainer
 
@@ -91,7 +92,7 @@ LIVES: list[Life] = [
 def settle(world: Training, change: Callable[[], Any], seconds: float = 6) -> None:
     """Something happens, and time passes; controllers that are killed meanwhile are started again a moment later."""
     change()
-    end = world.api.clock.seconds + seconds
+    end = world.api.clock.seconds + seconds * world.pace
     while world.api.clock.seconds < end:
         try:
             world.run(end - world.api.clock.seconds)
@@ -166,3 +167,13 @@ def test_refused_at_any_write(life: Life) -> None:
         world.driver.before_write = before
         life(world)
         assert ended(world) == expected, f"refused at write {number}"
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life.__name__)
+def test_watches_are_late_reordered_and_repeated(life: Life, seed: int) -> None:
+    expected, _ = lived(life)
+    world = Training(options=COMPOSITE, driver=lambda api: LateDriver(api, seed=seed))
+    world.pace = 3
+    life(world)
+    assert ended(world) == expected

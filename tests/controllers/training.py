@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -25,11 +26,20 @@ GROUPS = {"", "batch", "scheduling.k8s.io", "jobset.x-k8s.io", "trainer.kubeflow
 
 
 class Training:
-    def __init__(self, minor: str = "1.37", *, options: frozenset[str] = DEFAULT_OPTIONS, **settings: Any) -> None:
+    pace = 1.0  # of how long it is waited for what is late
+
+    def __init__(
+        self,
+        minor: str = "1.37",
+        *,
+        options: frozenset[str] = DEFAULT_OPTIONS,
+        driver: Callable[[SimApi], Driver] = Driver,
+        **settings: Any,
+    ) -> None:
         base = Context.of(minor, options=options)
         self.ctx = CompileContext(base.generation, base.gates, base.options, settings=settings)
         self.api = SimApi(base, groups=GROUPS)
-        self.driver = Driver(self.api)
+        self.driver = driver(self.api)
         self.start()
 
     def start(self) -> None:
