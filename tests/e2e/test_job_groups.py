@@ -176,12 +176,8 @@ async def test_t_18_runs_of_a_cronjob_have_groups(cluster: Cluster) -> None:
         return [one for one in await cluster.every(*JOB) if (one.get("status") or {}).get("succeeded") == 2]
 
     (run, *_) = await cluster.until(ran)
-    groups = [
-        one
-        for one in await cluster.pod_groups()
-        if one["metadata"]["ownerReferences"][0]["name"] == run["metadata"]["name"]
-    ]
-    assert [least(one) for one in groups] == [2]
+    owners = {one["metadata"]["ownerReferences"][0]["name"]: one for one in await cluster.pod_groups()}
+    assert least(owners[run["metadata"]["name"]]) == 2
 
 
 @only_37
@@ -226,10 +222,8 @@ async def test_t_21_t_22_names_follow_from_the_uid(cluster: Cluster) -> None:
         assert group["metadata"]["name"] == f"{name}-trainer-pgt-0-{encoded_hash(name, 'trainer-pgt-0')}"
         seen.add(name)
         await cluster.delete(*JOB, "trainer", propagation="Background")
-        for kind in (*JOB, "v1", "Pod"), ():
-            if kind:
-                await cluster.gone(kind[0], kind[1])
-                await cluster.gone(kind[2], kind[3])
+        await cluster.gone(*JOB)
+        await cluster.gone("v1", "Pod")
         await cluster.until(lambda: _no_groups(cluster))
     assert len(seen) == 2
 

@@ -61,29 +61,25 @@ def view_of(key: Key, reader: Reader, now: datetime, *, grouping: bool = True) -
 def _others(job: Object, key: Key, reader: Reader) -> list[Object]:
     """Workloads that name the Job or an owner of it, their PodGroups, and those owners."""
     found: list[Object] = []
-    child, named = job, (key.namespace, "Job", key.name)
+    above: Object | None = job
+    named = (key.namespace, "Job", key.name)
     for _ in range(MAX_CHAIN + 1):
-        workloads = reader.indexed("Workload", "ref", named)
-        found += workloads
-        for workload in workloads:
-            found += reader.indexed("PodGroup", "workload", (key.namespace, str(workload["metadata"]["name"])))
-        owner = controller_of(child)
+        found += _named(named, reader)
+        owner = controller_of(above) if above is not None else None
         if owner is None:
-            break
+            break  # on top, or of a kind that is not watched: its Workloads name it all the same
         named = (key.namespace, str(owner.get("kind")), str(owner.get("name")))
         above = reader.get(named[1], Key(key.namespace, named[2]))
-        if above is None:
-            found += reader.indexed("Workload", "ref", named) if child is job else []
-            found += _groups(found, key.namespace, reader) if child is job else []
-            break
-        found.append(above)
-        child = above
+        if above is not None:
+            found.append(above)
     return _once(found)
 
 
-def _groups(workloads: Iterable[Object], namespace: str, reader: Reader) -> list[Object]:
-    named = [str(one["metadata"]["name"]) for one in workloads if one.get("kind") == "Workload"]
-    return [group for name in named for group in reader.indexed("PodGroup", "workload", (namespace, name))]
+def _named(owner: tuple[str, str, str], reader: Reader) -> list[Object]:
+    """Workloads of an owner, and their PodGroups."""
+    found = list(reader.indexed("Workload", "ref", owner))
+    names = [str(workload["metadata"]["name"]) for workload in found]
+    return [*found, *(group for name in names for group in reader.indexed("PodGroup", "workload", (owner[0], name)))]
 
 
 def _once(objects: list[Object]) -> list[Object]:
