@@ -47,6 +47,7 @@ class Sim:
     evicted: dict[str, str] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    crash: int = 0  # the scheduler dies after so many bindings more, in the middle of a decision, and starts anew
     before_binding: Callable[[], None] | None = None
     after_step: Callable[[], None] | None = None
     on_binding: Callable[[dict[str, str]], None] | None = None
@@ -143,6 +144,11 @@ class Sim:
                 self.on_binding(seats)
             for uid, node in seats.items():
                 self.bind(uid, node)
+                if self.crash:
+                    self.crash -= 1
+                    if not self.crash:
+                        self.restart()
+                        return
         for eviction in step.evictions:
             name = eviction.pod.name
             if name in self.objects["pod"] and self.core.still_preempting(eviction.root, self.now):

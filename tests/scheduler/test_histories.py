@@ -5,14 +5,17 @@ After each event the scheduler is left alone until nothing happens any more; the
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 from tests.scheduler.short import create
 from tests.scheduler.sim import Sim
 
+from kohort.scheduler import snapshot
 from kohort.scheduler.core import Core
 from kohort.scheduler.decide import Kind
 from kohort.scheduler.trees import Group
@@ -188,6 +191,21 @@ class Histories(RuleBasedStateMachine):
     def restart(self) -> None:
         self.sim.restart()
 
+    @rule(on=st.booleans())
+    def restart_at_every_step(self, on: bool) -> None:
+        """From now on the scheduler dies after each decision that changed anything."""
+
+        def die() -> None:
+            verdict = self.sim.steps[-1].verdict
+            if verdict is not None and (verdict.seats or self.sim.steps[-1].evictions):
+                self.sim.restart()
+
+        self.sim.after_step = die if on else None
+
+    @rule(bindings=st.integers(1, 3))
+    def crash_in_mid_binding(self, bindings: int) -> None:
+        self.sim.crash = bindings
+
     # ---- what must hold
 
     def check_binding(self, seats: dict[str, str]) -> None:
@@ -259,6 +277,7 @@ class Histories(RuleBasedStateMachine):
         assert usage(fresh.core) == usage(kept)
         assert trees(fresh.core) == trees(kept)
         fresh.core.sync(fresh.now)
+        self.check_snapshot(fresh.core)
         assert {entry.key for entry in fresh.core.queue} == {entry.key for entry in kept.queue}
         if any(sim.refuse.values()) or kept.holding.root is not None:
             return  # a fresh one does not know whose patience has ended
@@ -266,6 +285,19 @@ class Histories(RuleBasedStateMachine):
             assert step.verdict is None or not step.verdict.seats, f"{step.verdict.root} was not woken"
             if step.evictions:
                 break
+
+    def check_snapshot(self, core: Core) -> None:
+        """What /debug/state would show can be loaded again."""
+        names = {"nodes": "node", "podgroups": "group", "compositepodgroups": "composite", "pods": "pod"}
+        objects = {name: list(self.sim.objects[kind].values()) for name, kind in names.items()}
+        keep = snapshot.Keep()
+        for name, found in objects.items():
+            for number, body in enumerate(found):
+                keep.put(name, str(number), body)
+        document = json.loads(msgspec.json.encode(snapshot.take(core, keep)))
+        loaded = snapshot.load(document, self.sim.settings)
+        assert usage(loaded) == usage(core)
+        assert trees(loaded) == trees(core)
 
 
 Histories.TestCase.settings = settings(
