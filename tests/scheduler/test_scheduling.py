@@ -368,3 +368,85 @@ def test_python_m_kohort_scheduler_says_what_is_wrong_with_its_profile(
     path.write_text("strategy: some\n")
     assert main(["--profile", str(path)]) == 2
     assert "strategy: found 'some'" in capsys.readouterr().err
+
+
+# ---- flaws that were recorded of kube-scheduler, and are not ours
+
+
+def test_b3_a_binding_that_is_always_refused_is_no_hot_loop() -> None:
+    """kube-scheduler tries again a millisecond later, for ever. Here the pause grows, and the group is not True."""
+    sim = Sim(settings=replace(SETTINGS, longest_backoff=10.0))
+    create(sim, {"node": "n1", "cpu": "4"})
+    sim.refuse["g-0"] = -1
+    gang(sim, "g", 2)
+    sim.settle(100.0)
+    tries = [step for step in sim.steps if step.verdict is not None and step.verdict.seats]
+    assert 5 <= len(tries) <= 14
+    assert sim.groups() == {"g": None}
+    (said,) = sim.core.pending()
+    assert (said.reason, "refused on purpose" in said.detail) == ("BindingRefused", True)
+
+
+def test_x3_a_member_deleted_in_mid_cycle_does_not_hold_its_siblings() -> None:
+    sim = cluster(n1="4")
+    gang(sim, "g", 3, minimum=2)
+    sim.before_binding = lambda: sim.delete("pod", "g-1")
+    sim.settle(2.0)
+    assert sorted(sim.bound) == ["g-0", "g-2"]
+
+
+def test_x4_nobody_goes_for_a_leaf_that_fails_anyway() -> None:
+    sim = cluster(n1="2")
+    for number in range(2):
+        create(sim, {"pod": f"w{number}", "cpu": "1", "node": "n1", "priority": "p10"})
+    create(sim, {"composite": "root", "gang": 1, "priority": "p100"})
+    gang(sim, "small", 1, parent="root", priority="p100")
+    gang(sim, "huge", 9, parent="root", priority="p100")
+    sim.settle(3.0)
+    assert len(sim.evicted) == 1
+    assert "small-0" in sim.bound
+
+
+def test_f24_what_does_not_fit_is_no_error() -> None:
+    sim = Sim()
+    gang(sim, "g", 2)
+    sim.settle()
+    assert sim.groups() == {"g": ("False", "Unschedulable")}
+    assert set(sim.pending.values()) == {"Unschedulable"}
+
+
+def test_x18_the_retry_of_leftovers_does_not_overwrite_true() -> None:
+    sim = cluster(n1="2")
+    gang(sim, "g", 4, minimum=2)
+    sim.settle(300.0)
+    assert len(sim.bound) == 2
+    assert sim.groups() == {"g": ("True", "Scheduled")}
+
+
+# ---- healing
+
+
+def test_members_lost_with_a_node_that_cannot_be_replaced_say_what_to_do() -> None:
+    """The gang lives in one rack. A member is lost with its node; the rack has no room for another."""
+    sim = Sim()
+    for name, rack in (("a1", "A"), ("a2", "A"), ("b1", "B")):
+        create(sim, {"node": name, "cpu": "2", "labels": {"rack": rack}})
+    create(sim, {"pod": "on-b", "cpu": "1", "node": "b1"})
+    gang(sim, "g", 4, topology="rack")
+    sim.settle()
+    lost = [name for name, node in sim.bound.items() if node == "a2"]
+    sim.delete("node", "a2")
+    for name in lost:
+        sim.delete("pod", name)
+    for number in range(len(lost)):
+        create(sim, {"pod": f"new-{number}", "in": "g", "cpu": "1"})
+    sim.settle(3.0)
+    assert set(sim.pending) == {"new-0", "new-1"}
+    (said,) = sim.core.pending()
+    assert said.reason == "TopologyDomainTooSmall"
+    assert "rack=A, where its members run" in said.detail
+    assert said.explanation is not None
+    assert "with 1 more node like a1 in rack=A" in [str(one) for one in said.explanation.remedies]
+    create(sim, {"node": "a3", "cpu": "2", "labels": {"rack": "A"}})
+    sim.settle(3.0)
+    assert {sim.bound["new-0"], sim.bound["new-1"]} == {"a3"}
