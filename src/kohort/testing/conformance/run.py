@@ -71,7 +71,14 @@ def agents(kubectl: Path, kubeconfig: Path) -> None:
 
     def ask(*argv: str, text: str = "") -> str:
         command = [str(kubectl), f"--kubeconfig={kubeconfig}", *argv]
-        return subprocess.run(command, input=text, capture_output=True, text=True, check=True, timeout=60).stdout
+        for left in reversed(range(20)):
+            done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=60)
+            if done.returncode == 0:
+                break
+            if not left:
+                raise SuiteError(f"kubectl {argv[0]}: {done.stderr}")
+            time.sleep(0.5)  # namespaces may not have their service account yet
+        return done.stdout
 
     pods = [
         {
@@ -83,7 +90,7 @@ def agents(kubectl: Path, kubeconfig: Path) -> None:
         for node in ask("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}").split()
         for agent in _AGENTS
     ]
-    ask("create", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
+    ask("apply", "-f", "-", text="\n---\n".join(map(json.dumps, pods)))
 
 
 def run(suite: Suite, lines: Sequence[Line], plan: Plan, say: Say) -> dict[Line, Result]:
