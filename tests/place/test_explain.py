@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.place.short import HOST, Short, apart
+from tests.place.short import HOST, Short, apart, spread
 
 from kohort.place.claims import Claim
 from kohort.place.demand import Branch, Demand, Leaf, Reason
@@ -237,3 +237,14 @@ def _free(short: Short, remedy: Remedy) -> None:
         assert short.state.used[row, 0] >= part
         short.state.used[row, 0] -= part
         short.state.usage.add(row)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_rule_that_the_solver_has_no_words_for_is_never_called_impossible(nested: bool) -> None:
+    """Hard spread depends on the order of placing: what the search misses is not found, no more."""
+    short = Short(n1=6, n2=1)
+    pods = [short.pod(f"p{n}", labels={"a": "b"}, **spread({"a": "b"}, HOST)) for n in range(5)]
+    leaf: Demand = Leaf("leaf", pods, 5)
+    told = _told(short, Branch("root", [leaf], 1) if nested else leaf)
+    assert (told.reason, told.proven) == (Reason.NOT_FOUND, False)
+    assert "required affinity or spread between its pods" in told.detail
