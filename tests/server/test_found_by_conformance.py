@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.server.talk import Talk
 
-from kohort.server import documents, protobuf, words
+from kohort.server import documents, gnostic, protobuf, words
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +141,25 @@ def test_members_that_every_object_has_are_explained(talk: Talk) -> None:
         members = schemas[words.OBJECT_META]["properties"]
         assert all(one["description"] for one in members.values())
         assert members["creationTimestamp"]["description"].startswith("CreationTimestamp is a timestamp")
+
+
+def test_the_document_that_kubectl_wants_for_a_list_is_there(talk: Talk) -> None:
+    """For `kind: List` it takes only the binary form, and looks for the parameters of a patch."""
+    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    answer = talk.request("GET", "/openapi/v2", accept=accept)
+    assert (answer.code, dict(answer.headers)["content-type"]) == (200, gnostic.MEDIA)
+
+    def inside(data: bytes, *numbers: int) -> list[bytes]:
+        found = [value for number, _, value in protobuf._wire(data) if number == numbers[0]]
+        wanted = [value for value in found if isinstance(value, bytes)]
+        return wanted if len(numbers) == 1 else [one for value in wanted for one in inside(value, *numbers[1:])]
+
+    patches = {
+        json.loads(inside(item, 2, 8, 13, 2, 2)[0])["kind"]: inside(item, 2, 8, 8, 1, 2, 3, 4)
+        for item in inside(answer.body, 8, 2)
+    }
+    assert b"fieldValidation" in patches["Namespace"]
+    assert {"Pod", "PodGroup", "Job"} <= set(patches)
 
 
 # ---- definitions of custom resources in Kubernetes' binary format, as client-go sends them

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import definitions
-from kohort.server import codec, discovery, documents, negotiate, render, status
+from kohort.server import codec, discovery, documents, gnostic, negotiate, render
 from kohort.server.codec import encode
 from kohort.server.wire import Response
 
@@ -47,8 +47,8 @@ class Documentation:
         make = self._plain(path, at) if known is None else None
         if make is None and known is None:
             return None
-        if path == "/openapi/v2" and "json" not in accept and "protobuf" in accept and "*/*" not in accept:
-            raise status.not_acceptable((codec.JSON,))
+        if path == "/openapi/v2" and "json" not in accept and "proto-openapi" in accept:
+            return self._cached(request, path, lambda: gnostic.document(self._resources, self.version), gnostic.MEDIA)
         media = codec.JSON
         if not path.startswith("/openapi") and path != "/version":
             media = negotiate.form(accept).media
@@ -88,7 +88,7 @@ class Documentation:
         made = self._made.get(wanted)
         if made is None:
             value = make() if make is not None else codec.parse_json(self._made[f"{key} {codec.JSON}"][0], "")[0]
-            body = codec.to_yaml(value) if media == codec.YAML else encode(value)
+            body = value if isinstance(value, bytes) else codec.to_yaml(value) if media == codec.YAML else encode(value)
             made = self._made[wanted] = (body, f'"{discovery.etag(body)}"')
         body, tag = made
         headers = {"content-type": media, "etag": tag, "vary": "Accept", "cache-control": "public"}

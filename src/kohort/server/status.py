@@ -83,11 +83,6 @@ def method_not_allowed(verb: str = "") -> ApiError:
     return ApiError(failure(405, "MethodNotAllowed", text))
 
 
-def not_acceptable(accepted: Sequence[str]) -> ApiError:
-    message = f"only the following media types are accepted: {', '.join(accepted)}"
-    return ApiError(failure(406, "NotAcceptable", message))
-
-
 def already_exists(group: str, plural: str, name: str) -> ApiError:
     message = f'{_full(group, plural)} "{name}" already exists'
     return ApiError(failure(409, "AlreadyExists", message, _about(group, plural, name)))
