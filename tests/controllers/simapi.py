@@ -10,7 +10,6 @@ import heapq
 import itertools
 import json
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -22,6 +21,7 @@ from kohort.api import apply as structures
 from kohort.api.answer import Answer as Verdict
 from kohort.api.batch.freeze import check_parallelism
 from kohort.api.batch.selector import generate
+from kohort.api.copying import copied
 from kohort.api.crd import crd
 from kohort.api.kind import Context, Kind, Object
 from kohort.api.scheduling.constants import PROTECTION_FINALIZER
@@ -116,10 +116,10 @@ class SimApi:
     # ---- reading
 
     def every(self, kind: str) -> list[Object]:
-        return [deepcopy(obj) for key, obj in self.objects.items() if key[0] == kind]
+        return [copied(obj) for key, obj in self.objects.items() if key[0] == kind]
 
     def find(self, kind: str, name: str, namespace: str = "lab") -> Object | None:
-        return deepcopy(self.objects.get((kind, namespace, name)))
+        return copied(self.objects.get((kind, namespace, name)))
 
     def by_uid(self, uid: str) -> Object | None:
         key = self._keys.get(uid)
@@ -136,7 +136,7 @@ class SimApi:
         self.calls.append((write.verb, f"{write.kind}/{write.subresource}".rstrip("/"), verdict.code))
         if verdict.code >= 400:
             return Answer(refusal=Refusal(verdict.code, verdict.reason, said(verdict, write.kind, write.name)))
-        return Answer(deepcopy(verdict.object))
+        return Answer(copied(verdict.object))
 
     def _do(self, write: Write) -> Verdict:  # noqa: PLR0911 - one for each verb
         for number, (verb, kind, left) in enumerate(self.refusals):
@@ -167,14 +167,14 @@ class SimApi:
         if body["kind"] == "Pod" and (over := self._over_quota(body)):
             return over
         if kind is None:
-            verdict = Verdict(201, object=deepcopy(body))
+            verdict = Verdict(201, object=copied(body))
             verdict.object["metadata"].setdefault("namespace", namespace)  # type: ignore[index]
         else:
             named = self.objects.get((body["kind"], namespace, str(body["metadata"].get("name"))))
             others = [obj for key, obj in self.objects.items() if key[0] == "Workload" and body["kind"] == "PodGroup"]
             existing = [*others, *([named] if named is not None else [])]
             verdict = admit.create(
-                deepcopy(body),
+                copied(body),
                 self.ctx,
                 priority_classes=self.priority_classes,
                 existing=existing,
@@ -184,7 +184,7 @@ class SimApi:
             )
         if verdict.object is None:
             return verdict
-        new = deepcopy(verdict.object)
+        new = copied(verdict.object)
         for plugin in self.plugins:
             refused = plugin(new)
             if refused is not None:
@@ -201,15 +201,15 @@ class SimApi:
 
     def update(self, key: Key, body: Object, subresource: str = "") -> Verdict:
         old = self.objects[key]
-        verdict = admit.update(deepcopy(body), old, self.ctx, subresource=subresource)
+        verdict = admit.update(copied(body), old, self.ctx, subresource=subresource)
         return self._changed(key, verdict)
 
     def patch(self, key: Key, body: Any, content: str, subresource: str = "") -> Verdict:
         old = self.objects[key]
         if self._kind(old) is None:
-            merged = admit.patches.merge(deepcopy(old), body)
+            merged = admit.patches.merge(copied(old), body)
             return self._changed(key, Verdict(200, object=merged))
-        verdict = admit.patch(body, deepcopy(old), self.ctx, content_type=content, subresource=subresource)
+        verdict = admit.patch(body, copied(old), self.ctx, content_type=content, subresource=subresource)
         if key[0] == "Job" and verdict.object is not None and not subresource:
             groups = [obj for obj in self.objects.values() if obj["kind"] == "PodGroup"]
             denied = check_parallelism(verdict.object, old, groups, self.ctx)
@@ -227,7 +227,7 @@ class SimApi:
         if kind is not None and not kind.native:
             known = _structure(kind.api_version, kind.kind)
         target = structures.Target(body["apiVersion"], body["kind"], known or structures.DEDUCED, dynamic=not native)
-        merged = structures.apply(deepcopy(old), body, of=target, manager="kohort", now=self._time(), force=True).object
+        merged = structures.apply(copied(old), body, of=target, manager="kohort", now=self._time(), force=True).object
         books = merged["metadata"].pop("managedFields", None)
         if old is None:
             verdict = self.create(merged, key[1])
@@ -243,7 +243,7 @@ class SimApi:
         old = self.objects[key]
         if uid and old["metadata"].get("uid") != uid:
             return Verdict(409, "Conflict", message="the uid in the precondition is another")
-        new = deepcopy(old)
+        new = copied(old)
         meta = new["metadata"]
         if key[0] == "Job" and propagation is None:
             propagation = "Orphan"  # historical, of this kind only
@@ -264,7 +264,7 @@ class SimApi:
 
     def set_status(self, key: Key, change: Callable[[Object], None]) -> None:
         """As a kubelet or a scheduler writes: nobody asks why."""
-        new = deepcopy(self.objects[key])
+        new = copied(self.objects[key])
         change(new)
         self._store(new)
 
@@ -276,9 +276,9 @@ class SimApi:
 
     def _changed(self, key: Key, verdict: Verdict) -> Verdict:
         if verdict.object is not None:
-            new = deepcopy(verdict.object)
+            new = copied(verdict.object)
             self._store(new)
-            return Verdict(verdict.code, object=deepcopy(new), warnings=verdict.warnings)
+            return Verdict(verdict.code, object=copied(new), warnings=verdict.warnings)
         return verdict
 
     def _uid(self, kind: str) -> str:
@@ -315,11 +315,11 @@ class SimApi:
         if gone:
             self.objects.pop(key, None)
         else:
-            self.objects[key] = deepcopy(new)
+            self.objects[key] = copied(new)
             self._keys[meta["uid"]] = key
         if gone and old is not None and not old["metadata"].get("deletionTimestamp"):
-            self._tell(Change(key[0], old, deepcopy(new)))
-        self._tell(Change(key[0], old, None if gone else deepcopy(new)))
+            self._tell(Change(key[0], old, copied(new)))
+        self._tell(Change(key[0], old, None if gone else copied(new)))
         if self.collects and (meta.get("deletionTimestamp") or new["kind"] == "Pod" or meta.get("ownerReferences")):
             self._collect_soon()
 
@@ -370,7 +370,7 @@ class SimApi:
         drop = [*waiting, *dangling]
         if orphaned or (drop and len(drop) < len(owners)):
             left = [one for one in owners if one not in (orphaned or drop)]
-            new = deepcopy(obj)
+            new = copied(obj)
             new["metadata"]["ownerReferences"] = left
             if not left:
                 del new["metadata"]["ownerReferences"]
@@ -389,7 +389,7 @@ class SimApi:
         if PROTECTION_FINALIZER in finalizers and not self._is_used(obj):
             finalizers.remove(PROTECTION_FINALIZER)
         if finalizers != list(obj["metadata"].get("finalizers") or ()):
-            new = deepcopy(obj)
+            new = copied(obj)
             new["metadata"]["finalizers"] = finalizers
             self._store(new)
         elif key[0] == "Pod" and not obj["spec"].get("nodeName") and obj["status"].get("phase") == "Pending":

@@ -6,9 +6,9 @@ All names are computed. What has been scaled keeps its size: a template's `repli
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from typing import Any, Final
 
+from kohort.api.copying import copied
 from kohort.api.grove import labels
 from kohort.api.kind import Object
 from kohort.controllers.grove import claims
@@ -104,7 +104,7 @@ def _autoscaler(pcs: CliqueSet, kind: str, name: str, config: Mapping[str, Any])
         "scaleTargetRef": {"apiVersion": labels.API_VERSION, "kind": kind, "name": name},
         "minReplicas": config.get("minReplicas"),
         "maxReplicas": config["maxReplicas"],
-        "metrics": deepcopy(config.get("metrics") or SCALE_METRICS),
+        "metrics": copied(config.get("metrics") or SCALE_METRICS),
     }
     return _made(pcs, "autoscaling/v2", "HorizontalPodAutoscaler", name, own_labels(pcs, "pcs-hpa", name), spec=spec)
 
@@ -153,7 +153,7 @@ def member(pcs: CliqueSet, group: Object, clique: Clique, gang: Gang) -> Object:
 
 def _clique(pcs: CliqueSet, clique: Clique, gang: Gang, component: str, more: Mapping[str, str]) -> Object:
     template = clique.template
-    spec = deepcopy(template["spec"])
+    spec = copied(template["spec"])
     spec.pop("startsAfter", None)
     parents = [name for name, _ in startup.of_gang(pcs.expansion, gang)[clique.name]]
     if parents:
@@ -185,7 +185,7 @@ def put_env(pod_spec: dict[str, Any], env: list[dict[str, Any]]) -> None:
     for kind in ("initContainers", "containers"):
         for container in pod_spec.get(kind) or ():
             kept = [entry for entry in container.get("env") or () if entry.get("name") not in taken]
-            container["env"] = [*deepcopy(env), *kept]
+            container["env"] = [*copied(env), *kept]
 
 
 def _from_label(name: str, key: str) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def _from_label(name: str, key: str) -> dict[str, Any]:
 def pod(pcs: CliqueSet, pclq: Object, index: int, waiter: str) -> Object:
     """The pod of an index, still without its place in a group. `waiter`: the image of the init container that waits."""
     name, set_index = name_of(pclq), number(pclq, labels.SET_INDEX)
-    spec = deepcopy(pclq["spec"]["podSpec"])
+    spec = copied(pclq["spec"]["podSpec"])
     spec["schedulingGates"] = [{"name": labels.GATE}]
     service_name = names.service(pcs.name, set_index)
     env = [

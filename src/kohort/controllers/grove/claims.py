@@ -7,10 +7,10 @@ the owner, `<owner>-<index>-<template>` for one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from kohort.api.copying import copied
 from kohort.api.grove import labels
 from kohort.api.kind import Object
 from kohort.controllers.grove.sets import CliqueSet
@@ -71,7 +71,7 @@ def wanted(pcs: CliqueSet, level: Level, find: Finder) -> list[Object]:
                         "labels": marks,
                         "ownerReferences": [owner(level.owner)],
                     },
-                    "spec": deepcopy(spec.get("spec") or {}),
+                    "spec": copied(spec.get("spec") or {}),
                 }
             )
     return found

@@ -154,8 +154,8 @@ def _remove(look: _Look, indices: Iterable[int]) -> Part:
 
 def _grow(look: _Look) -> Part:
     """What is missing is made; a PodClique on its way out still has its name."""
-    wanted = _wanted(look)
     known = {name_of(one): one for one in look.view.members}
+    wanted = _wanted(look, known)
     missing = [one for name, one in wanted.items() if name not in known]
     if missing:
         answers = yield Step([create(one) for one in missing])
@@ -182,13 +182,14 @@ def _made(look: _Look, what: str) -> Told:
     return Told(look.group, "Normal", "PodCliqueCreateSuccessful", f"{what} created successfully")
 
 
-def _wanted(look: _Look) -> dict[str, Object]:
+def _wanted(look: _Look, known: dict[str, Object]) -> dict[str, Object]:
+    """All members with OnDelete, whose templates change in place; otherwise those that are missing."""
     by_name = look.pcs.gangs_of(number(look.group, labels.SET_INDEX))
     found: dict[str, Object] = {}
     for index in range(look.size):
         for clique in look.cliques:
             name = names.clique(name_of(look.group), index, clique)
-            if name in by_name:
+            if name in by_name and (look.pcs.on_delete or name not in known):
                 found[name] = children.member(look.pcs, look.group, *by_name[name])
     return found
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from copy import deepcopy
 from datetime import datetime
 from typing import Any, Final
 
+from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.script import Answer, Step, SyncError, Write, one
@@ -212,4 +212,4 @@ def drop_condition(status: dict[str, Any], kind: str) -> None:
 
 
 def copy_status(obj: Object) -> dict[str, Any]:
-    return deepcopy(status_of(obj))
+    return copied(status_of(obj))
