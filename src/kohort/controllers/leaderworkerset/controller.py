@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -10,7 +11,8 @@ from kohort.api.kind import Object
 from kohort.api.leaderworkerset import words
 from kohort.api.leaderworkerset.levels import annotation, controller_owner, is_delegated
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
-from kohort.controllers.leaderworkerset.reading import is_going, label, name_of, topology, worker_index
+from kohort.controllers.leaderworkerset import volcano
+from kohort.controllers.leaderworkerset.reading import controller_uid, is_going, label, name_of, topology, worker_index
 from kohort.controllers.leaderworkerset.sync import View, sync
 from kohort.controllers.script import Script
 from kohort.gang.compile import CompileContext
@@ -40,8 +42,16 @@ def leaderworkerset_controller(ctx: CompileContext, *, grouping: bool = True) ->
             branch = Watch(composite, "CompositePodGroup", _of_labelled, {"lws": _owned}, optional=True)
             watches.append(branch)
 
+    by_volcano = ctx.on(words.VOLCANO)
+    if by_volcano:
+        foreign = Watch(
+            volcano.API_VERSION, "PodGroup", _of_labelled, {"lws": _named}, optional=True, alias=volcano.ALIAS
+        )
+        watches.append(foreign)
+
     def script(key: Key, reader: Reader, now: datetime) -> Script:
-        return sync(view_of(key, reader, now, grouping=grouping), ctx)
+        view = view_of(key, reader, now, grouping=grouping)
+        return sync(replace(view, volcano=_volcano(key, reader)) if by_volcano else view, ctx)
 
     return Controller(name="leaderworkerset", watches=tuple(watches), script=script, workers=10)
 
@@ -67,6 +77,10 @@ def view_of(key: Key, reader: Reader, now: datetime, *, grouping: bool = True) -
         others=_parents(lws, key, reader) if grouping and is_delegated(lws) else (),
         grouping=grouping,
     )
+
+
+def _volcano(key: Key, reader: Reader) -> dict[str, str]:
+    return {name_of(one): controller_uid(one) for one in reader.indexed(volcano.ALIAS, "lws", key)}
 
 
 def _nodes(lws: Object, pods: Iterable[Object], reader: Reader) -> dict[str, Object]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.api.leaderworkerset.levels import size
+from kohort.api.leaderworkerset.levels import Role, size
 from kohort.controllers.leaderworkerset import (
     children,
     gangs,
@@ -19,6 +19,7 @@ from kohort.controllers.leaderworkerset import (
     rollout,
     state,
     status,
+    volcano,
     volumes,
 )
 from kohort.controllers.leaderworkerset.gangs import Gangs
@@ -41,8 +42,8 @@ from kohort.controllers.leaderworkerset.reading import (
 from kohort.controllers.leaderworkerset.revisions import Revisions
 from kohort.controllers.leaderworkerset.state import Replica
 from kohort.controllers.leaderworkerset.status import Draft
-from kohort.controllers.leaderworkerset.writes import Part, make_all, patch, put_status, remove_all
-from kohort.controllers.script import Outcome, Script, SyncError, Told, must, one, tell
+from kohort.controllers.leaderworkerset.writes import Part, create, make_all, patch, put_status, remove_all
+from kohort.controllers.script import Outcome, Script, Step, SyncError, Told, must, one, tell
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.lws_names import Instance
 
@@ -54,6 +55,7 @@ class View:
     """A set, all pods of its name, its ControllerRevisions, Services and claims by name, the nodes of its leaders.
 
     `groups`: Workloads and groups that it controls; `others`: what its parents have; `grouping`: the server has groups.
+    `volcano`: names of Volcano's PodGroups with the uids of their leaders; None: somebody else schedules.
     """
 
     lws: Object | None
@@ -66,6 +68,7 @@ class View:
     groups: Sequence[Object] = ()
     others: Sequence[Object] = ()
     grouping: bool = True
+    volcano: Mapping[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -78,6 +81,7 @@ class Look:
     revisions: Revisions
     gangs: Gangs = field(default_factory=Gangs)
     instances: dict[int, Instance] = field(default_factory=dict)
+    volcano: set[str] = field(default_factory=set)  # its PodGroups that are there
     problems: list[str] = field(default_factory=list)
     waits: bool = False
 
@@ -104,6 +108,7 @@ def sync(view: View, ctx: CompileContext) -> Script:
     yield from _groups(look, kept, ctx)
     yield from _leaders(look)
     yield from _group_services(look, kept)
+    yield from _volcano_groups(look, kept)
     yield from _workers(look, kept)
     yield from _reflect(look)
     yield from gangs.clean(lws, look.gangs, view.groups, view.pods)
@@ -201,17 +206,25 @@ def _leaders(look: Look) -> Part:
             continue
         if any(name_of(pod) == leader_name(lws, index) and is_going(pod) for pod in replica.others):
             continue  # of a set that was here before
-        membership = pods.ALONE
-        if look.gangs.grouped:
-            found = look.gangs.membership(lws, look.instances[index], "leader") if look.instances else None
-            if found is None:
-                continue
-            membership = found
         key = look.revisions.target(index)
-        wanted.append(pods.leader(look.revisions.spec_at(key), index, key, membership))
+        membership = _membership(look, index, key, "leader")
+        if membership is not None:
+            wanted.append(pods.leader(look.revisions.spec_at(key), index, key, membership))
     for pod in (yield from _make(look, wanted)):
         index = group_index(pod)
         look.found[index] = replace(look.replica(index), leader=pod)
+
+
+def _membership(look: Look, index: int, key: str, role: Role) -> pods.Membership | None:
+    """What a pod has of its scheduling group; None: the group is not there yet."""
+    if look.gangs.grouped:
+        instance = look.instances.get(index)
+        return look.gangs.membership(look.lws, instance, role) if instance is not None else None
+    if look.view.volcano is None:
+        return pods.ALONE
+    if role == "worker" and volcano.name(look.lws, index, key) not in look.volcano:
+        return None
+    return volcano.membership(look.lws, index, key)
 
 
 def _make(look: Look, wanted: Sequence[Object]) -> Part:
@@ -259,6 +272,32 @@ def _group_services(look: Look, kept: set[int]) -> Part:
     look.problems += problems
 
 
+def _volcano_groups(look: Look, kept: set[int]) -> Part:
+    """After the leader, to which it belongs, and before the workers."""
+    if look.view.volcano is None:
+        return
+    wanted = []
+    for replica in _led(look, kept):
+        if replica.leader is not None:
+            group = volcano.pod_group(look.lws, replica.leader)
+            found = look.view.volcano.get(name_of(group))
+            if found is None:
+                wanted.append(group)
+            elif found == uid_of(replica.leader):
+                look.volcano.add(name_of(group))
+            else:
+                look.waits = True  # the one before goes with its leader
+    answers = (yield Step([create(group) for group in wanted])) if wanted else ()
+    for group, answer in zip(wanted, answers, strict=True):
+        # It may be there unseen: a kind that the server got after we began is not watched.
+        if answer.refusal is None or answer.refusal.already_exists:
+            look.volcano.add(name_of(group))
+        else:
+            note = f"PodGroup {name_of(group)} could not be created: {answer.refusal.message}"
+            look.problems.append(note)
+            yield from tell(Told(look.lws, "Warning", "FailedCreate", note))
+
+
 def _workers(look: Look, kept: set[int]) -> Part:
     wanted, begun = [], []
     for replica in _led(look, kept):
@@ -285,13 +324,9 @@ def _missing_workers(look: Look, replica: Replica) -> list[Object]:
     domain = _domain(look, leader) if topology(lws) else ""
     if domain is None:
         return []
-    membership = pods.ALONE
-    if look.gangs.grouped:
-        instance = look.instances.get(replica.index)
-        found = look.gangs.membership(lws, instance, "worker") if instance is not None else None
-        if found is None:
-            return []
-        membership = found
+    membership = _membership(look, replica.index, revision_of(leader), "worker")
+    if membership is None:
+        return []
     at = look.revisions.spec_at(revision_of(leader))
     taken = {name_of(pod) for pod in replica.others}  # of the leader before; they go, and then it is our turn
     found_pods = [
