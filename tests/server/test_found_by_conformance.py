@@ -57,6 +57,19 @@ def test_the_status_of_a_pod_group_does_not(talk: Talk) -> None:
     assert "annotations" not in found["metadata"]
 
 
+def test_a_certificate_is_approved_through_an_endpoint_of_its_own(talk: Talk) -> None:
+    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    spec = {"request": "eA==", "signerName": "example.com/a", "usages": ["digital signature"]}
+    talk.create(path, {"metadata": {"name": "c"}, "spec": spec})
+    condition = {"type": "Approved", "status": "True", "reason": "me", "message": "fine"}
+    change = {"status": {"conditions": [condition]}, "spec": {"signerName": "example.com/b"}}
+    answer = talk.request("PATCH", f"{path}/c/approval", change, content_type="application/merge-patch+json")
+    found = answer.json()
+    assert answer.code == 200, found
+    assert condition.items() <= found["status"]["conditions"][0].items()
+    assert found["spec"]["signerName"] == "example.com/a"
+
+
 def test_managed_fields_are_in_order(talk: Talk) -> None:
     spec = {"containers": [{"name": "c", "image": "i"}]}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}

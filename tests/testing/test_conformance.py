@@ -110,8 +110,15 @@ def test_an_e2e_test_that_does_not_run_is_an_error(tmp_path: Path) -> None:
 def test_the_page_keeps_what_people_wrote(tmp_path: Path) -> None:
     page = tmp_path / "conformance.md"
     page.write_text("# Title\n\nWords.\n\n<!-- written by make conformance -->\nold\n")
-    pages.write({Line("[sig-a] one|two", "core"): Result("passed", 3.2)}, 5.0, page)
+    results = {
+        Line("[sig-a] one|two", "core"): Result("passed", 3.2),
+        Line("[sig-a] Kubectl patch for pods in rc", "wide"): Result("failed", 60),
+        Line("[sig-a] Other", "wide"): Result("timedout", 60),
+    }
+    pages.write(results, 5.0, page)
     text = page.read_text()
+    assert "| [sig-a] Kubectl patch for pods in rc | no: needs the controller of" in text
+    assert "| [sig-a] Other | timedout | 60 |" in text
     assert text.startswith("# Title\n\nWords.\n\n<!-- written by")
-    assert "| [sig-a] one\\|two | passed | 3 |" in text
+    assert "| [sig-a] one\\|two | passes | 3 |" in text
     assert "old" not in text

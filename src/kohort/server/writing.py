@@ -222,7 +222,8 @@ class Writer:
         old = objects.load(resource, head)
         if prior is None:
             prior = admit.defaulted(old, resource.rules, core.ctx)
-        sub = ask.subresource if ask.subresource == "status" else ""
+        # The approval of a certificate is a part of its status.
+        sub = "status" if ask.subresource in ("status", "approval") else ""
         read = admit.replacing(
             body,
             old,
