@@ -22,6 +22,7 @@ from kohort.api import patch as patches
 from kohort.api.kind import Context, Object
 from kohort.api.leaderworkerset import LEADER_WORKER_SET, words
 from kohort.api.options import DEFAULT_OPTIONS
+from kohort.controllers.leaderworkerset import volcano
 from kohort.controllers.leaderworkerset.controller import leaderworkerset_controller
 from kohort.gang.compile import CompileContext
 
@@ -53,14 +54,18 @@ def cases() -> dict[str, dict[str, Any]]:
 class Player:
     def __init__(self, name: str) -> None:
         self.case, self.space = cases()[name], name
-        ctx = Context.of("1.37", options=DEFAULT_OPTIONS)
+        by_volcano = self.case["set"] != "default"
+        ctx = Context.of("1.37", options=DEFAULT_OPTIONS | ({words.VOLCANO} if by_volcano else set()))
         self.api = SimApi(ctx, groups={"", "scheduling.k8s.io", words.GROUP})
         for node, labels in NODES.items():
             meta = {"name": node, "labels": labels, "uid": node}
             self.api.objects["Node", "", node] = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
         self.driver = Driver(self.api)
         self.api.watchers.append(self._changed)
-        self.driver.start(leaderworkerset_controller(CompileContext(ctx.generation, ctx.gates, ctx.options)))
+        if self.case["set"] == "novolcano":
+            self.api.unserved.add("PodGroup")  # whosoever's: here nobody else makes any
+        full = CompileContext(ctx.generation, ctx.gates, ctx.options)
+        self.driver.start(leaderworkerset_controller(full, grouping=self.case["set"] != "novolcano"))
         self.rules: list[tuple[str, str]] = [(".", "run")]
         self.held = ""
         self.statuses: dict[str, list[Object]] = {}
@@ -107,11 +112,13 @@ class Player:
         self.api.clock.run(5)  # what is looked at had come to rest
         pods = {name: re.sub(r" unbound| on \S+", "", text) for name, text in (line.get("pods") or {}).items()}
         wanted = {"status": line.get("status"), "pods": pods}
+        if "status" not in line:
+            del wanted["status"]
 
         def now() -> dict[str, Any]:
             found = next((obj for key, obj in self.api.objects.items() if key[0] == words.KIND), None)
             status = None if found is None else written(found.get("status") or {})
-            return {"status": status, "pods": self._pods()}
+            return {key: value for key, value in (("status", status), ("pods", self._pods())) if key in wanted}
 
         if not self._until(lambda: now() == wanted):
             self.problems.append(
@@ -327,19 +334,22 @@ def last(player: Player) -> list[str]:
     return found
 
 
+_TOLD = {"pod": "Pod", "service": "Service", "revision": "ControllerRevision", "podgroup": volcano.ALIAS}
+
+
 def created(player: Player) -> list[str]:
     """Pods, by name and revision; Services and ControllerRevisions by name."""
     theirs: set[tuple[str, str, Any]] = set()
     ours: set[tuple[str, str, Any]] = set()
     for line in player.case["timeline"]:
         if "created" in line:
-            theirs |= {(kind, line[kind], line["created"]) for kind in ("pod", "service", "revision") if kind in line}
+            theirs |= {(kind, line[kind], line["created"]) for kind in _TOLD if kind in line}
     for (kind, name), every in player.made.items():
         for obj in every:
             if kind == "Pod":
                 ours.add(("pod", name, f"rev {obj['metadata']['labels'].get(words.REVISION)}"))
-            elif kind in ("Service", "ControllerRevision"):
-                ours.add(({"Service": "service"}.get(kind, "revision"), name, True))
+            elif kind in _TOLD.values():
+                ours.add((next(word for word, one in _TOLD.items() if one == kind), name, True))
     if any("up" in line for line in player.case["timeline"]):  # of the start, nothing is told
         return [f"not made: {sorted(theirs - ours, key=str)}"] if theirs - ours else []
     return [] if ours == theirs else [f"made:\n   ours   {sorted(ours, key=str)}\n   theirs {sorted(theirs, key=str)}"]
@@ -377,6 +387,7 @@ def facts(player: Player) -> list[str]:
 # ---- objects as they were made
 
 _LISTS = {"pods": "Pod", "services": "Service", "revisions": "ControllerRevision", "pvcs": "PersistentVolumeClaim"}
+_LISTS["podgroups"] = volcano.ALIAS
 
 
 def objects(player: Player) -> list[str]:
@@ -407,12 +418,12 @@ def _difference(kind: str, ours: Object, theirs: Object) -> str | None:
         known = {key: value for key, value in (meta.get(member) or {}).items() if "kohort.dev" not in key}
         if known != wanted:
             return f"{member} {known}, not {wanted}"
-    if kind in ("Service", "ControllerRevision") and _owners(meta) != (theirs.get("owners") or []):
+    if kind in ("Service", "ControllerRevision", volcano.ALIAS) and _owners(meta) != (theirs.get("owners") or []):
         return f"owners {_owners(meta)}, not {theirs.get('owners')}"
     if kind == "ControllerRevision":
         return None if ours["data"] == theirs["data"] and ours["revision"] == theirs["revision"] else f"{ours['data']}"
     spec = theirs.get("spec") or {}
-    if kind in ("Service", "PersistentVolumeClaim"):  # defaults of theirs are a server's
+    if kind in ("Service", "PersistentVolumeClaim", volcano.ALIAS):  # defaults of theirs are a server's
         return (
             _within(ours["spec"], {**recorded()["about"]["leftOutWhenEqual"]["service spec"], **spec}, "spec") or None
         )

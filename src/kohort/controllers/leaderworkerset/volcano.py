@@ -15,7 +15,7 @@ from kohort.controllers.leaderworkerset.pods import Membership
 from kohort.controllers.leaderworkerset.reading import label, leader_name, meta_of, name_of, namespace_of, owner
 
 API_VERSION: Final = "scheduling.volcano.sh/v1beta1"
-ALIAS: Final = "VolcanoPodGroup"
+ALIAS: Final = "PodGroup.scheduling.volcano.sh"  # other projects have PodGroups, too
 _GROUP_NAME: Final = "scheduling.k8s.io/group-name"
 _QUEUE: Final = "scheduling.volcano.sh/queue-name"
 _INHERITED: Final = "volcano.sh/"
