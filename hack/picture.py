@@ -1,7 +1,8 @@
-"""Makes the picture of README: what `kohort translate` prints, as SVG. Run it when the output changes."""
+"""Makes the pictures of README as SVG: what `kohort translate` and `make demo` print. Run it when that changes."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from pathlib import Path
@@ -10,22 +11,46 @@ from rich.console import Console
 from rich.text import Text
 
 from kohort import library
+from kohort.cli.demo.__main__ import tell
+from kohort.cli.demo.screen import Screen
+from kohort.cli.demo.stories import STORIES
 from kohort.cli.treeprint import tree
 
 ROOT = Path(__file__).parent.parent
 
 
 def main() -> None:
-    console = Console(record=True, width=118, highlight=False, force_terminal=True, file=sys.stderr)
+    keep(translated(), "kohort translate", "translate.svg")
+    keep(told(), "make demo", "demo.svg")
+
+
+def recorder() -> Console:
+    return Console(record=True, width=118, highlight=False, force_terminal=True, file=sys.stderr)
+
+
+def translated() -> Console:
+    console = recorder()
     for example in ("jobset-gang", "jobset-tree"):
         console.print(Text.assemble(("$ ", "bold green"), f"kohort translate -f examples/{example}.yaml -o tree"))
         for result in library.compile(str(ROOT / "examples" / f"{example}.yaml")):
             console.print(tree(result), soft_wrap=False)
         console.print()
-    svg = console.export_svg(title="kohort translate", clear=False)
+    return console
+
+
+def told() -> Console:
+    console = recorder()
+    console.print(Text.assemble(("$ ", "bold green"), "make demo"))
+    if not asyncio.run(tell(Screen(console, live=False), STORIES)):
+        sys.exit("the demo broke a promise: no picture")
+    return console
+
+
+def keep(console: Console, title: str, file: str) -> None:
+    svg = console.export_svg(title=title, clear=False)
     # The reader's own monospace font: nothing is fetched when the picture is shown.
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
-    (ROOT / "docs" / "images" / "translate.svg").write_text(svg + "\n")
+    (ROOT / "docs" / "images" / file).write_text(svg + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`kohort up --bare` and `kohort down`, as processes."""
+"""`kohort up` and `kohort down`, as processes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sqlite3
 import ssl
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -105,3 +106,80 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "address already in use" in done.stderr
     assert kohort("down", "--data-dir", str(first)).returncode == 0
+
+
+def names(found: dict[str, object]) -> list[str]:
+    items = found["items"]
+    assert isinstance(items, list)
+    return sorted(str(item["metadata"]["name"]) for item in items)
+
+
+RACKS = """
+pools:
+- {name: gpu, count: 4, capacity: {nvidia.com/gpu: 8}, topology: [{key: example.com/rack, count: 2}]}
+- {name: cpu, count: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "nodes"),
+    [
+        (("--nodes", "2"), ["node-0", "node-1"]),
+        (("--nodes", "0"), []),
+        (("--cluster", "FILE"), ["cpu-0", "gpu-0", "gpu-1", "gpu-2", "gpu-3"]),
+    ],
+    ids=["nodes-2", "nodes-0", "cluster-file"],
+)
+def test_a_whole_cluster_with_the_nodes_that_were_asked_for(
+    tmp_path: Path, words: tuple[str, str], nodes: list[str]
+) -> None:
+    folder, file = tmp_path / "data", tmp_path / "racks.yaml"
+    file.write_text(RACKS)
+    option, value = words
+    chosen = (option, str(file) if value == "FILE" else value)
+    started = kohort("up", "--detach", "--in-memory", "--port", "0", "--data-dir", str(folder), *chosen)
+    try:
+        assert started.returncode == 0, started.stderr
+        for said in (f"{len(nodes)} virtual nodes", f"export KUBECONFIG={folder}/kubeconfig", "kubectl get nodes,"):
+            assert said in started.stdout
+        assert f"kohort down --data-dir {folder}" in started.stdout
+        assert ("my-nodes.yaml" in started.stdout) is (not nodes)
+        assert names(ask(folder, "/api/v1/nodes")) == nodes
+    finally:
+        assert kohort("down", "--data-dir", str(folder)).returncode == 0
+
+
+def test_own_nodes_work_as_those_that_were_asked_for(tmp_path: Path) -> None:
+    """With --nodes 0 people bring their own Node objects; pods run on them."""
+    folder = tmp_path / "data"
+    started = kohort("up", "--detach", "--in-memory", "--port", "0", "--data-dir", str(folder), "--nodes", "0")
+    try:
+        assert started.returncode == 0, started.stderr
+        room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+        ask(folder, "/api/v1/nodes", {"metadata": {"name": "mine"}, "status": {"capacity": room, "allocatable": room}})
+        pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "busybox"}]}}
+        ask(folder, "/api/v1/namespaces/default/pods", pod)
+        end = time.monotonic() + 30
+        while (found := phase(ask(folder, "/api/v1/namespaces/default/pods/p"))) != "Running":
+            assert time.monotonic() < end, found
+            time.sleep(0.1)
+    finally:
+        assert kohort("down", "--data-dir", str(folder)).returncode == 0
+
+
+def phase(pod: dict[str, object]) -> object:
+    status = pod["status"]
+    assert isinstance(status, dict)
+    return status.get("phase")
+
+
+def test_a_cluster_file_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("pools: [{name: A_B, count: -1}]")
+    done = kohort("up", "--in-memory", "--port", "0", "--cluster", str(file))
+    assert done.returncode == 1
+    assert "pools[0].name" in done.stderr
+    assert "pools[0].count" in done.stderr
+    missing = kohort("up", "--in-memory", "--port", "0", "--cluster", str(tmp_path / "none.yaml"))
+    assert missing.returncode == 1
+    assert "cannot be read" in missing.stderr

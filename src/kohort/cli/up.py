@@ -169,11 +169,21 @@ def _ready(settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds
     where = "in memory" if settings.in_memory else f"in {settings.store_path}"
     count = sum(pool.count for pool in pools or ())
     what = "API" if pools is None else f"with controllers, gang scheduler and {count} virtual nodes"
-    return (
-        f"Kubernetes {settings.minor} {what} at {url}, ready after {seconds:.1f} s; objects are kept {where}\n"
-        f"  export KUBECONFIG={settings.kubeconfig_path}\n"
-        f"  kubectl get {'namespaces' if pools is None else 'nodes'}\n"
-    )
+    lines = [
+        f"Kubernetes {settings.minor} {what} at {url}, ready after {seconds:.1f} s; objects are kept {where}",
+        f"  export KUBECONFIG={settings.kubeconfig_path}",
+    ]
+    if pools is None:
+        return "\n".join([*lines, "  kubectl get namespaces", ""])
+    if not count:
+        lines.append(
+            "  kubectl apply -f my-nodes.yaml  # nothing runs before there is a Node; each that you make works"
+        )
+    lines += [
+        "  kubectl apply -f examples/jobset-hello.yaml  # nine pods that start together",
+        "  kubectl get nodes,jobsets,workloads,podgroups,pods",
+    ]
+    return "\n".join([*lines, ""])
 
 
 def _lock(descriptor: int) -> bool:

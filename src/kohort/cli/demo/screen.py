@@ -20,8 +20,11 @@ LEGEND: Final = "· waits   ◐ bound   ● runs   ✔ done"
 
 
 class Screen:
-    def __init__(self, console: Console) -> None:
+    """`live`: a picture that is drawn anew; without a word, where there is a terminal."""
+
+    def __init__(self, console: Console, *, live: bool | None = None) -> None:
         self.console = console
+        self._drawn = console.is_terminal if live is None else live
         self.tales: list[Tale] = []
         self._live: Live | None = None
         self._said: set[str] = set()
@@ -29,7 +32,7 @@ class Screen:
     @contextmanager
     def showing(self) -> Iterator[None]:
         """In a terminal, a picture that is drawn anew; elsewhere nothing, and the lines tell it all."""
-        if not self.console.is_terminal:
+        if not self._drawn:
             yield
             return
         with Live(get_renderable=self._picture, console=self.console, refresh_per_second=12) as live:
