@@ -121,30 +121,17 @@ pools:
 """
 
 
-@pytest.mark.parametrize(
-    ("words", "nodes"),
-    [
-        (("--nodes", "2"), ["node-0", "node-1"]),
-        (("--nodes", "0"), []),
-        (("--cluster", "FILE"), ["cpu-0", "gpu-0", "gpu-1", "gpu-2", "gpu-3"]),
-    ],
-    ids=["nodes-2", "nodes-0", "cluster-file"],
-)
-def test_a_whole_cluster_with_the_nodes_that_were_asked_for(
-    tmp_path: Path, words: tuple[str, str], nodes: list[str]
-) -> None:
+def test_a_whole_cluster_with_the_nodes_of_a_file(tmp_path: Path) -> None:
     folder, file = tmp_path / "data", tmp_path / "racks.yaml"
     file.write_text(RACKS)
-    option, value = words
-    chosen = (option, str(file) if value == "FILE" else value)
-    started = kohort("up", "--detach", "--in-memory", "--port", "0", "--data-dir", str(folder), *chosen)
+    up = ("up", "--detach", "--in-memory", "--port", "0", "--data-dir", str(folder), "--cluster", str(file))
+    started = kohort(*up)
     try:
         assert started.returncode == 0, started.stderr
-        for said in (f"{len(nodes)} virtual nodes", f"export KUBECONFIG={folder}/kubeconfig", "kubectl get nodes,"):
+        for said in ("5 virtual nodes", f"export KUBECONFIG={folder}/kubeconfig", "kubectl get nodes,"):
             assert said in started.stdout
         assert f"kohort down --data-dir {folder}" in started.stdout
-        assert ("my-nodes.yaml" in started.stdout) is (not nodes)
-        assert names(ask(folder, "/api/v1/nodes")) == nodes
+        assert names(ask(folder, "/api/v1/nodes")) == ["cpu-0", "gpu-0", "gpu-1", "gpu-2", "gpu-3"]
     finally:
         assert kohort("down", "--data-dir", str(folder)).returncode == 0
 
@@ -155,6 +142,9 @@ def test_own_nodes_work_as_those_that_were_asked_for(tmp_path: Path) -> None:
     started = kohort("up", "--detach", "--in-memory", "--port", "0", "--data-dir", str(folder), "--nodes", "0")
     try:
         assert started.returncode == 0, started.stderr
+        assert "0 virtual nodes" in started.stdout
+        assert "my-nodes.yaml" in started.stdout
+        assert names(ask(folder, "/api/v1/nodes")) == []
         room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
         ask(folder, "/api/v1/nodes", {"metadata": {"name": "mine"}, "status": {"capacity": room, "allocatable": room}})
         pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "busybox"}]}}

@@ -176,9 +176,7 @@ def _ready(settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds
     if pools is None:
         return "\n".join([*lines, "  kubectl get namespaces", ""])
     if not count:
-        lines.append(
-            "  kubectl apply -f my-nodes.yaml  # nothing runs before there is a Node; each that you make works"
-        )
+        lines.append("  kubectl apply -f my-nodes.yaml  # pods run on the Nodes that you make")
     lines += [
         "  kubectl apply -f examples/jobset-hello.yaml  # nine pods that start together",
         "  kubectl get nodes,jobsets,workloads,podgroups,pods",
