@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Mapping
 
 import pytest
 from tests.e2e.lws import Sets, template
@@ -10,7 +10,6 @@ from tests.e2e.lws import Sets, template
 from kohort.api.kind import Object
 from kohort.kube.errors import ApiError
 from kohort.testing.cluster import Cluster
-from kohort.testing.cluster import cluster as embedded
 
 pytestmark = pytest.mark.generations("1.37")
 VERSION = "scheduling.volcano.sh/v1beta1"
@@ -29,9 +28,8 @@ CRD: Object = {
 
 
 @pytest.fixture
-async def cluster(minor: str) -> AsyncIterator[Cluster]:
-    async with embedded(minor, gates={"LWSVolcano": True}) as found:
-        yield found
+def gates() -> Mapping[str, bool]:
+    return {"LWSVolcano": True}
 
 
 @pytest.fixture
