@@ -194,3 +194,16 @@ async def test_a_version_to_come_is_not_waited_for_for_ever(server: Server, monk
     query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "99999"}
     found = [event async for event in server.watch(**query)]
     assert (found[0]["type"], found[0]["object"]["code"]) == ("ERROR", 504)
+
+
+async def test_a_pod_without_time_to_go_is_marked_before_it_is_gone(server: Server) -> None:
+    path = "/api/v1/namespaces/d/pods"
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    version = (await server.send("POST", path, pod))["metadata"]["resourceVersion"]
+    await server.send("DELETE", f"{path}/p")
+    seen = []
+    async for event in server.watch(path=path, resourceVersion=version):
+        seen.append((event["type"], bool(event["object"]["metadata"].get("deletionTimestamp"))))
+        if event["type"] == "DELETED":
+            break
+    assert seen == [("MODIFIED", True), ("DELETED", True)]

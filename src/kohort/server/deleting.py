@@ -108,6 +108,8 @@ class Deleter:
         marked = mark(resource, new, chosen)
         if is_gone(resource, new):
             if not chosen.dry_run:
+                if marked and resource.table == "pods":
+                    head = self._marked(resource, head, new)
                 item = await self.core.store.write(
                     resource.table,
                     head.namespace,
@@ -133,6 +135,20 @@ class Deleter:
         )
         await self.core.stored(call)
         return item
+
+    def _marked(self, resource: Resource, head: Item, new: Object) -> Item:
+        """A pod is marked first even if it has no time to go, and watchers see both, as upstream."""
+        marking = self.core.store.write(
+            resource.table,
+            head.namespace,
+            head.name,
+            lambda revision: objects.dump(resource, new, revision),
+            expect=head,
+        )
+        marking.add_done_callback(lambda done: done.cancelled() or done.exception())  # the next write tells of it
+        after = self.core.head(resource, head.namespace, head.name)
+        assert after is not None
+        return after
 
     async def collection(self, ask: Ask, items: list[Item]) -> None:
         """Delete all of these; whoever is gone meanwhile is gone."""

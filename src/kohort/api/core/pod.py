@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kohort.api.copying import copied
 from kohort.api.core.pod_defaults import default_pod_spec
 from kohort.api.core.pod_spec import check_pod_spec
+from kohort.api.core.qos import qos_class
 from kohort.api.errors import FieldError, forbidden, invalid, required
 from kohort.api.generations import Gate
 from kohort.api.kind import Column, Context, Kind, Object
@@ -149,7 +150,7 @@ POD: Final = Kind(
     native=True,
     schema=SCHEMA,
     counts_changes=True,
-    first_status=lambda _: {"phase": "Pending"},
+    first_status=lambda pod: {"phase": "Pending", "qosClass": qos_class(pod.get("spec") or {})},
     default=default,
     validate=validate,
     validate_update=validate_update,

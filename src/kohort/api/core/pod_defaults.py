@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kohort.api.core.images import tag_of
+
 Spec = dict[str, Any]
 
 _SPEC: Final[Spec] = {
@@ -51,7 +53,9 @@ def _container(container: Spec) -> None:
     for name, value in _CONTAINER.items():
         _fill(container, name, value)
     _fill(container, "resources", {})
-    _fill(container, "imagePullPolicy", "Always" if _is_latest(container.get("image") or "") else "IfNotPresent")
+    _fill(
+        container, "imagePullPolicy", "Always" if tag_of(container.get("image") or "") == "latest" else "IfNotPresent"
+    )
     for port in container.get("ports") or []:
         _fill(port, "protocol", "TCP")
     for variable in container.get("env") or []:
@@ -72,14 +76,6 @@ def _request_limits(resources: Spec) -> None:
     """What a pod limits but does not request, it requests as limited."""
     if resources.get("limits"):
         resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
-
-
-def _is_latest(image: str) -> bool:
-    """No tag and no digest, or the tag latest."""
-    if "@" in image:
-        return False
-    tag = image.rpartition("/")[2].partition(":")[2]
-    return tag in {"", "latest"}
 
 
 def _volume(volume: Spec) -> None:

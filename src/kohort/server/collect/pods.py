@@ -40,7 +40,11 @@ class PodEnder(Job[Pod]):
         if b'"deletionTimestamp"' not in item.value:
             return
         pod = pod_of(item)
-        if pod.metadata.deletionTimestamp is None or not pod.metadata.deletionGracePeriodSeconds:
+        meta = pod.metadata
+        # Without time to go it went with the same write, unless the server was killed in the middle of it.
+        if meta.deletionTimestamp is None or (
+            not meta.deletionGracePeriodSeconds and (event is not None or meta.finalizers)
+        ):
             return
         now, uid = self.clock.monotonic(), pod.metadata.uid
         due = now + self._time_left(pod)
