@@ -216,8 +216,8 @@ def _detached(settings: Settings, bare: bool, nodes: int, cluster: str, profile:
     while time.monotonic() < end:
         text = log.read_text(errors="replace")
         if "kubectl get" in text:
-            write(text)
-            write(f"  kohort down --data-dir {settings.data}\n")
+            write(f"{text}  kohort down --data-dir {settings.data}\n")  # at once: a reader may want one line only
+            sys.stdout.flush()
             return 0
         if process.poll() is not None:
             break
