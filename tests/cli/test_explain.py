@@ -155,8 +155,9 @@ CompositePodGroup g in default waits for {SINCE}: none of its 8 pods has a node
   BlockedBySibling
   each of 2 groups fits alone, fewer than 2 fit together; nobody can be preempted for it
   would fit  with minGroupCount 1, now
-    PodGroup x  (level 1 of the tree)
-    it fits alone, not beside its siblings
+    PodGroup x  BlockedBySibling  level 1 of the tree
+      it fits alone, not beside its siblings
+    PodGroup y  BlockedBySibling  as PodGroup x
 {SCHEDULER}"""
 
 
@@ -262,8 +263,8 @@ def test_a_tree_says_which_of_its_groups_lack_members() -> None:
     gang(sim, "y", 1, minimum=3, parent="tree")
     text, _ = asked(sim, "CompositePodGroup", "tree")
     assert "1 of 2 groups have the members they need" in text
-    assert "PodGroup x  ok" in text
-    assert "PodGroup y  WaitingForMembers  (level 1 of the tree)\n    1 of 3 members exist" in text
+    assert "    PodGroup y  WaitingForMembers  level 1 of the tree\n      1 of 3 members exist\n" in text
+    assert "    PodGroup x: ok\n" in text
 
 
 def test_a_workload_is_found_by_its_groups_and_a_job_by_its_pods() -> None:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from kohort.cli.common import count
 from kohort.cli.lookup import Found
+from kohort.place.demand import Reason
 from kohort.place.explain import Explanation
 from kohort.scheduler.ask import Answer, Place, State
 
@@ -120,14 +121,8 @@ def _why(told: Explanation, answer: Answer) -> Iterator[Text]:
     yield Text.assemble("  ", (str(told.reason), "bold yellow"), _proof(told))
     yield _line("", _named(told.detail, answer.names))
     yield from _evidence(told, answer.names)
-    shown = [child for child in told.children if not _same(child, told)]
-    culprit = told.culprit()
-    if culprit is not told and culprit not in shown:
-        yield from _below(culprit, answer.names)
-    for child in shown[:_CHILDREN]:
-        yield from _child(child, answer.names)
-    if len(shown) > _CHILDREN:
-        yield _line("", f"and {len(shown) - _CHILDREN} more groups", _DIM)
+    if told.reason is not Reason.GATED:
+        yield from _below(told, answer.names, {})
 
 
 def _proof(told: Explanation) -> str:
@@ -144,27 +139,29 @@ def _evidence(told: Explanation, names: Mapping[str, str], indent: int = 0) -> I
         yield _line(label, Text(str(remedy), "green"), indent=indent)
 
 
-def _same(child: Explanation, parent: Explanation) -> bool:
-    """Children that say nothing beyond what their parent said are not listed."""
-    return child.reason is parent.reason and not child.remedies and child.nearest is None and not child.children
-
-
-def _below(told: Explanation, names: Mapping[str, str]) -> Iterator[Text]:
-    yield Text.assemble("    ", (_called(told, names), "bold"), (f"  (level {told.level} of the tree)", _DIM))
-    yield _line("", _named(told.detail, names), indent=2)
-    yield from _evidence(told, names, 2)
-
-
-def _child(told: Explanation, names: Mapping[str, str]) -> Iterator[Text]:
-    if told.ok or told.reason is None:
-        yield Text.assemble("    ", (_called(told, names), "bold"), ("  ok", "green"))
-        return
-    reason = (f"  {told.reason}", "yellow")
-    yield Text.assemble("    ", (_called(told, names), "bold"), reason, (f"  (level {told.level} of the tree)", _DIM))
-    yield _line("", _named(told.detail, names), indent=2)
-    yield from _evidence(told, names, 2)
-    for child in [one for one in told.children if not _same(one, told)][:_CHILDREN]:
-        yield from (Text.assemble("  ", line) for line in _child(child, names))
+def _below(told: Explanation, names: Mapping[str, str], said: dict[tuple[str, str], str]) -> Iterator[Text]:
+    """The groups of a tree, those that fail first; what one has said already, another does not say again."""
+    indent = 2 * told.level + 4
+    failing = [child for child in told.children if not child.ok and child.reason is not None]
+    for child in failing[:_CHILDREN]:
+        reason = (f"  {child.reason}", "yellow")
+        level = (f"  level {child.level} of the tree", _DIM)
+        key = (str(child.reason), child.detail)
+        if not child.children and key in said:
+            same = (f"  as {said[key]}", _DIM)
+            yield Text.assemble(" " * indent, (_called(child, names), "bold"), reason, same)
+            continue
+        yield Text.assemble(" " * indent, (_called(child, names), "bold"), reason, level)
+        if not child.children:
+            said[key] = _called(child, names)
+            yield _line("", _named(child.detail, names), indent=indent)
+        yield from _evidence(child, names, indent)
+        yield from _below(child, names, said)
+    if len(failing) > _CHILDREN:
+        yield Text(f"{' ' * indent}and {len(failing) - _CHILDREN} more that fail", _DIM)
+    fine = [_called(child, names) for child in told.children if child.ok]
+    if fine and failing:
+        yield Text(f"{' ' * indent}{', '.join(fine[:_NODES])}{_more(len(fine) - _NODES)}: ok", _DIM)
 
 
 def _called(told: Explanation, names: Mapping[str, str]) -> str:

@@ -83,11 +83,12 @@ async def find_in_cluster(client: Client, seen: Look, kind: str, name: str, name
     type_, body = found
     made = Found(core, f"{type_.kind} {namespace}/{name}", unread=seen.unread)
     made.roots = _named(core, type_.kind, name, namespace)
+    owned: list[Group | Member] = []
     if not made.roots and type_.kind not in _GROUPS:
         owned = await _owned(client, core, body["metadata"]["uid"], namespace)
         made.roots = _roots(core, owned)
     if not made.roots:
-        made.note = _idle(type_.kind, body)
+        made.note = _idle(type_.kind, body, grouped=bool(owned))
     return made
 
 
@@ -147,7 +148,7 @@ def _reaches(uids: set[str], wanted: str, parents: dict[str, set[str]]) -> bool:
     return False
 
 
-def _idle(kind: str, body: Json) -> str:
+def _idle(kind: str, body: Json, *, grouped: bool = False) -> str:
     """Why something has no pods."""
     spec, status = body.get("spec") or {}, body.get("status") or {}
     ended = {"Complete", "Completed", "Failed", "SuccessCriteriaMet"}
@@ -158,6 +159,8 @@ def _idle(kind: str, body: Json) -> str:
         return "it is suspended: nothing is created for it until spec.suspend is false"
     if kind in {"PodGroup", "CompositePodGroup", "Workload"}:
         return "no pod names it yet: the controller of its workload makes them"
+    if grouped:
+        return "its groups are there, its pods are not: its controller makes them"
     return "it has no pods and no groups yet: its controller makes them"
 
 

@@ -12,6 +12,8 @@ from kohort.place.leaf import bound, seat_leaf
 from kohort.place.quantities import shown
 from kohort.place.shapes import Shape
 
+_FIRST = "first cause: "
+
 
 def diagnose(engine: Engine, root: Demand, area: Area) -> dict[str, Outcome]:
     """One outcome per group of a tree that failed: each leaf as if it were alone, then what its branch makes of it."""
@@ -40,7 +42,8 @@ def _branch(branch: Branch, children: list[Outcome]) -> Outcome:
     if total - len(alone) < need:
         reasons = [child.reason for child in alone]
         main = max(alone, key=lambda child: (reasons.count(child.reason), -reasons.index(child.reason)))
-        text = f"{need} of its {total} groups must fit, {total - len(alone)} can; first cause: {main.detail}"
+        first = main.detail.rpartition(_FIRST)[2]  # that of the group furthest below
+        text = f"{need} of its {total} groups must fit, {total - len(alone)} can; {_FIRST}{first}"
         return Outcome(False, reason=main.reason, detail=text)
     where = f"in one domain of {branch.topology}" if branch.topology else "together"
     text = f"each of {total - len(alone)} groups fits alone, fewer than {need} fit {where}"

@@ -87,11 +87,11 @@ def _unrooted(core: Core, broken: Broken, member: Member) -> Answer:
     told = unrooted(member.pod.key, broken)
     group = core.world.trees.get(member.pod.group or "")
     waiting = list(group.pending.values()) if group is not None else [member]
-    meta = member.pod.metadata
+    meta, several = member.pod.metadata, len(waiting) > 1
     return Answer(
-        "Pod" if len(waiting) == 1 else "pods with",
+        "Pods of PodGroup" if several else "Pod",
         meta.namespace,
-        meta.name,
+        str(member.pod.group).split("/")[1] if several else meta.name,
         State.WAITING,
         scheduler=member.pod.spec.scheduler_name,
         pending=len(waiting),
