@@ -160,6 +160,12 @@ def test_g39_the_priority_of_a_clique_is_that_of_the_set() -> None:
     assert faults(gold, on()) == []
 
 
+def test_a_class_that_no_group_may_have() -> None:
+    critical = pcs("a", clique("x"), priorityClassName="system-cluster-critical")
+    assert fields(critical, on()) == ["spec.template.priorityClassName"]
+    assert faults(critical, on("1.36", gates=FLAT_GATES)) == []
+
+
 # ---- 6.5
 
 

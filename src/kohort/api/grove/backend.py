@@ -17,6 +17,7 @@ from kohort.api.grove import options, parts, podspec
 from kohort.api.kind import Context, Object
 
 MAX_LIST: Final = 8  # entries of one template list
+_ABOVE_GROUPS: Final = ("system-cluster-critical", "system-node-critical")
 _WORKLOAD_KEP: Final = "KEP-4671"
 _TOPOLOGY_KEP: Final = "KEP-5732"
 
@@ -109,6 +110,10 @@ def _priorities(obj: Object, ctx: Context) -> Iterator[FieldError]:
     if not has_priorities(ctx):
         return
     wanted = parts.template(obj).get("priorityClassName") or ""
+    if wanted in _ABOVE_GROUPS:
+        yield invalid(
+            f"{parts.TEMPLATE}.priorityClassName", wanted, "its priority is above 1000000000, the most a group may have"
+        )
     for path, clique in parts.cliques(obj):
         found = parts.pod_spec(clique).get("priorityClassName") or ""
         if found and found != wanted:
