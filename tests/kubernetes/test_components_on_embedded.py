@@ -1,17 +1,23 @@
-"""Real kube-controller-manager and kube-scheduler 1.37 on the embedded server, as they come (binary bodies and all)."""
+"""Real kube-controller-manager and kube-scheduler 1.37 on the embedded server, as they come (binary bodies and all).
+
+Each is who it is in a cluster: the scheduler and the manager by certificate, every controller by its service account.
+"""
 
 from __future__ import annotations
 
+import base64
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from kohort.server.auth import tls
 from kohort.testing.bed.assets import find
 from kohort.testing.client import Client
 from kohort.testing.pytest_plugin import require_binaries
@@ -31,8 +37,9 @@ def client(tmp_path: Path) -> Iterator[Client]:
     up = [*KOHORT, "up", "--bare", "--detach", "--port", "0", "--data-dir", str(data)]
     assert subprocess.run(up, capture_output=True, timeout=60, check=False).returncode == 0
     config = data / "kubeconfig"
-    common = [f"--kubeconfig={config}", "--leader-elect=false", "--secure-port=0"]
+    common = ["--leader-elect=false", "--secure-port=0"]
     manager = [
+        "--use-service-account-credentials",
         f"--controllers={OFF}",
         f"--service-account-private-key-file={data / 'pki' / 'sa.key'}",
         f"--root-ca-file={data / 'pki' / 'ca.crt'}",
@@ -40,7 +47,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
     processes = []
     with (tmp_path / "components.log").open("wb") as log:
         for name, more in (("kube-controller-manager", manager), ("kube-scheduler", [])):
-            command = [assets.path(name), *common, *more]
+            command = [assets.path(name), f"--kubeconfig={account(data, f'system:{name}')}", *common, *more]
             processes.append(subprocess.Popen(command, stdout=log, stderr=log))
         loaded = yaml.safe_load(config.read_text())
         url, token = loaded["clusters"][0]["cluster"]["server"], loaded["users"][0]["user"]["token"]
@@ -51,6 +58,16 @@ def client(tmp_path: Path) -> Iterator[Client]:
         for process in processes:
             process.wait(20)
     subprocess.run([*KOHORT, "down", "--data-dir", str(data)], capture_output=True, timeout=30, check=True)
+
+
+def account(data: Path, user: str) -> Path:
+    """A kubeconfig for a user of that name, with a certificate of the server's authority; roles say what it may do."""
+    pair = tls.ensure(data / "pki").client(user, now=datetime.now(UTC))
+    loaded, path = yaml.safe_load((data / "kubeconfig").read_text()), data / f"{user}.kubeconfig"
+    shown = {"client-certificate-data": pair.certificate_pem, "client-key-data": pair.key_pem}
+    loaded["users"][0]["user"] = {name: base64.b64encode(pem).decode() for name, pem in shown.items()}
+    path.write_text(yaml.safe_dump(loaded))
+    return path
 
 
 def until(look: Callable[[], Any], wanted: Callable[[Any], bool], seconds: float = 60) -> Any:
@@ -66,7 +83,7 @@ def _bound(pods: dict[str, Any]) -> int:
 
 
 @pytest.mark.timeout(240)
-def test_they_do_their_work(client: Client) -> None:
+def test_they_do_their_work(client: Client, tmp_path: Path) -> None:
     amounts = {"cpu": "8", "memory": "16Gi", "pods": "110"}
     for number in range(3):
         ready = {"type": "Ready", "status": "True"}
@@ -107,3 +124,7 @@ def test_they_do_their_work(client: Client) -> None:
         return client.request("GET", "/api/v1/namespaces/work").code
 
     until(gone, lambda code: code == 404, 90)
+
+    # Whatever they asked for, their roles allow.
+    told = (tmp_path / "components.log").read_text()
+    assert [line for line in told.splitlines() if "is forbidden" in line or "Unauthorized" in line] == []

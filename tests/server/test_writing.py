@@ -18,6 +18,7 @@ from kohort.server.store import Store
 PODS = "/api/v1/namespaces/d/pods"
 MAPS = "/api/v1/namespaces/d/configmaps"
 MERGE = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_pods_from_a_stencil_are_like_the_first(talk: Talk) -> None:
         meta = one["metadata"]
         assert meta["generation"] == 1
         assert one["spec"] == made[0]["spec"]
-        assert one["status"] == made[0]["status"] == {"phase": "Pending"}
+        assert one["status"] == made[0]["status"] == {"phase": "Pending", "qosClass": "Burstable"}
         assert meta["managedFields"][0]["fieldsV1"] == made[0]["metadata"]["managedFields"][0]["fieldsV1"]
     assert len({one["metadata"]["uid"] for one in made}) == 3
     assert [one["metadata"]["labels"]["n"] for one in made] == ["0", "1", "2"]
@@ -257,6 +258,35 @@ def test_scale(talk: Talk) -> None:
     assert talk.request("PUT", at, scale).code == 409
     assert talk.request("PATCH", at, {"spec": {"replicas": -1}}, content_type=MERGE).code == 422
     assert talk.get(f"{DEPLOYMENTS}/w")["spec"]["replicas"] == 5
+
+
+def owners(talk: Talk) -> dict[str, str]:
+    """Who owns the replicas, and through which endpoint."""
+    entries = talk.get(f"{DEPLOYMENTS}/w")["metadata"]["managedFields"]
+    return {
+        one["manager"]: one.get("subresource", "")
+        for one in entries
+        if "f:replicas" in one["fieldsV1"].get("f:spec", {})
+    }
+
+
+def test_whoever_scales_owns_the_replicas(talk: Talk) -> None:
+    talk.create(f"{DEPLOYMENTS}?fieldManager=maker", deployment(replicas=2))
+    at = f"{DEPLOYMENTS}/w/scale"
+    assert owners(talk) == {"maker": ""}
+    talk.request("PATCH", f"{at}?fieldManager=hpa", {"spec": {"replicas": 3}}, content_type=MERGE)
+    assert owners(talk) == {"hpa": "scale"}
+    body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "w"}, "spec": {"replicas": 4}}
+    refused = talk.request("PATCH", f"{at}?fieldManager=me", body, content_type=APPLY)
+    assert (refused.code, refused.json()["details"]["causes"][0]["field"]) == (409, ".spec.replicas")
+    taken = talk.request("PATCH", f"{at}?fieldManager=me&force=true", body, content_type=APPLY)
+    assert (taken.code, taken.json()["spec"]) == (200, {"replicas": 4})
+    assert "managedFields" not in taken.json()["metadata"]
+    assert owners(talk) == {"me": "scale"}
+    whole = {**deployment(replicas=9), "apiVersion": "apps/v1", "kind": "Deployment"}
+    refused = talk.request("PATCH", f"{DEPLOYMENTS}/w?fieldManager=other", whole, content_type=APPLY)
+    assert refused.code == 409
+    assert 'conflict with "me" with subresource "scale"' in refused.json()["message"]
 
 
 def test_a_dry_run_leaves_nothing(talk: Talk) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.api import apply
 from kohort.api import patch as patches
+from kohort.api.apply import scale as scale_books
 from kohort.api.errors import invalid, required
+from kohort.api.generations import NEWEST
 from kohort.server import ages, codec, objects, options, paths, status
 from kohort.server.call import CREATE, Call
 from kohort.server.columns.cells import labels as selector_text
@@ -193,8 +196,8 @@ class Subresources:
     async def patch_scale(self, ask: Ask) -> tuple[int, Item | Object]:
         media = codec.media_type(ask.content_type)
         chosen = options.write_options(ask.query, "PatchOptions", ask.agent, media)
-        yaml = media == options.APPLY
-        change, _ = codec.parse(ask.request.body, "Scale", codec.YAML if yaml else codec.JSON)
+        applied = media == options.APPLY
+        change, _ = codec.parse(ask.request.body, "Scale", codec.YAML if applied else codec.JSON)
 
         def patched(now: Object) -> Any:
             try:
@@ -202,27 +205,36 @@ class Subresources:
             except patches.PatchError as error:
                 raise status.bad_request(f"error decoding patch: {error}") from None
 
-        return await self._rescale(ask, chosen, patched)
+        return await self._rescale(ask, chosen, _applying(change, chosen) if applied else patched)
 
     async def _rescale(
         self, ask: Ask, chosen: WriteOptions, change: Callable[[Object], Any]
     ) -> tuple[int, Item | Object]:
         spec_path = self._paths(ask)[0]
+        replicas_path = scale_books.path_of(spec_path)
         for _ in range(_TRIES):
             head = self._item(ask)
             old = objects.load(ask.resource, head)
-            new_scale = change(self.scale_of(ask, old))
-            replicas, version = _scale_values(new_scale)
+            shown = self.scale_of(ask, old)
+            _put_managers(shown, scale_books.scale_entries(old, replicas_path))
+            scale = change(shown)
+            replicas, version = _scale_values(scale)
             if version and version != old["metadata"].get("resourceVersion"):
                 why = "the object has been modified; please apply your changes to the latest version and try again"
                 raise status.conflict(ask.resource.group, ask.resource.plural, ask.name, why)
             if replicas < 0:
                 problem = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
                 raise status.invalid("autoscaling", "Scale", ask.name, [problem])
+            if codec.media_type(ask.content_type) != options.APPLY:
+                after = {**shown, "spec": {"replicas": replicas}}
+                scale = apply.update_managed_fields(
+                    shown, after, of=_scale_target(), manager=chosen.manager, now=ages.stamp()
+                )
             new = objects.load(ask.resource, head)
             _set(new, spec_path, replicas)
+            _put_managers(new, scale_books.parent_entries(old, scale, replicas_path, ask.resource.api_version))
             try:
-                item = await self.writer.replace(ask, head, new, chosen)
+                item = await self.writer.replace(ask, head, new, chosen, applied=True)
             except ConflictError:
                 continue
             stored = item if isinstance(item, dict) else objects.load(ask.resource, item)
@@ -310,6 +322,38 @@ def _waits_freely(budget: Object, pod: Object) -> bool:
         return True
     healthy, wanted = int(state.get("currentHealthy") or 0), int(state.get("desiredHealthy") or 0)
     return healthy >= wanted > 0
+
+
+@cache
+def _scale_target() -> apply.Target:
+    structure = apply.native(NEWEST, scale_books.SCALE_VERSION, "Scale") or apply.DEDUCED
+    return apply.Target(scale_books.SCALE_VERSION, "Scale", structure, "scale")
+
+
+def _applying(change: Any, chosen: WriteOptions) -> Callable[[Object], Object]:
+    """Server-side apply of a Scale: whoever owns the replicas, there or of the object itself, is asked."""
+    if not isinstance(change, dict):
+        raise status.bad_request("error decoding YAML: an applied object is a mapping")
+
+    def applied(shown: Object) -> Object:
+        try:
+            result = apply.apply(
+                shown, change, of=_scale_target(), manager=chosen.manager, now=ages.stamp(), force=bool(chosen.force)
+            )
+        except apply.ApplyError as error:
+            raise status.bad_request(str(error)) from None
+        if result.conflicts:
+            raise status.ApiError(apply.conflict_status(result.conflicts))
+        return result.object
+
+    return applied
+
+
+def _put_managers(obj: Object, entries: list[Object]) -> None:
+    if entries:
+        obj["metadata"]["managedFields"] = entries
+    else:
+        obj["metadata"].pop("managedFields", None)
 
 
 def _scale_values(scale: Any) -> tuple[int, str]:
