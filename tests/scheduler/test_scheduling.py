@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from tests.scheduler.sim import SETTINGS, Sim
 
 from kohort.place.profile import ProfileError
 from kohort.scheduler.__main__ import main
+from kohort.scheduler.logs import JsonLines
 from kohort.scheduler.model import Pod
 from kohort.scheduler.owners import Owners
 from kohort.scheduler.profilefile import read_profile_file
@@ -450,3 +453,28 @@ def test_members_lost_with_a_node_that_cannot_be_replaced_say_what_to_do() -> No
     create(sim, {"node": "a3", "cpu": "2", "labels": {"rack": "A"}})
     sim.settle(3.0)
     assert {sim.bound["new-0"], sim.bound["new-1"]} == {"a3"}
+
+
+# ---- choices
+
+
+def test_groups_only_leaves_single_pods_to_others() -> None:
+    sim = Sim(settings=replace(SETTINGS, groups_only=True))
+    create(sim, {"node": "n1", "cpu": "4"})
+    create(sim, {"pod": "alone", "cpu": "1"})
+    gang(sim, "g", 2)
+    sim.settle(5.0)
+    assert sorted(sim.bound) == ["g-0", "g-1"]
+    assert not list(sim.core.pending())
+
+
+def test_a_log_line_is_json_with_the_facts_of_the_decision() -> None:
+    sim = cluster(n1="1")
+    gang(sim, "g", 2)
+    sim.settle()
+    verdict = next(step.verdict for step in sim.steps if step.verdict is not None)
+    record = logging.LogRecord("kohort.scheduler.loop", logging.INFO, "", 1, "%s", ("said",), None)
+    record.facts = verdict.facts()
+    line = json.loads(JsonLines().format(record))
+    assert (line["level"], line["message"], line["root"]) == ("info", "said", "default/g")
+    assert (line["result"], line["reason"], line["left"]) == ("unschedulable", "InsufficientResource", 2)

@@ -14,6 +14,7 @@ from kohort.kube.client import Client
 from kohort.kube.errors import ConfigError
 from kohort.kube.lease import Leadership
 from kohort.place.profile import Profile, ProfileError
+from kohort.scheduler.logs import configure
 from kohort.scheduler.loop import Scheduler
 from kohort.scheduler.page import served
 from kohort.scheduler.profilefile import read_profile_file
@@ -37,13 +38,16 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--leader-elect", action="store_true", help="take part in an election; one of many schedules")
     made.add_argument("--lease-namespace", default="kube-system")
     made.add_argument("--lease-name", default="kohort-scheduler")
+    made.add_argument("--groups-only", action="store_true", help="leave pods without a group to others")
+    made.add_argument("--log-format", choices=("text", "json"), default="text")
     made.add_argument("-v", "--verbose", action="store_true", help="a line per decision")
     return made
 
 
 async def serve(args: argparse.Namespace) -> None:
     profile = read_profile_file(args.profile) if args.profile else Profile()
-    settings = Settings(names=frozenset(args.scheduler_name or [KOHORT]), profile=profile)
+    names = frozenset(args.scheduler_name or [KOHORT])
+    settings = Settings(names=names, profile=profile, groups_only=args.groups_only)
     host, _, port = args.listen.rpartition(":")
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -68,7 +72,7 @@ async def serve(args: argparse.Namespace) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
     level = logging.INFO if args.verbose else logging.WARNING
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    configure(level, json=args.log_format == "json")
     try:
         asyncio.run(serve(args))
     except (ConfigError, ProfileError) as error:

@@ -57,6 +57,16 @@ class Verdict:
     told: Explanation | None = None  # why not: numbers, the nearest miss, what would help
     note: str = ""  # about preemption, or about room that is held for others
 
+    def facts(self) -> dict[str, str | int]:
+        """For the log."""
+        known: dict[str, str | int] = {"root": shown(self.root), "result": self.kind.value, "priority": self.priority}
+        known |= {"placed": len(self.seats), "left": len(self.leftovers)}
+        if self.reason is not None:
+            known["reason"] = self.reason.value
+        if self.preemption is not None:
+            known["victims"] = sum(len(unit.pods) for unit in self.preemption.victims)
+        return known
+
     @property
     def leftovers(self) -> list[Member]:
         return [member for uid, member in self.members.items() if uid not in self.seats]

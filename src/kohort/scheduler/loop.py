@@ -24,6 +24,7 @@ from kohort.scheduler.binder import Binder
 from kohort.scheduler.conditions import Writes
 from kohort.scheduler.core import Core, Step
 from kohort.scheduler.generation import Generation, discover
+from kohort.scheduler.logs import FACTS
 from kohort.scheduler.metrics import Metrics
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.sources import Source, served
@@ -126,14 +127,9 @@ class Scheduler:
     def _carry_out(self, step: Step, writer: Writer, binder: Binder, began: float) -> None:
         if step.verdict is not None:
             self.metrics.decided(step.verdict, self.clock.monotonic() - began)
-            log.info(
-                "%s: %s, %d placed, %d left%s",
-                step.verdict.root,
-                step.verdict.kind.value,
-                len(step.verdict.seats),
-                len(step.verdict.leftovers),
-                f", {step.verdict.reason.value}" if step.verdict.reason else "",
-            )
+            facts = step.verdict.facts()
+            text = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in {"root", "result"})
+            log.info("%s: %s, %s", facts["root"], facts["result"], text, extra={FACTS: facts})
             if step.verdict.seats:
                 binder.bind(step.verdict)
         binder.evict(step.evictions)

@@ -16,6 +16,7 @@ class Settings:
 
     names: frozenset[str] = frozenset({KOHORT})  # schedulerName of the pods we place
     namespaces: frozenset[str] = frozenset()  # of the pods we place; empty: all
+    groups_only: bool = False  # pods without a group are left to others
     profile: Profile = field(default_factory=Profile)
     first_backoff: float = 1.0
     longest_backoff: float = 10.0  # of a single pod; a group of n pods waits up to sqrt(n) times as long
@@ -28,6 +29,7 @@ class Settings:
     volume_seconds: float = 600.0  # so long a decision waits for volumes that are being bound or made
     bind_attempts: int = 4  # calls for one binding whose answer did not arrive
 
-    def ours(self, scheduler: str, namespace: str) -> bool:
+    def ours(self, scheduler: str, namespace: str, *, grouped: bool = True) -> bool:
         """Whether we place a pod; others only take room."""
-        return scheduler in self.names and (not self.namespaces or namespace in self.namespaces)
+        wanted = scheduler in self.names and (grouped or not self.groups_only)
+        return wanted and (not self.namespaces or namespace in self.namespaces)

@@ -83,7 +83,7 @@ class World:
             self._end(pod, known)
         elif pod.spec.node_name:
             self._bound(pod, known)
-        elif self.settings.ours(pod.spec.scheduler_name, pod.metadata.namespace):
+        elif self.settings.ours(pod.spec.scheduler_name, pod.metadata.namespace, grouped=pod.group is not None):
             self._pending(pod, known)
 
     def drop_pod(self, pod: Pod) -> None:
