@@ -146,10 +146,10 @@ def test_the_cost_of_a_member_does_not_grow_with_the_group() -> None:
         trees.set(composite("root", 1))
         trees.set(leaf("g", pods, "root"))
         members = [member() for _ in range(pods)]
-        began = time.perf_counter()
+        began = time.process_time()
         for one in members:
             trees.join("x/g", one)
-        return (time.perf_counter() - began) / pods
+        return (time.process_time() - began) / pods
 
     cost(1000)
     assert min(cost(20_000) for _ in range(3)) < 4 * min(cost(1000) for _ in range(3))
