@@ -19,7 +19,7 @@ from kohort.controllers.leaderworkerset.reading import (
     uid_of,
 )
 from kohort.controllers.leaderworkerset.status import Draft
-from kohort.controllers.leaderworkerset.writes import Part, batches, create, patch, remove_all
+from kohort.controllers.leaderworkerset.writes import Part, batches, create, is_ending, patch, remove_all
 from kohort.controllers.script import Step, Told, one, tell
 from kohort.gang.compile import CompileContext, Lookup
 from kohort.gang.compile.leaderworkerset import compile_object
@@ -165,7 +165,7 @@ def _level(lws: Object, wanted: Sequence[Object], known: Sequence[Object], ctx: 
     for batch in batches(missing):
         answers = yield Step([create(obj) for obj in batch])
         for obj, answer in zip(batch, answers, strict=True):
-            if answer.refusal is not None:
+            if answer.refusal is not None and not is_ending(answer.refusal):
                 reason = f"{obj['kind']}CreateFailed"
                 gangs.fail(reason, f"{obj['kind']} {name_of(obj)}: {answer.refusal.message}")
                 yield from tell(Told(lws, "Warning", reason, f"{obj['kind']} {name_of(obj)}: {answer.refusal.message}"))

@@ -19,7 +19,7 @@ from kohort.controllers.leaderworkerset.reading import (
     uid_of,
 )
 from kohort.controllers.leaderworkerset.rollout import Rollout
-from kohort.controllers.leaderworkerset.writes import Part, create, patch, remove_all
+from kohort.controllers.leaderworkerset.writes import Part, create, is_ending, patch, remove_all
 from kohort.controllers.script import SyncError, Told, one, tell
 
 
@@ -84,6 +84,8 @@ def ensure(lws: Object, known: Sequence[Object]) -> Part:
 
 def _make(lws: Object, wanted: Object, note: str) -> Part:
     answer = yield from one(create(wanted))
+    if answer.refusal is not None and is_ending(answer.refusal):
+        raise SyncError("its namespace is going")
     if answer.refusal is not None:
         text = f"ControllerRevision {name_of(wanted)} could not be created: {answer.refusal.message}"
         yield from tell(Told(lws, "Warning", "FailedCreate", text))

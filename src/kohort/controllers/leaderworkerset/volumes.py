@@ -8,7 +8,7 @@ from kohort.api.kind import Object
 from kohort.controllers.leaderworkerset import children
 from kohort.controllers.leaderworkerset.pods import claim_name
 from kohort.controllers.leaderworkerset.reading import is_going, name_of, number, template_of
-from kohort.controllers.leaderworkerset.writes import Part, create, remove_all
+from kohort.controllers.leaderworkerset.writes import Part, create, is_ending, remove_all
 from kohort.controllers.script import Step
 
 
@@ -21,7 +21,7 @@ def ensure(lws: Object, wanted: Sequence[Object], known: Mapping[str, Object]) -
     return [
         f"PersistentVolumeClaim {name_of(claim)} could not be created: {answer.refusal.message}"
         for claim, answer in zip(claims, answers, strict=True)
-        if answer.refusal is not None and not answer.refusal.already_exists
+        if answer.refusal is not None and not answer.refusal.already_exists and not is_ending(answer.refusal)
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from kohort.api.kind import Object
 from kohort.controllers.leaderworkerset.reading import name_of, namespace_of, uid_of
-from kohort.controllers.script import Answer, Step, SyncError, Told, Write, tell
+from kohort.controllers.script import Answer, Refusal, Step, SyncError, Told, Write, tell
 
 AT_ONCE: Final = 50
 Part = Generator[Step, Sequence[Answer], Any]
@@ -64,6 +64,11 @@ def batches(some: Sequence[Any]) -> Iterable[Sequence[Any]]:
     return (some[start : start + AT_ONCE] for start in range(0, len(some), AT_ONCE))
 
 
+def is_ending(refusal: Refusal) -> bool:
+    """The whole namespace goes, and the set with it: nothing to tell, nothing to try again."""
+    return refusal.code == 403 and "because it is being terminated" in refusal.message
+
+
 def make_all(lws: Object, wanted: Sequence[Object]) -> Part:
     """-> (the objects that are there now, what went wrong). After a batch with a refusal no further one is tried."""
     made: list[Object] = []
@@ -74,7 +79,7 @@ def make_all(lws: Object, wanted: Sequence[Object]) -> Part:
         for obj, answer in zip(batch, answers, strict=True):
             if answer.refusal is None:
                 made.append(answer.object or obj)
-            else:
+            elif not is_ending(answer.refusal):
                 note = f"{obj['kind']} {name_of(obj)} could not be created: {answer.refusal.message}"
                 problems.append(note)
                 events.append(Told(lws, "Warning", "FailedCreate", note))
