@@ -90,6 +90,16 @@ def test_every_line_gets_its_result(tmp_path: Path) -> None:
     assert (tmp_path / "alone-0.log").exists()  # the serial one had the cluster for itself
 
 
+def test_what_cannot_pass_is_left_out_unless_everything_is_wanted(tmp_path: Path) -> None:
+    line = Line("[sig-a] Garbage collector should do", "wide")
+    assert Line(line.name, "core").why_not == ""
+    assert [one.state for one in run(fake(tmp_path), [line], Plan(), lambda _: None).values()] == ["left out"]
+    assert [one.state for one in run(fake(tmp_path), [line], Plan(every=True), lambda _: None).values()] == [
+        "not found"
+    ]
+    assert sum(bool(one.why_not) for one in read()) == 12
+
+
 def test_what_a_hanging_test_kept_from_running_is_run_again(tmp_path: Path) -> None:
     lines = [Line(plain(B), "core"), Line(plain(A), "core")]
     results = run(fake(tmp_path, hangs=True), lines, Plan(processes=1), lambda _: None)
@@ -112,7 +122,7 @@ def test_the_page_keeps_what_people_wrote(tmp_path: Path) -> None:
     page.write_text("# Title\n\nWords.\n\n<!-- written by make conformance -->\nold\n")
     results = {
         Line("[sig-a] one|two", "core"): Result("passed", 3.2),
-        Line("[sig-a] Kubectl patch for pods in rc", "wide"): Result("failed", 60),
+        Line("[sig-a] Kubectl patch for pods in rc", "wide"): Result("left out"),
         Line("[sig-a] Other", "wide"): Result("timedout", 60),
     }
     pages.write(results, 5.0, page)

@@ -11,15 +11,6 @@ from kohort.testing.conformance.suite import Result
 
 PAGE: Final = Path("docs/conformance.md")
 _BEGIN: Final = "<!-- written by make conformance -->"
-_CONTROLLER: Final = "needs the controller of Deployments or ReplicationControllers, which Kohort stores only"
-_POLICY: Final = "policies are stored, not evaluated"
-# Why wide lines do not pass, by what is found in their names.
-_WHY: Final = {
-    "Garbage collector should": _CONTROLLER,
-    "in rc": _CONTROLLER,
-    "for rc": _CONTROLLER,
-    "AdmissionPolicy should": _POLICY,
-}
 
 
 def table(results: Mapping[Line, Result]) -> Iterator[str]:
@@ -62,8 +53,7 @@ def write(results: Mapping[Line, Result], seconds: float, page: Path = PAGE) -> 
 def _state(line: Line, result: Result) -> str:
     if result.passed:
         return "passes"
-    why = next((text for part, text in _WHY.items() if part in line.name), "")
-    return f"no: {why}" if line.set == "wide" and why else result.state
+    return f"no: {line.why_not}" if line.why_not else result.state
 
 
 def _cell(text: str) -> str:
