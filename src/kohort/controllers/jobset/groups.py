@@ -11,10 +11,10 @@ from kohort.api.jobset.gangs import active
 from kohort.api.jobset.reading import is_suspended
 from kohort.api.kind import Object
 from kohort.controllers.jobset import drift, quorum
-from kohort.controllers.jobset.children import namespace_of
 from kohort.controllers.jobset.state import Jobs
 from kohort.controllers.jobset.view import View
-from kohort.controllers.script import Answer, Step, SyncError, Told, Write, one, tell
+from kohort.controllers.jobset.writes import change, creation, deletion
+from kohort.controllers.script import Answer, Step, SyncError, Told, one, tell
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.jobset import compile_object
 from kohort.gang.render import pod_links, render
@@ -162,7 +162,7 @@ def _make(wanted: Sequence[Object], jobset: Object) -> Part:
 
 
 def _create(jobset: Object, batch: Sequence[Object]) -> Part:
-    answers = yield Step([_creation(jobset, obj) for obj in batch])
+    answers = yield Step([creation(obj) for obj in batch])
     done = [obj for obj, answer in zip(batch, answers, strict=True) if answer.refusal is None]
     yield from tell(*_told(jobset, done, "Created"))
     problems = []
@@ -193,17 +193,6 @@ def _note(what: str, kind: str, names: Sequence[str]) -> str:
     return f"{what.lower()} {len(names)} {kind}s, {names[0]} to {names[-1]}"
 
 
-def _creation(jobset: Object, obj: Object) -> Write:
-    return Write(
-        verb="create",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=namespace_of(jobset),
-        name=obj["metadata"]["name"],
-        body=obj,
-    )
-
-
 # ---- drift
 
 
@@ -225,21 +214,14 @@ def _keep(jobset: Object, wanted: Object, stored: Object, view: View, ctx: Compi
 
 
 def _resize(jobset: Object, wanted: Object, stored: Object) -> Part:
-    change = drift.resized(wanted, stored)
-    if change is None:
+    resize = drift.resized(wanted, stored)
+    if resize is None:
         return
-    write = Write(
-        verb="patch",
-        api_version=stored["apiVersion"],
-        kind=stored["kind"],
-        namespace=namespace_of(jobset),
-        name=stored["metadata"]["name"],
-        body={"spec": change.body},
-    )
+    write = change(stored, {"spec": resize.body})
     answer = yield from one(write)
     if answer.refusal is not None:
         raise SyncError(f"{write}: {answer.refusal.message}")
-    note = f"minCount of {_named(stored)}: {change.old} → {change.new}"
+    note = f"minCount of {_named(stored)}: {resize.old} → {resize.new}"
     yield from tell(Told(jobset, "Normal", f"{stored['kind']}Updated", note))
 
 
@@ -259,21 +241,9 @@ def remove(jobset: Object, known: Sequence[Object]) -> Part:
         gone = [obj for obj in own if obj["kind"] == kind]
         for start in range(0, len(gone), AT_ONCE):
             batch = gone[start : start + AT_ONCE]
-            answers = yield Step([_delete(obj) for obj in batch])
+            answers = yield Step([deletion(obj) for obj in batch])
             done = [obj for obj, answer in zip(batch, answers, strict=True) if answer.refusal is None]
             yield from tell(*_told(jobset, done, "Deleted"))
             problems = [answer.refusal.message for answer in answers if answer.refusal and not answer.refusal.not_found]
             if problems:
                 raise SyncError("; ".join(problems))
-
-
-def _delete(obj: Object) -> Write:
-    return Write(
-        verb="delete",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=namespace_of(obj),
-        name=obj["metadata"]["name"],
-        uid=str(obj["metadata"].get("uid") or ""),
-        propagation="Background",
-    )

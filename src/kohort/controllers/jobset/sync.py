@@ -24,6 +24,7 @@ from kohort.controllers.jobset.children import Wiring
 from kohort.controllers.jobset.conditions import COMPLETED, FAILED, RESTARTING, SUSPENDED, Draft
 from kohort.controllers.jobset.state import Jobs
 from kohort.controllers.jobset.view import View
+from kohort.controllers.jobset.writes import creation, deletion
 from kohort.controllers.script import Answer, Outcome, Script, Step, SyncError, Told, Write, must, one, tell
 from kohort.gang.compile import CompileContext
 
@@ -65,15 +66,7 @@ def _ended(jobset: Object, jobs: Jobs, draft: Draft, view: View) -> Script:
     end = (moments.read((ended or {}).get("lastTransitionTime")) or view.now) + timedelta(seconds=int(ttl))
     if end > view.now:
         return Outcome(after=(end - view.now).total_seconds())
-    write = Write(
-        verb="delete",
-        api_version=jobset["apiVersion"],
-        kind="JobSet",
-        namespace=children.namespace_of(jobset),
-        name=meta_of(jobset)["name"],
-        uid=str(meta_of(jobset).get("uid") or ""),
-        propagation="Foreground",
-    )
+    write = deletion(jobset, "Foreground")
     answer = yield from one(write)
     if answer.refusal is not None and not answer.refusal.not_found:
         raise SyncError(answer.refusal.message)
@@ -85,23 +78,10 @@ def _delete_jobs(jobs: Sequence[Object]) -> Part:
     going = [job for job in jobs if not job["metadata"].get("deletionTimestamp")]
     for start in range(0, len(going), AT_ONCE):
         batch = going[start : start + AT_ONCE]
-        answers = yield Step([_delete_job(job) for job in batch])
+        answers = yield Step([deletion(job, "Foreground") for job in batch])
         for answer in answers:
             if answer.refusal is not None and not answer.refusal.not_found:
                 raise SyncError(answer.refusal.message)
-
-
-def _delete_job(job: Object) -> Write:
-    meta = job["metadata"]
-    return Write(
-        verb="delete",
-        api_version="batch/v1",
-        kind="Job",
-        namespace=children.namespace_of(job),
-        name=meta["name"],
-        uid=str(meta.get("uid") or ""),
-        propagation="Foreground",
-    )
 
 
 def _ready(jobset: Object, draft: Draft, rows: Sequence[dict[str, Any]]) -> None:
@@ -241,23 +221,12 @@ def placement_by_template(ctx: CompileContext) -> bool:
 
 
 def _make(draft: Draft, obj: Object, reason: str, text: str) -> Part:
-    write = _creation(draft.jobset, obj)
+    write = creation(obj)
     answer = yield from one(write)
     if answer.refusal is not None and not answer.refusal.already_exists:
         note = text.format(error=answer.refusal.message, name=obj["metadata"]["name"])
         yield from tell(Told(draft.jobset, "Warning", reason, note))
         raise SyncError(note)
-
-
-def _creation(jobset: Object, obj: Object) -> Write:
-    return Write(
-        verb="create",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=children.namespace_of(jobset),
-        name=obj["metadata"]["name"],
-        body=obj,
-    )
 
 
 def _create(draft: Draft, batches: Sequence[Sequence[Object]], gangs: groups.Gangs) -> Part:
@@ -266,7 +235,7 @@ def _create(draft: Draft, batches: Sequence[Sequence[Object]], gangs: groups.Gan
         problems, events = [], []
         for start in range(0, len(jobs), AT_ONCE):
             batch = jobs[start : start + AT_ONCE]
-            answers = yield Step([_creation(draft.jobset, job) for job in batch])
+            answers = yield Step([creation(job) for job in batch])
             for job, answer in zip(batch, answers, strict=True):
                 name = job["metadata"]["name"]
                 if answer.refusal is None:
