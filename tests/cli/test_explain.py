@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from rich.console import Console
-from tests.scheduler.short import create
+from tests.scheduler.short import create, pod_body
 from tests.scheduler.sim import START, Sim
 from typer.testing import CliRunner
 
@@ -18,6 +19,7 @@ from kohort.cli.lookup import find_in_state
 from kohort.cli.main import app
 from kohort.place.demand import Reason
 from kohort.scheduler.ask import about
+from kohort.scheduler.model import Workload
 
 NOW = datetime(2026, 1, 1, 0, 12, tzinfo=UTC)
 SINCE = "12 min (since 2026-01-01T00:00:00Z)"
@@ -286,6 +288,22 @@ def test_a_workload_is_found_by_its_groups_and_a_job_by_its_pods() -> None:
     text, _ = asked(sim, "jobs", "j")
     assert text.startswith("Job j in default waits")
     assert "PodGroup g2" not in text
+
+
+def test_a_group_of_1_35_is_a_part_of_its_workload() -> None:
+    sim = cluster()
+    groups = [{"name": "ranks", "policy": {"gang": {"minCount": 8}}}]
+    body = {"metadata": {"name": "w", "namespace": "default", "uid": "w"}, "spec": {"podGroups": groups}}
+    sim.core.world.set_workload(msgspec.convert(body, Workload))
+    for number in range(8):
+        pod = pod_body({"pod": f"p{number}", "cpu": "1"})
+        pod["spec"]["workloadRef"] = {"name": "w", "podGroup": "ranks", "podGroupReplicaKey": "0"}
+        sim.put("pod", f"p{number}", pod)
+    text, reasons = asked(sim, "Workload", "w")
+    assert text.startswith(f"Workload w in default waits for {SINCE}: none of its 8 pods has a node")
+    assert reasons == {Reason.INSUFFICIENT}
+    text, _ = asked(sim, "Pod", "p3")
+    assert "8 pods need 8 cpu, 2 nodes have 6 free" in text
 
 
 # ---- the command

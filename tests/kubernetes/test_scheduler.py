@@ -300,3 +300,45 @@ async def test_python_m_kohort_scheduler(bed: Bed) -> None:
         finally:
             process.terminate()
             assert await asyncio.wait_for(process.wait(), 15) == 0
+
+
+async def test_a_volume_is_chosen_and_waited_for_before_the_pod_is_bound(bed: Bed) -> None:
+    """The test stands for the volume controllers: nobody else runs here."""
+    async with cluster(bed, "volumes") as here, running(Scheduler(here.client, SETTINGS)):
+        classes, volumes = (
+            here.client.resource("storageclasses.storage.k8s.io"),
+            here.client.resource("persistentvolumes"),
+        )
+        claims = here.client.resource("persistentvolumeclaims")
+        for name in ("n0", "n1"):
+            await here.node(name)
+        wait = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
+        kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"}
+        await classes.create({**kind, "metadata": {"name": "local"}, **wait})
+        rule = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}
+        spec = {
+            "storageClassName": "local",
+            "capacity": {"storage": "10Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "local": {"path": "/disk"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}},
+        }
+        volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}, "spec": spec}
+        await volumes.create(volume)
+        try:
+            wanted = {"storageClassName": "local", "accessModes": ["ReadWriteOnce"]}
+            wanted["resources"] = {"requests": {"storage": "5Gi"}}  # type: ignore[assignment]
+            claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": wanted}
+            await claims.create(claim, "volumes")
+            await here.pod({"pod": "p", "cpu": "1", "claim": "c"})
+
+            async def given() -> Any:
+                return (await volumes.get("disk"))["spec"].get("claimRef")
+
+            assert (await here.until(given))["name"] == "c"
+            assert await here.bound() == {}
+            await claims.patch("c", {"spec": {"volumeName": "disk"}}, "volumes")
+            assert await here.until(lambda: _when(here, 1)) == {"p": "n1"}
+        finally:
+            await volumes.delete("disk")
+            await classes.delete("local")
