@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from tests.e2e import training as t
@@ -11,7 +11,6 @@ from tests.gang.trainjob.build import initializer, rjob, trainer
 from kohort.api.trainer import COMPOSITE_GATE
 from kohort.sim.cluster import Level, Pool
 from kohort.testing.cluster import Cluster
-from kohort.testing.cluster import cluster as embedded
 
 NODES = "jobset.sigs.k8s.io/replicatedjob-name=node"
 RACK, ZONE = "topology.example.com/rack", "topology.example.com/zone"
@@ -22,13 +21,6 @@ def pools() -> Sequence[Pool]:
     """Two zones of two racks of four nodes, each with room for one pod of four CPUs."""
     levels = (Level(ZONE, 2), Level(RACK, 2))
     return (Pool(name="n", count=16, capacity={"cpu": "4", "memory": "16Gi", "pods": "20"}, topology=levels),)
-
-
-@pytest.fixture
-async def trees(pools: Sequence[Pool]) -> AsyncIterator[Cluster]:
-    """With several levels of groups switched on."""
-    async with embedded("1.37", pools=pools, gates={COMPOSITE_GATE: True}) as found:
-        yield found
 
 
 async def places(cluster: Cluster, key: str, labels: str = "") -> set[str]:
@@ -91,40 +83,46 @@ async def test_trainer_in_one_rack(cluster: Cluster) -> None:
     await cluster.never(started, 15)
 
 
-async def test_a_tree_over_stages(trees: Cluster) -> None:
-    """5.5: one zone for the whole job, one rack for launcher and nodes, initializers on their own."""
-    scheduling = {
-        "schedulingPolicy": {"basic": {}},
-        "schedulingConstraints": {"topology": [{"key": ZONE}]},
-        "disruptionMode": {"all": {}},
-        "replicatedJobs": [
-            {"targetReplicatedJobs": ["fetch"], "schedulingPolicy": {"basic": {}}},
-            {
-                "targetReplicatedJobs": ["launcher", "node"],
-                "schedulingConstraints": {"topology": [{"key": RACK}]},
-            },
-        ],
-    }
-    jobs = (
-        t.lasting(rjob("fetch"), 1),
-        trainer("launcher", after=[("fetch", "Complete")]),
-        big(rjob("node", after=[("fetch", "Complete")])),
-    )
-    await trees.create(
-        t.runtime(*jobs, ml={"mpi": {}}, workload={"scheduling": scheduling}), t.trainjob(4, name="staged")
-    )
-    await trees.running(5)
-    (root,), groups = await trees.composites(), await trees.pod_groups()
-    (workload,) = await trees.workloads()
-    assert [one["name"] for one in workload["spec"]["compositePodGroupTemplates"]] == ["staged"]
-    assert "parentCompositePodGroupName" not in root["spec"]
-    assert {one["spec"]["parentCompositePodGroupName"] for one in groups} == {root["metadata"]["name"]}
-    assert {one["spec"]["workloadRef"]["templateName"] for one in groups} == {"fetch", "launcher-node"}
-    assert len(await places(trees, ZONE)) == 1
-    assert len(await places(trees, RACK, "jobset.sigs.k8s.io/replicatedjob-name!=fetch")) == 1
-    await t.suspend(trees, name="staged")
-    await t.idle(trees, "staged")
-    await t.no_groups(trees)
+@pytest.mark.generations("1.37")
+class TestSeveralLevels:
+    @pytest.fixture
+    def gates(self) -> Mapping[str, bool]:
+        return {COMPOSITE_GATE: True}
+
+    async def test_a_tree_over_stages(self, cluster: Cluster) -> None:
+        """5.5: one zone for the whole job, one rack for launcher and nodes, initializers on their own."""
+        scheduling = {
+            "schedulingPolicy": {"basic": {}},
+            "schedulingConstraints": {"topology": [{"key": ZONE}]},
+            "disruptionMode": {"all": {}},
+            "replicatedJobs": [
+                {"targetReplicatedJobs": ["fetch"], "schedulingPolicy": {"basic": {}}},
+                {
+                    "targetReplicatedJobs": ["launcher", "node"],
+                    "schedulingConstraints": {"topology": [{"key": RACK}]},
+                },
+            ],
+        }
+        jobs = (
+            t.lasting(rjob("fetch"), 1),
+            trainer("launcher", after=[("fetch", "Complete")]),
+            big(rjob("node", after=[("fetch", "Complete")])),
+        )
+        await cluster.create(
+            t.runtime(*jobs, ml={"mpi": {}}, workload={"scheduling": scheduling}), t.trainjob(4, name="staged")
+        )
+        await cluster.running(5)
+        (root,), groups = await cluster.composites(), await cluster.pod_groups()
+        (workload,) = await cluster.workloads()
+        assert [one["name"] for one in workload["spec"]["compositePodGroupTemplates"]] == ["staged"]
+        assert "parentCompositePodGroupName" not in root["spec"]
+        assert {one["spec"]["parentCompositePodGroupName"] for one in groups} == {root["metadata"]["name"]}
+        assert {one["spec"]["workloadRef"]["templateName"] for one in groups} == {"fetch", "launcher-node"}
+        assert len(await places(cluster, ZONE)) == 1
+        assert len(await places(cluster, RACK, "jobset.sigs.k8s.io/replicatedjob-name!=fetch")) == 1
+        await t.suspend(cluster, name="staged")
+        await t.idle(cluster, "staged")
+        await t.no_groups(cluster)
 
 
 async def test_a_group_for_the_job_of_a_replicated_job(cluster: Cluster) -> None:
