@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from datetime import datetime
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from tests.controllers.cluster import NS, Cluster, cluster, job_of
 
 from kohort.api.kind import Object
+from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
 from kohort.controllers.registry import MAKERS, Setup, make, probe
+from kohort.controllers.script import Outcome, Script, Step, Write
 from kohort.kube.client import Client
 from kohort.kube.errors import TransportError
 from kohort.kube.lease import Leadership
@@ -187,6 +190,60 @@ async def test_only_the_leader_works() -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_stop_lets_looks_end_and_begins_none() -> None:
+    """One look is under way, many are in line: that one ends, the others are for whoever comes next."""
+    looks: list[str] = []
+    release = asyncio.Event()
+
+    def script(key: Key, reader: Reader, now: datetime) -> Script:
+        looks.append(key.name)
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"seen-{key.name}"}}
+        yield Step([Write(verb="create", api_version="v1", kind="ConfigMap", namespace=NS, body=body)])
+        looks.append(f"{key.name} ended")
+        return Outcome()
+
+    watch = Watch("batch/v1", "Job", lambda old, new: [Due(key_of(new or old or {}))])
+    slow = Controller(name="slow", watches=(watch,), script=script, workers=1)
+    async with cluster() as found:
+        real = found.api.api.handle
+
+        async def handle(request: Request) -> Response:
+            if request.method == "POST" and request.path.endswith("/configmaps"):
+                await release.wait()
+            return await real(request)
+
+        found.api.api.handle = handle  # type: ignore[method-assign]
+        runtime = found.runtime([slow])
+        await runtime.__aenter__()
+        await runtime.ready()
+        for name in ("a", "b", "c"):
+            await apply(found, job_of(name))
+
+        async def begun() -> bool:
+            return bool(looks)
+
+        await found.until(begun)
+        stopping = asyncio.create_task(runtime.__aexit__(None, None, None))
+        await found.clock.settle()
+        release.set()
+        await asyncio.wait_for(stopping, 30)
+        assert looks == ["a", "a ended"]
+
+
+async def test_without_the_lease_nothing_is_written() -> None:
+    """A leader that has lost its lease may still look, but does nothing."""
+    leads = True
+    async with cluster() as found, found.runtime(may=lambda: leads) as runtime:
+        await runtime.ready()
+        await apply(found, gang("mine", 2))
+        await found.until(lambda: is_active(found, "mine", 2))
+        leads = False
+        await apply(found, gang("theirs", 2))
+        await found.clock.advance(20)
+        assert len(await found.pods()) == 2
+        assert len(await found.every("Workload", GROUPS)) == 1
 
 
 def test_unknown_controllers_are_named() -> None:

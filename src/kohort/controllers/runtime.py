@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Final
@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 50  # writes of one controller under way at the same time
 _STOP: Final = 10.0  # seconds that a look under way gets to end
+_NOT_LEADER: Final = Refusal(0, "NotLeader", "the lease is lost: nothing is written any more")
 
 
 class Observed:
@@ -190,7 +191,8 @@ class _Line:
 
     async def _write(self, write: Write) -> Answer:
         async with self._slots:
-            answer = await self._runtime.sender.send(write)
+            may = self._runtime.may()
+            answer = await self._runtime.sender.send(write) if may else Answer(refusal=_NOT_LEADER)
         code = 200 if answer.refusal is None else answer.refusal.code
         self._runtime.metrics.writes.labels(self.controller.name, write.verb, write.kind, str(code)).inc()
         if answer.refusal is None:
@@ -249,8 +251,10 @@ class Runtime:
         clock: Clock = REAL,
         registry: CollectorRegistry | None = None,
         namespaces: Iterable[str] = (),
+        may: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`namespaces`: whose objects are worked on; empty: all."""
+        """`namespaces`: whose objects are worked on; empty: all. `may`: asked before each write, say of a lease."""
+        self.may = may
         self.namespaces = frozenset(namespaces)
         self.client = client
         self.clock = clock
@@ -305,7 +309,7 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for line in self._lines:
-            line.queue.close()
+            line.queue.close(drop=True)  # all truth is on the server: whoever comes next looks at everything
         if self._working:
             _, late = await asyncio.wait(self._working, timeout=_STOP)
             for task in late:

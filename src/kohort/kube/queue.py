@@ -117,9 +117,12 @@ class WorkQueue(Generic[K]):
             self._ready.append(key)
             self._wake()
 
-    def close(self) -> None:
-        """Nothing is added any more; what is in line is still given out."""
+    def close(self, *, drop: bool = False) -> None:
+        """Nothing is added any more; what is in line is still given out, unless it is dropped."""
         self._closed = True
+        if drop:
+            self._ready.clear()
+            self._wanted.clear()
         for _, timer in self._later.values():
             timer.cancel()
         self._later.clear()

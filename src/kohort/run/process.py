@@ -127,6 +127,7 @@ class Process:
             clock=self.client.clock,
             registry=self.registry,
             namespaces=self.chosen.namespaces,
+            may=lambda: self.leads,
         )
 
     # ---- what it shows
