@@ -163,6 +163,26 @@ async def test_jobset_35_front_ends_are_frozen(cluster: Cluster) -> None:
         assert "spec.gangConfig" in error.value.message
 
 
+async def test_claims_that_are_there_already(cluster: Cluster) -> None:
+    """They are used only if they are the same, and never deleted with the JobSet."""
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "keep-t"}, "spec": spec}
+    stored = (await cluster.create(claim))["spec"]
+    runs = pod()
+    runs["spec"]["containers"][0]["volumeMounts"] = [{"name": "keep", "mountPath": "/keep"}]
+
+    def with_claim(spec: Object, kept: str) -> Object:
+        policy = {"templates": [{"metadata": {"name": "keep"}, "spec": spec}], "retentionPolicy": {"whenDeleted": kept}}
+        return jobset("t", rj("a", runs=runs), volumeClaimPolicies=[policy])
+
+    causes = await refused(cluster, with_claim(spec, "Delete"))
+    assert set(causes) == {
+        "spec.volumeClaimPolicies[0].template[0].spec",
+        "spec.volumeClaimPolicies[0].retentionPolicy.whenDeleted",
+    }
+    await cluster.create(with_claim(stored, "Retain"))
+
+
 class TestGates:
     """Options that are off."""
 

@@ -57,6 +57,7 @@ async def test_jobset_1_2_no_front_end(cluster: Cluster, scenario: int, modes: O
     found = await cluster.running(6)
     assert await no_groups(cluster)
     assert {group_of(one) for one in found} == {""}
+    assert {one["metadata"]["labels"][f"{PREFIX}priority"] for one in found} == {"0"}
 
 
 @LATEST

@@ -306,7 +306,7 @@ async def test_everything_of_a_jobset_in_one_life(cluster: Cluster) -> None:
     await has(cluster, "whole", ready("driver", 1))
     (service,) = await cluster.every("v1", "Service")
     assert service["metadata"]["name"] == "crew"
-    assert service["spec"]["publishNotReadyAddresses"] is False
+    assert not service["spec"].get("publishNotReadyAddresses")
     kept = {one["metadata"]["name"]: bool(one["metadata"].get("ownerReferences")) for one in await claims(cluster)}
     assert kept == {"keep-whole": False, "logs-whole": True}
     for job in (await jobs(cluster)).values():
