@@ -36,6 +36,7 @@ class Row:
     bar: float
     more_is_better: bool = False
     note: str = ""
+    points: tuple[tuple[int, float], ...] = ()  # size and milliseconds, of rows about growth
 
     @property
     def ok(self) -> bool:
@@ -167,8 +168,22 @@ def growth() -> list[Row]:
 def _growth(name: str, sizes: list[int], cost: Callable[[int], float]) -> Row:
     costs = [min(cost(size) for _ in range(3)) for size in sizes]
     exponent = log2(costs[-1] / costs[0]) / log2(sizes[-1] / sizes[0])
-    points = ", ".join(f"{size}: {value * 1e3:.1f} ms" for size, value in zip(sizes, costs, strict=True))
-    return Row(name, exponent, "power", _GROWTH_BAR, note=points)
+    points = tuple((size, value * 1e3) for size, value in zip(sizes, costs, strict=True))
+    note = ", ".join(f"{size}: {value:.1f} ms" for size, value in points)
+    return Row(name, exponent, "power", _GROWTH_BAR, note=note, points=points)
+
+
+def plot(row: Row) -> str:
+    """Cost over size, as bars; the mark is where it would be if it grew like the size."""
+    first, top = row.points[0], max(value for _, value in row.points)
+    top = max(top, row.points[-1][0] / first[0] * first[1])
+    lines = [f"{row.case}: cost against size; | is linear growth"]
+    for size, value in row.points:
+        bar, linear = (round(50 * part / top) for part in (value, size / first[0] * first[1]))
+        cells = ["#" if place < bar else " " for place in range(51)]
+        cells[linear] = "|"
+        lines.append(f"{size:>8}  {''.join(cells)}  {value:.1f} ms")
+    return "\n".join(lines)
 
 
 def _one_gang(size: int) -> float:
@@ -228,6 +243,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.place", description=__doc__)
     parser.add_argument("--case", action="append", choices=list(CASES), help="only this row (may be repeated)")
     parser.add_argument("--json", action="store_true", help="for machines")
+    parser.add_argument("--plot", action="store_true", help="how costs grow, as bars below the table")
     parser.add_argument("--list", action="store_true", help="names of the rows")
     chosen = parser.parse_args(arguments)
     if chosen.list:
@@ -239,6 +255,8 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         width = max(len(row.case) for row in rows)
         print("\n".join(row.line(width) for row in rows))
+        if chosen.plot:
+            print("\n".join(f"\n{plot(row)}" for row in rows if row.points))
     return 0 if all(row.ok for row in rows) else 1
 
 

@@ -33,7 +33,9 @@ async def look(client: Client, settings: Settings | None = None, stamp: Callable
     """Pods of every scheduler are looked at: whoever is to place them, the question is the same."""
     generation = await discover(client.discovery)
     chosen = settings or Settings()
-    found = await served(client.discovery, generation, spreads=bool(chosen.profile.default_spread))
+    # What spreads pods softly keeps none of them waiting.
+    spreads = any(one["whenUnsatisfiable"] == "DoNotSchedule" for one in chosen.profile.default_spread)
+    found = await served(client.discovery, generation, spreads=spreads)
     lists = await asyncio.gather(*(_list(client, source, version) for source, version in found))
     pods = [one for (source, _), listed in zip(found, lists, strict=True) if source.kind == "Pod" for one in listed[0]]
     names = frozenset(pod.spec.scheduler_name for pod in pods) | chosen.names
