@@ -38,10 +38,11 @@ from kohort.sim.cluster import plain
 
 JOBSETS, JOBS, PODS, NODES, GANG = 1_000, 4, 8, 2_000, 5_000
 TRAINJOBS, TRAIN_NODES = 200, 64
+REPLICAS, SCALING_GROUPS, CLIQUES, CLIQUE_PODS = 50, 3, 4, 4
 STAGES = ("created", "grouped", "pods made", "bound", "running")
 CLIENTS = 32
 # Seconds to all Running, on one core of the machine that the documentation names.
-BARS = {"jobsets": 600.0, "job": 90.0, "trainjobs": 240.0}
+BARS = {"jobsets": 600.0, "job": 90.0, "trainjobs": 240.0, "cliqueset": 60.0}
 
 
 class Spec(msgspec.Struct, rename="camel"):
@@ -155,7 +156,31 @@ def trainjobs(scale: float) -> Case:
     return Case("trainjobs", bodies, count, count * TRAIN_NODES, max(1, round(NODES * scale)))
 
 
-CASES: dict[str, Callable[[float], Case]] = {"jobsets": jobsets, "job": one_job, "trainjobs": trainjobs}
+def cliqueset(scale: float) -> Case:
+    """One set: every replica is a tree of scaling groups with cliques."""
+    replicas, pod = max(1, round(REPLICAS * scale)), template()["spec"]
+    names = [[f"c{group}{clique}" for clique in range(CLIQUES)] for group in range(SCALING_GROUPS)]
+    cliques = [
+        {
+            "name": name,
+            "spec": {"roleName": name, "replicas": CLIQUE_PODS, "podSpec": {"containers": pod["containers"]}},
+        }
+        for group in names
+        for name in group
+    ]
+    groups = [{"name": f"g{at}", "cliqueNames": group, "replicas": 1} for at, group in enumerate(names)]
+    spec = {"replicas": replicas, "template": {"cliques": cliques, "podCliqueScalingGroups": groups}}
+    body = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": "chat"}, "spec": spec}
+    leaves = replicas * SCALING_GROUPS * CLIQUES
+    return Case("cliqueset", [body], leaves, leaves * CLIQUE_PODS, max(1, round(NODES * scale)))
+
+
+CASES: dict[str, Callable[[float], Case]] = {
+    "jobsets": jobsets,
+    "job": one_job,
+    "trainjobs": trainjobs,
+    "cliqueset": cliqueset,
+}
 
 
 async def measure(case: Case) -> dict[str, Any]:
