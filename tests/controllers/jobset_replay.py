@@ -348,6 +348,7 @@ def events(player: Player) -> list[str]:
     theirs = {_EXAMPLES.sub("", line["event"]) for line in lines if "already exists" not in line["event"]}
     about = [one for one in player.driver.events if one.regarding["kind"] == "JobSet"]
     told = [one for one in about if "already exists" not in one.note]
+    assert all(one.action == "Reconciling" for one in told)
     ours = {_EXAMPLES.sub("", f"{one.type} {one.reason}: {one.note}") for one in told}
     return [] if ours == theirs else [f"events: missing {sorted(theirs - ours)}, too many {sorted(ours - theirs)}"]
 

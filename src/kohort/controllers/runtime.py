@@ -181,7 +181,9 @@ class _Line:
             while True:
                 step = next(script) if answers is None else script.send(answers)
                 for event in step.events:
-                    self._runtime.recorder.event(event.regarding, event.type, event.reason, event.note)
+                    self._runtime.recorder.event(
+                        event.regarding, event.type, event.reason, event.note, action=event.action
+                    )
                 answers = await asyncio.gather(*(self._write(write) for write in step.writes))
         except StopIteration as end:
             outcome: Outcome = end.value

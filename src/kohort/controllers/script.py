@@ -52,6 +52,7 @@ class Told:
     type: Literal["Normal", "Warning"]
     reason: str
     note: str
+    action: str = ""  # what was being done; the reason where nobody says
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from kohort.controllers.script import Answer, Outcome, Script, Told
 ONCE: Final = frozenset(
     {"GangNameConflict", "GangDrift", "GangQuorumUnreachable", "WorkloadAPIUnavailable", "UserProvidedWorkload"}
 )
+ACTION: Final = "Reconciling"  # of all events on a JobSet, as upstream's
 _MOST: Final = 10_000
 
 Key = tuple[str, int, str, str]
@@ -42,7 +43,8 @@ def once(script: Script, memory: Memory) -> Script:
     try:
         while True:
             step = next(script) if answers is None else script.send(answers)
-            answers = yield replace(step, events=[event for event in step.events if memory.is_news(event)])
+            news = [replace(event, action=ACTION) for event in step.events if memory.is_news(event)]
+            answers = yield replace(step, events=news)
     except StopIteration as end:
         outcome: Outcome = end.value
         return outcome
