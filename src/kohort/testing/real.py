@@ -7,6 +7,7 @@ no others. Nobody else schedules there, so it places the pods that name nobody a
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,9 +33,11 @@ from kohort.testing.bed.bed import Bed
 from kohort.testing.cluster import Cluster
 
 ACCOUNT: Final = ("kohort-system", "kohort")
+_DENIED: Final = re.compile(r'User "[^"]+" cannot \w+ (resource|path)')  # other things are forbidden, too
 _READY_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 30.0
 _LONGEST_SLEEP: Final = 20.0
+_LONGEST_WAIT: Final = 150.0
 
 
 class Kubernetes:
@@ -44,6 +47,7 @@ class Kubernetes:
         self.bed = bed
         self._folder = Path(tempfile.mkdtemp(prefix="kohort-run-"))
         self._process: subprocess.Popen[bytes] | None = None
+        self._seen = 0
         self._gates: dict[str, bool] = {}
         self.log = self._folder / "run.log"
         bed.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(crds()))
@@ -67,6 +71,7 @@ class Kubernetes:
         }
         config.write_text(yaml.safe_dump(chosen))
         argv = [sys.executable, "-m", "kohort.cli.main", "run", "--kubeconfig", str(self.kubeconfig), "--config"]
+        self._seen = 0
         with self.log.open("wb") as log:
             self._process = subprocess.Popen([*argv, str(config), "-v"], stdout=log, stderr=log)
         self._await("working")
@@ -101,20 +106,31 @@ class Kubernetes:
             self._process = None
 
     def denied(self) -> list[str]:
-        """What the API server did not let it do."""
-        return [line for line in self.log.read_text(errors="replace").splitlines() if "forbidden" in line.lower()]
+        """What the API server did not let it do since somebody asked."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        seen, self._seen = self._seen, len(lines)
+        return [line for line in lines[seen:] if _DENIED.search(line)]
 
 
 class _Real(Cluster):
     """Time is real here: a test that needs much of it is not for this cluster."""
 
     async def sleep(self, seconds: float) -> None:
-        if seconds > _LONGEST_SLEEP:
-            pytest.skip(f"waits {seconds:.0f} s: only in virtual time (make test runs it on the embedded server)")
+        _bearable(seconds, _LONGEST_SLEEP)
         await asyncio.sleep(seconds)
 
     async def until(self, look: Any, seconds: float | None = None, what: str = "") -> Any:
+        _bearable(seconds or 0.0, _LONGEST_WAIT)
         return await super().until(look, None if seconds is None else max(seconds, self.patience), what)
+
+    async def never(self, look: Any, seconds: float) -> None:
+        _bearable(seconds, _LONGEST_SLEEP)
+        await super().never(look, seconds)
+
+
+def _bearable(seconds: float, limit: float) -> None:
+    if seconds > limit:
+        pytest.skip(f"waits {seconds:.0f} s: only in virtual time (make test runs it on the embedded server)")
 
 
 @asynccontextmanager
