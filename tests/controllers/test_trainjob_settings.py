@@ -150,6 +150,20 @@ def test_what_belongs_to_somebody_else_is_not_taken(kind: str) -> None:
     assert world.names("JobSet") == ["job"]
 
 
+def test_a_job_in_trouble_can_be_suspended() -> None:
+    world = Training()
+    world.runtime()
+    world.job(nodes=2)
+    world.run()
+    (workload,) = world.api.every("Workload")
+    world.make({**workload, "metadata": {"name": "second"}})
+    world.suspend()
+    world.run()
+    assert world.reasons().count("TrainJobResourcesCreationFailed") >= 1
+    assert world.find("JobSet")["spec"]["suspend"]
+    assert world.pods() == []
+
+
 def test_a_missing_runtime_is_waited_for() -> None:
     world = Training()
     world.job(nodes=2)

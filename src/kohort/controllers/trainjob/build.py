@@ -38,7 +38,7 @@ def build(view: View, job: Object, ctx: CompileContext, keys: Keys) -> Part:
         raise BuildError("; ".join(map(str, done.errors)))
     running = view.jobset is not None and not is_suspended(job) and not is_suspended(view.jobset)
     *beside, wanted = done.objects
-    yield from _groups(view, job, done, wanted, ctx, running=running)
+    yield from _groups(view, job, done, ctx, running=running)
     for obj in beside:
         yield from _beside(view, job, obj, running=running)
     for name in names(ml_policy(runtime_in(snapshot)), job["metadata"]["name"]):
@@ -90,7 +90,7 @@ def _snapshot(view: View, job: Object) -> Part:
 # ---- groups
 
 
-def _groups(view: View, job: Object, done: Compilation, jobset: Object, ctx: CompileContext, *, running: bool) -> Part:
+def _groups(view: View, job: Object, done: Compilation, ctx: CompileContext, *, running: bool) -> Part:
     if not done.plans:
         return
     if not running:

@@ -12,8 +12,8 @@ from kohort.controllers.trainjob.build import build
 from kohort.controllers.trainjob.errors import WaitError
 from kohort.controllers.trainjob.keys import Keys
 from kohort.controllers.trainjob.status import DEADLINE, FAILED, NOT_SUPPORTED, Draft
-from kohort.controllers.trainjob.view import View, is_going, is_of
-from kohort.controllers.writes import delete
+from kohort.controllers.trainjob.view import View, is_going, is_of, is_suspended
+from kohort.controllers.writes import delete, patch
 from kohort.gang.compile import CompileContext
 
 Part = Generator[Step, Sequence[Answer], Any]
@@ -37,6 +37,7 @@ def sync(view: View, ctx: CompileContext, keys: Keys) -> Script:
             except SyncError as error:
                 problem = str(error)
                 yield from _tell(job, error)
+                yield from _stop(job, jobset)
     draft.reflect_suspension()
     if jobset is not None:
         draft.follow(jobset)
@@ -47,6 +48,12 @@ def _unknown_runtime(job: Object) -> str:
     ref = job["spec"]["runtimeRef"]
     kind, group = ref.get("kind", CLUSTER_RUNTIME), ref.get("apiGroup", GROUP)
     return "" if group == GROUP and kind in RUNTIME_KINDS else f"unsupported runtime: {kind}.{group}"
+
+
+def _stop(job: Object, jobset: Object | None) -> Part:
+    """Whatever is wrong with the rest: a job that is told to stop, stops."""
+    if jobset is not None and is_suspended(job) and not is_suspended(jobset) and not is_going(jobset):
+        yield from one(patch(jobset, {"spec": {"suspend": True}}))
 
 
 def _tell(job: Object, error: SyncError) -> Part:
