@@ -201,6 +201,8 @@ class SimApi:
 
     def update(self, key: Key, body: Object, subresource: str = "") -> Verdict:
         old = self.objects[key]
+        if self._kind(old) is None:
+            return self._changed(key, Verdict(200, object=copied(body)))
         verdict = admit.update(copied(body), old, self.ctx, subresource=subresource)
         return self._changed(key, verdict)
 

@@ -82,5 +82,11 @@ def revision(lws: Object, key: str, number: int, annotations: dict[str, str]) ->
             "ownerReferences": [owner(lws)],
         },
         "revision": number,
-        "data": revision_data(lws),
+        "data": _sorted(revision_data(lws)),  # as a server that works on it would write it
     }
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value

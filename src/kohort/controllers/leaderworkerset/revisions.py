@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kohort.api.kind import Object
 from kohort.api.leaderworkerset import words
@@ -19,7 +20,7 @@ from kohort.controllers.leaderworkerset.reading import (
     uid_of,
 )
 from kohort.controllers.leaderworkerset.rollout import Rollout
-from kohort.controllers.leaderworkerset.writes import Part, create, is_ending, patch, remove_all
+from kohort.controllers.leaderworkerset.writes import Part, create, is_ending, put, remove_all
 from kohort.controllers.script import SyncError, Told, one, tell
 
 
@@ -96,19 +97,22 @@ def _make(lws: Object, wanted: Object, note: str) -> Part:
 
 def _adopt(lws: Object, found: Object) -> Part:
     others = meta_of(found).get("ownerReferences") or []
-    body = {"metadata": {"uid": uid_of(found), "ownerReferences": [*others, owner(lws)]}}
-    answer = yield from one(patch(found, body))
+    answer = yield from one(put(_with(found, ownerReferences=[*others, owner(lws)])))
     if answer.refusal is not None:
         raise SyncError(f"ControllerRevision {name_of(found)} could not be adopted: {answer.refusal.message}")
     return answer.object or found
+
+
+def _with(revision: Object, **meta: Any) -> Object:
+    return {**revision, "metadata": {**meta_of(revision), **meta}}
 
 
 def move(found: Revisions, state: Rollout) -> Part:
     """Write down how far the rollout is. -> Revisions"""
     if state == found.rollout:
         return found
-    body = {"metadata": {"annotations": {rollout.ANNOTATION: state.text()}}}
-    answer = yield from one(patch(found.newest, body))
+    notes = {**(meta_of(found.newest).get("annotations") or {}), rollout.ANNOTATION: state.text()}
+    answer = yield from one(put(_with(found.newest, annotations=notes)))
     if answer.refusal is not None:
         raise SyncError(f"ControllerRevision {name_of(found.newest)}: {answer.refusal.message}")
     yield from tell(*_told(found.lws, found.rollout, state))

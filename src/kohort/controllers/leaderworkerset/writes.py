@@ -48,6 +48,20 @@ def patch(obj: Object, body: Object) -> Write:
     )
 
 
+def put(obj: Object) -> Write:
+    """The whole object. A ControllerRevision has to be written so: a patch is worked out on the server, which then
+    writes `data` in its own way, and that counts as a change of what never changes.
+    """
+    return Write(
+        verb="update",
+        api_version=obj["apiVersion"],
+        kind=obj["kind"],
+        namespace=namespace_of(obj),
+        name=name_of(obj),
+        body=obj,
+    )
+
+
 def put_status(lws: Object, status: Object) -> Write:
     return Write(
         verb="update",
