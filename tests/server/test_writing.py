@@ -231,6 +231,19 @@ def test_binding(talk: Talk) -> None:
     assert talk.request("POST", f"{PODS}/none/binding", {"target": {"name": "m"}}).code == 404
 
 
+def test_an_evicted_pod_says_so(talk: Talk) -> None:
+    made = talk.create(PODS, {**pod("p", finalizers=["lab.example/keep"])})
+    wrong = {"deleteOptions": {"preconditions": {"uid": "another"}}}
+    assert talk.request("POST", f"{PODS}/p/eviction", wrong).code == 409
+    assert talk.get(f"{PODS}/p") == made, "it was not meant"
+    version = {"deleteOptions": {"preconditions": {"resourceVersion": made["metadata"]["resourceVersion"]}}}
+    assert talk.request("POST", f"{PODS}/p/eviction", version).code == 201
+    found = talk.get(f"{PODS}/p")
+    assert found["metadata"]["deletionTimestamp"]
+    (said,) = [one for one in found["status"]["conditions"] if one["type"] == "DisruptionTarget"]
+    assert (said["status"], said["reason"]) == ("True", "EvictionByEvictionAPI")
+
+
 def test_eviction_asks_the_budget(talk: Talk) -> None:
     budgets = "/apis/policy/v1/namespaces/d/poddisruptionbudgets"
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -109,8 +111,28 @@ class Subresources:
         pod = objects.load(ask.resource, self._item(ask))
         if not _is_terminal(pod) and not pod["metadata"].get("deletionTimestamp"):
             await self._spend_budget(ask, pod, chosen)
+        meta = pod["metadata"]
+        meant = chosen.uid in (None, meta.get("uid")) and chosen.version in (None, meta.get("resourceVersion"))
+        if meant and not chosen.dry_run and not meta.get("deletionTimestamp"):
+            version = await self._say_evicted(ask)
+            chosen = replace(chosen, version=version if chosen.version else None)
         await self.deleter.remove(ask, ask.namespace, ask.name, chosen)
         return 201, {**status.success(), "code": 201}
+
+    async def _say_evicted(self, ask: Ask) -> str:
+        """The pod tells why it goes: failure policies of Jobs ask for that. The version that it has then."""
+        said = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+        words = {"message": "Eviction API: evicting", "lastTransitionTime": ages.stamp()}
+        for _ in range(_TRIES):
+            head = self._item(ask)
+            pod = objects.decode(head.value)
+            state = pod.setdefault("status", {})
+            others = [one for one in state.get("conditions") or () if one.get("type") != said["type"]]
+            state["conditions"] = [*others, {**said, **words}]
+            with suppress(ConflictError):
+                await self.core.store.write("pods", ask.namespace, ask.name, partial(_dump, pod), expect=head)
+                break
+        return str(pod["metadata"]["resourceVersion"])
 
     async def _spend_budget(self, ask: Ask, pod: Object, chosen: DeleteOptions) -> None:
         labels = pod["metadata"].get("labels") or {}

@@ -163,7 +163,9 @@ class Fleet:
                 if drained:
                     await pods.evict(meta["name"], meta["namespace"], uid=meta["uid"])
                 else:
-                    # Nobody is there to stop it in peace.
+                    # Nobody is there to stop it in peace; failure policies of Jobs ask why it goes.
+                    body = {"status": {"conditions": nodelife.lost_conditions(pod, now)}}
+                    await pods.patch(meta["name"], body, meta["namespace"], subresource="status")
                     await pods.delete(meta["name"], meta["namespace"], grace=0, uid=meta["uid"])
             except ApiError as error:
                 if error.code == 429:  # a budget says: not now

@@ -130,6 +130,14 @@ def leaving(node: Object, pods: Iterable[Object], now: datetime) -> Leaving:
     return Leaving(tuple(gone), min(times, default=None))
 
 
+def lost_conditions(pod: Object, now: datetime) -> list[dict[str, Any]]:
+    """Of a pod that goes with its node, in the words of the taint manager."""
+    others = [one for one in (pod.get("status") or {}).get("conditions") or () if one["type"] != "DisruptionTarget"]
+    said = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+    words = "Taint manager: deleting due to NoExecute taint"
+    return [*others, {**said, "message": words, "lastTransitionTime": _text(now)}]
+
+
 def _is_over(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
 
