@@ -1,11 +1,12 @@
 """Namespaces, pods and pod groups on their way out."""
 
+import json
 from typing import Any
 
 import pytest
 from tests.server.collect.world import Object, World
 
-from kohort.server.collect import GarbageCollector, GroupProtection, NamespaceTerminator
+from kohort.server.collect import ALL, GarbageCollector, GroupProtection, Jobs, NamespaceTerminator
 
 POD: Object = {"spec": {"containers": [{"name": "c", "image": "x"}]}}
 PODS = "/api/v1/namespaces/ns/pods"
@@ -223,3 +224,23 @@ async def test_a_group_keeps_other_finalizers() -> None:
         found = await world.get(f"{GROUPS}/g")
         assert found is not None
         assert found["metadata"]["finalizers"] == ["a.io/hold"]
+
+
+@pytest.mark.parametrize("finalizers", [[], ["a.io/hold"]])
+async def test_a_server_that_was_killed_between_mark_and_deletion_deletes_at_its_next_start(
+    finalizers: list[str],
+) -> None:
+    async with World() as world:
+        body = pod("p")
+        body["metadata"]["finalizers"] = finalizers
+        await world.post(PODS, body)
+        await world.jobs.stop()
+        head = world.store.table("pods").head("ns", "p")
+        assert head is not None
+        stored = json.loads(head.value)
+        stored["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
+        await world.store.write("pods", "ns", "p", lambda _: json.dumps(stored).encode(), expect=head)
+        world.jobs = Jobs(world.api, world.clock, ALL)
+        world.jobs.start()
+        await world.quiet(2)
+        assert await world.names("pods") == ({"p"} if finalizers else set())
