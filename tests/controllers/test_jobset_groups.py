@@ -280,3 +280,16 @@ def test_where_no_server_keeps_jobs_apart_their_templates_do() -> None:
         keys.add(near["labelSelector"]["matchExpressions"][0]["values"][0])
     assert len(keys) == 2
     assert len(world.pods()) == 4  # nobody waits for a leader to be let in
+
+
+def test_a_server_that_judges_no_jobsets() -> None:
+    """Mistakes are told, and nothing is made of them."""
+    world = World()
+    world.api.groups.discard("jobset.x-k8s.io")
+    later = replicated("q", 1, 1, dependsOn=[{"name": "p", "status": "Ready"}])
+    world.jobset("t", replicated("p", 1, 1), later, **GANG)
+    world.run(20)
+    (note,) = world.events("InvalidJobSet")
+    assert "spec.gangConfig" in note
+    assert not world.names("Job")
+    assert not world.groups()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from copy import deepcopy
 from datetime import datetime
 from typing import Final
 
 from kohort.api.jobset import names
+from kohort.api.jobset.completing import default
 from kohort.api.jobset.reading import meta_of, subdomain_of
 from kohort.api.jobset.volumes import claim_names
 from kohort.api.kind import Object
@@ -37,7 +39,7 @@ def jobset_controller(ctx: CompileContext, *, grouping: bool = True) -> Controll
     memory = Memory()
 
     def script(key: Key, reader: Reader, now: datetime) -> Script:
-        return once(sync(view_of(key, reader, now), ctx, grouping=grouping), memory)
+        return once(sync(view_of(key, reader, now, ctx), ctx, grouping=grouping), memory)
 
     return Controller(name="jobset", watches=tuple(watches), script=script, workers=10)
 
@@ -52,10 +54,12 @@ def _group_watches(ctx: CompileContext) -> Iterable[Watch]:
         yield Watch(version, "CompositePodGroup", _of_group, {"jobset": _owners}, optional=True)
 
 
-def view_of(key: Key, reader: Reader, now: datetime) -> View:
-    jobset = reader.get(names.KIND, key)
-    if jobset is None:
+def view_of(key: Key, reader: Reader, now: datetime, ctx: CompileContext) -> View:
+    stored = reader.get(names.KIND, key)
+    if stored is None:
         return View(None, (), (), (), (), now)
+    jobset = deepcopy(stored)
+    default(jobset, ctx)  # a server that has the definition only, and no webhook, has stored what was written
     uid = jobset["metadata"].get("uid")
 
     def own(kind: str) -> list[Object]:

@@ -10,7 +10,14 @@ from typing import Final
 from kohort.controllers.script import Answer, Outcome, Script, Told
 
 ONCE: Final = frozenset(
-    {"GangNameConflict", "GangDrift", "GangQuorumUnreachable", "WorkloadAPIUnavailable", "UserProvidedWorkload"}
+    {
+        "InvalidJobSet",
+        "GangNameConflict",
+        "GangDrift",
+        "GangQuorumUnreachable",
+        "WorkloadAPIUnavailable",
+        "UserProvidedWorkload",
+    }
 )
 ACTION: Final = "Reconciling"  # of all events on a JobSet, as upstream's
 _MOST: Final = 10_000

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from kohort.api.generations import Gate
+from kohort.api.jobset import validate
 from kohort.api.jobset.reading import (
     ReplicatedJob,
     is_finished,
@@ -36,6 +37,10 @@ def sync(view: View, ctx: CompileContext, *, grouping: bool = True) -> Script:
     """`grouping`: whether the server has groups."""
     jobset = view.jobset
     if jobset is None or meta_of(jobset).get("deletionTimestamp") or is_managed_elsewhere(jobset):
+        return Outcome()
+    if not jobset.get("status") and (wrong := validate(jobset, ctx)):
+        # No webhook has judged it: a server that has the definition only. It is looked at again when it is changed.
+        yield from tell(Told(jobset, "Warning", "InvalidJobSet", "; ".join(map(str, wrong))))
         return Outcome()
     jobs = state.sort(jobset, view.jobs)
     draft = Draft(jobset, {"restarts": 0, **deepcopy(jobset.get("status") or {})}, view.now)
