@@ -284,12 +284,14 @@ async def test_l_47_nothing_is_left(cluster: Cluster, sets: Sets, how: str) -> N
 
 
 async def test_l_47_orphans_are_adopted(cluster: Cluster, sets: Sets) -> None:
-    await sets.create("del", replicas=2)
+    pods = template()
+    pods["spec"]["containers"][0]["command"] = ["sh", "-c", "a <b >c && d"]  # a server writes these in its own way
+    await sets.create("del", replicas=2, workerTemplate=pods)
     await sets.available("del")
     before = await sets.uids()
     await cluster.delete(API, KIND, "del", propagation="Orphan")
     await cluster.gone(API, KIND)
-    made = await cluster.create(lws("del", 2))
+    made = await cluster.create(lws("del", 2, workerTemplate=pods))
     await sets.available("del")
     await cluster.sleep(5)
     assert await sets.uids() == before

@@ -186,11 +186,22 @@ class Codec(Generic[T]):
         return found, items
 
 
+_ESCAPED: Final = {character.encode(): f"\\u{ord(character):04x}".encode() for character in "<>&\u2028\u2029"}
+
+
 def encode(value: object) -> bytes:
-    """What goes into a request: bytes as they are, anything else as JSON."""
+    """What goes into a request: bytes as they are, anything else as JSON, written as Kubernetes itself writes it.
+
+    Some members are stored as the bytes that came (`data` of a ControllerRevision). When the server later works on such
+    an object, it writes them in its own way, and if that is another one, it refuses: `data` never changes.
+    """
     if isinstance(value, bytes | msgspec.Raw):
         return bytes(value)
-    return msgspec.json.encode(value)
+    text = msgspec.json.encode(value)
+    for plain, escaped in _ESCAPED.items():  # none of them stands outside of a string
+        if plain in text:
+            text = text.replace(plain, escaped)
+    return text
 
 
 def identify(value: object) -> Identity:
