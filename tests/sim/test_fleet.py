@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from tests.controllers.cluster import NS, Cluster, cluster, job_of
@@ -116,3 +117,24 @@ async def test_signs_of_life() -> None:
                 return len((await leases.list("kube-node-lease")).items) == 4
 
             await found.until(renewed, seconds=30)
+
+
+async def test_a_thousand_nodes_are_quiet() -> None:
+    """Nothing is written for nodes on which nothing happens; signs of life come evenly, not in bursts."""
+    async with cluster() as found:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-node-lease"}}
+        await found.client.kind("v1", "Namespace").create(space)
+        async with Fleet(found.client, plain(1000), clock=found.clock) as fleet:
+            await fleet.ready()
+            await found.clock.advance(1)
+            before = len(found.api.requests)
+            await found.clock.advance(600)
+            assert [request for request in found.api.requests[before:] if request[0] != "GET"] == []
+        async with Fleet(found.client, plain(0), clock=found.clock, heartbeat=10) as fleet:
+            await fleet.ready()
+            before = len(found.api.requests)
+            for _ in range(20):
+                await found.clock.advance(0.05)
+                await asyncio.sleep(0.001)
+            signs = [path for method, path in found.api.requests[before:] if "/leases" in path]
+            assert 0 < len(signs) <= 220, "a tenth of them in a second, two requests for the first sign of each"
