@@ -75,7 +75,8 @@ def first(lws: Object, key: str) -> Rollout:
 def begin(lws: Object, before: Rollout, old_key: str) -> Rollout:
     """A new revision: nothing is replaced in this pass. Groups that come back meanwhile are as most of them are."""
     wanted = replicas(lws)
-    groups = wanted if before.groups < wanted else _with_surge(lws, wanted)
+    rests = before.groups < wanted or _partition(lws) >= wanted
+    groups = wanted if rests else _with_surge(lws, wanted)
     partition = max(min(wanted, before.groups), _partition(lws))
     base = before.base if before.partition and before.base else old_key
     return Rollout(wanted, groups, partition, base)
@@ -91,8 +92,8 @@ def go_on(lws: Object, now: Rollout, seen: Seen) -> Rollout:
     elif now.replicas != wanted:
         partition, groups = min(now.partition, wanted + _surge(lws)), _with_surge(lws, unfinished)
     else:
-        # A set that only starts, with a partition, has nothing to replace and so no surge.
-        rests = now.groups == wanted and not seen.old
+        # A set that only starts, or has its partition above all groups, has nothing to replace and so no surge.
+        rests = (now.groups == wanted and not seen.old) or least >= wanted
         partition = min(_next(lws, now, seen), now.partition)
         groups = wanted if rests else _with_surge(lws, unfinished)
     partition = max(partition, least)
