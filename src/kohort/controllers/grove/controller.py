@@ -23,6 +23,7 @@ from kohort.gang.compile.grove.topology import DROP, Topology, resolve
 from kohort.gang.compile.job_find import controller_of
 
 SOON: Final = 0.1  # seconds in which changes of children and pods are gathered
+LATER: Final = 0.5  # the same for a set, which looks at all of its children each time
 WAITER: Final = "grove-initc:latest"  # the image of the init container; setting `groveInitImage`
 _SET, _GROUP, _CLIQUE, _GANG = "PodCliqueSet", "PodCliqueScalingGroup", "PodClique", "PodGang"
 _CLAIM, _CLAIM_TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
@@ -199,9 +200,9 @@ def podcliqueset_controller(ctx: CompileContext) -> Controller:
     by_owner = _by_owner(_SET)
     watches = [
         _watch(_SET, of_pcs),
-        _watch(_CLIQUE, _changed(_of_set), {"set": _of_set}),
-        _watch(_GROUP, _changed(_of_set), {"set": _of_set, "owner": by_owner}),
-        _watch(_GANG, _changed(by_owner), {"owner": by_owner}),
+        _watch(_CLIQUE, _changed(_of_set, LATER), {"set": _of_set}),
+        _watch(_GROUP, _changed(_of_set, LATER), {"set": _of_set, "owner": by_owner}),
+        _watch(_GANG, _changed(by_owner, LATER), {"owner": by_owner}),
         _watch(_BINDING, of_binding),
         *(Watch(version, kind, _changed(by_owner), {"owner": by_owner}, optional=True) for version, kind in _OWNED),
         *_claim_watches(_SET),

@@ -236,8 +236,8 @@ def _gangs(look: _Look) -> Part:
     pcs = look.pcs
     external = look.ctx.on(options.GANG) and rules.concerned(pcs.obj) and rules.external(pcs.obj)
     wanted = {gang.name: gang for gang in pcs.expansion.gangs}
-    made = [podgang(pcs.obj, gang, look.view.topology, external) for gang in wanted.values()]
-    known = {name_of(obj) for obj in look.view.gangs}
+    known = by_name(look.view.gangs)
+    made = [known.get(name) or podgang(pcs.obj, gang, look.view.topology, external) for name, gang in wanted.items()]
     yield from _put(look, made, look.view.gangs, lambda _, __: None, "PodGang", "CreateOrUpdate")
     if not look.ctx.on(options.GANG) or options.is_tree(look.ctx) or external or not rules.concerned(pcs.obj):
         return
