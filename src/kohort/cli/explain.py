@@ -71,12 +71,12 @@ def _from_state(path: str, kind: str, name: str, namespace: str) -> Found:
 
 
 async def _from_cluster(kubeconfig: str, context: str, kind: str, name: str, namespace: str) -> Found:
-    async with Client.connect(_config(kubeconfig), context=context or None, manager="kohort-explain") as client:
+    async with Client.connect(config(kubeconfig), context=context or None, manager="kohort-explain") as client:
         where = namespace or client.namespace
         return await find_in_cluster(client, await look(client), kind, name, where)
 
 
-def _config(kubeconfig: str) -> str | None:
+def config(kubeconfig: str) -> str | None:
     """The file that was named; else what the environment says; else that of `kohort up`."""
     if kubeconfig or os.environ.get("KUBECONFIG"):
         return kubeconfig or None

@@ -88,8 +88,19 @@ async def find_in_cluster(client: Client, seen: Look, kind: str, name: str, name
         owned = await _owned(client, core, body["metadata"]["uid"], namespace)
         made.roots = _roots(core, owned)
     if not made.roots:
-        made.note = _idle(type_.kind, body, grouped=bool(owned))
+        made.note = _idle(type_.kind, body, grouped=bool(owned)) + await _warning(client, body, namespace)
     return made
+
+
+async def _warning(client: Client, body: Json, namespace: str) -> str:
+    """The last thing that its controller complained about."""
+    fields = f"involvedObject.uid={body['metadata']['uid']},type=Warning"
+    try:
+        found = (await client.kind("v1", "Event").list(namespace, fields=fields)).items
+    except ApiError:
+        return ""
+    last = max(found, key=lambda one: one.get("lastTimestamp") or one.get("eventTime") or "", default=None)
+    return f"\n{last.get('reason')}: {last.get('message')}" if last is not None else ""
 
 
 async def _object(client: Client, core: Core, kind: str, name: str, namespace: str) -> tuple[ResourceType, Json] | None:

@@ -215,6 +215,23 @@ def explain(
 
 
 @app.command()
+def tree(
+    target: Annotated[str, typer.Argument(metavar="[KIND/]NAME", help="A workload, a group or a pod.")],
+    namespace: Annotated[str, typer.Option("-n", "--namespace", metavar="NS", help="Else the context's.")] = "",
+    kubeconfig: Annotated[
+        str, typer.Option("--kubeconfig", metavar="FILE", help="Else KUBECONFIG, or kohort up's.")
+    ] = "",
+    context: Annotated[str, typer.Option("--context", metavar="NAME", help="Of the kubeconfig.")] = "",
+    every: Annotated[bool, typer.Option("--all", help="Every pod, however many.")] = False,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="text|json", help="How to print.")] = "text",
+) -> None:
+    """Show a workload as it is now: groups with their minimum, who has a place, on which node, in which domain."""
+    from kohort.cli import tree as command
+
+    raise typer.Exit(command.run(target, namespace, kubeconfig, context, output, every=every))
+
+
+@app.command()
 def crds(
     names: Annotated[list[str] | None, typer.Argument(metavar="[KIND|GROUP]...", help="All if none is named.")] = None,
     output: Annotated[str, typer.Option("-o", "--output", metavar="yaml|json|name", help="How to print.")] = "yaml",

@@ -1,0 +1,183 @@
+"""`kohort tree`: a workload as it is in a cluster now: its groups, their minimum, who has a place, and where."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from rich.console import Group as Lines
+from rich.console import RenderableType
+from rich.text import Text
+from rich.tree import Tree
+
+from kohort.cli.common import UsageError, as_json, choice, count, friendly, out, say, write
+from kohort.cli.explain import config
+from kohort.cli.lookup import Found, Root, find_in_cluster
+from kohort.kube.client import Client
+from kohort.kube.discovery import NotServedError
+from kohort.kube.errors import ApiError, ConfigError, TransportError
+from kohort.scheduler.core import Core
+from kohort.scheduler.gather import look
+from kohort.scheduler.trees import Broken, Group, Member
+
+_SHOWN: Final = 16  # pods of one group; of more, the first and the last are shown unless all were asked for
+_ENDS: Final = 4
+_DIM: Final = "dim"
+_PENDING: Final = "Pending"
+
+
+@friendly
+def run(target: str, namespace: str, kubeconfig: str, context: str, output: str, *, every: bool) -> int:
+    choice("-o", output, ("text", "json"))
+    kind, _, name = target.rpartition("/")
+    if not name:
+        raise UsageError(f'"{target}": no name; accepted is NAME or KIND/NAME, for example jobset/train')
+    try:
+        found = asyncio.run(_find(kubeconfig, context, kind, name, namespace))
+    except (ConfigError, TransportError, NotServedError) as error:
+        raise UsageError(str(error)) from None
+    except ApiError as error:
+        raise UsageError(f"the API server refused: {error}") from None
+    for problem in found.unread:
+        say("warning", f"not looked at: {problem}")
+    if output == "json":
+        write(
+            as_json(
+                {"asked": found.asked, "note": found.note, "roots": [_json(found.core, one) for one in found.roots]}
+            )
+        )
+    else:
+        out.print(page(found, every=every))
+    return 0
+
+
+async def _find(kubeconfig: str, context: str, kind: str, name: str, namespace: str) -> Found:
+    async with Client.connect(config(kubeconfig), context=context or None, manager="kohort-tree") as client:
+        return await find_in_cluster(client, await look(client), kind, name, namespace or client.namespace)
+
+
+# ---- as a picture
+
+
+def page(found: Found, *, every: bool = False) -> RenderableType:
+    top = Tree(Text(found.asked, "bold"), guide_style=_DIM)
+    if found.note:
+        top.add(Text(found.note))
+    made: dict[str, Tree] = {}
+    for root, member in found.roots:
+        if isinstance(root, Group) and root.spec is not None and root.spec.workload:
+            name = root.spec.workload
+            if name not in made:
+                made[name] = top.add(Text.assemble("Workload ", (name, "cyan")))
+            _group(made[name], found.core, root, every=every)
+        elif isinstance(root, Group):
+            _group(top, found.core, root, every=every)
+        elif isinstance(root, Broken):
+            top.add(Text.assemble(("waiting  ", "yellow"), root.why))
+        else:
+            top.add(_pod(found.core, member or root))
+    return Lines(top)
+
+
+def _group(above: Tree, core: Core, group: Group, *, every: bool) -> None:
+    branch = above.add(_label(core, group))
+    for child in group.ordered():
+        _group(branch, core, child, every=every)
+    members = _members(group)
+    hidden = 0 if every or len(members) <= _SHOWN else len(members) - 2 * _ENDS
+    for member in members[:_ENDS] if hidden else members:
+        branch.add(_pod(core, member))
+    if hidden:
+        branch.add(Text(f"… {hidden} more (--all shows them)", _DIM))
+        for member in members[-_ENDS:]:
+            branch.add(_pod(core, member))
+
+
+def _label(core: Core, group: Group) -> Text:
+    spec = group.spec
+    assert spec is not None
+    numbers = _numbers(group)
+    unit = "group" if spec.composite else "pod"
+    policy = ("basic", "blue") if spec.minimum is None else (f"gang, minimum {count(spec.minimum, unit)}", "green")
+    there = numbers["pods"] - numbers["finished"]
+    text = Text.assemble(f"{spec.kind} ", (spec.name, "bold"), "  ", policy)
+    if there or not numbers["finished"]:
+        enough = numbers["placed"] >= there > 0
+        text.append(f"  {numbers['placed']} of {there} placed", "green" if enough else "yellow")
+    if numbers["finished"]:
+        text.append(f"  {numbers['finished']} finished", _DIM)
+    if spec.topology is not None:
+        text.append(f"  {_domain(core, group, spec.topology)}")
+    return text
+
+
+def _pod(core: Core, member: Member) -> Text:
+    pod = member.pod
+    if member.node:
+        return Text.assemble(pod.metadata.name, "  ", (member.node, "green"), (f"  {pod.status.phase or _PENDING}", _DIM))
+    why = "behind a scheduling gate" if member.gated else "being deleted" if member.leaving else "no node yet"
+    return Text.assemble(pod.metadata.name, "  ", (why, "yellow"))
+
+
+# ---- what is counted
+
+
+def _members(group: Group) -> list[Member]:
+    found = (*group.placed.values(), *group.pending.values())
+    return sorted(found, key=lambda one: one.pod.metadata.name)
+
+
+def _numbers(group: Group) -> dict[str, int]:
+    """Of all pods beneath."""
+    found: Counter[str] = Counter()
+    for leaf in group.leaves():
+        found["placed"] += len(leaf.placed)
+        found["finished"] += len(leaf.finished)
+        found["pods"] += len(leaf.placed) + len(leaf.pending) + len(leaf.finished)
+    return {name: found[name] for name in ("pods", "placed", "finished")}
+
+
+def _domain(core: Core, group: Group, key: str) -> str:
+    values = sorted(set(_values(core, (one for leaf in group.leaves() for one in leaf.placed.values()), key)))
+    return f"in one {key}" + (f": {', '.join(values)}" if values else "")
+
+
+def _values(core: Core, members: Iterable[Member], key: str) -> Iterator[str]:
+    for one in members:
+        row = core.world.state.row(one.node)
+        if row is not None:
+            yield core.world.state.node(row).labels.get(key, "?")
+
+
+# ---- for programs
+
+
+def _json(core: Core, root: Root) -> dict[str, Any]:
+    thing, member = root
+    if isinstance(thing, Group):
+        return _group_json(core, thing)
+    if isinstance(thing, Broken):
+        return {"kind": "Broken", "why": thing.why}
+    return _pod_json(member or thing)
+
+
+def _group_json(core: Core, group: Group) -> dict[str, Any]:
+    spec = group.spec
+    assert spec is not None
+    made: dict[str, Any] = {"kind": spec.kind, "name": spec.name, "workload": spec.workload, **_numbers(group)}
+    made["minimum"] = spec.minimum
+    if spec.topology is not None:
+        placed = [one for leaf in group.leaves() for one in leaf.placed.values()]
+        made |= {"topology": spec.topology, "domains": sorted(set(_values(core, placed, spec.topology)))}
+    children: Sequence[Group] = group.ordered()
+    if children:
+        made["groups"] = [_group_json(core, one) for one in children]
+    else:
+        made["members"] = [_pod_json(one) for one in _members(group)]
+    return made
+
+
+def _pod_json(member: Member) -> dict[str, Any]:
+    return {"pod": member.pod.metadata.name, "node": member.node, "phase": member.pod.status.phase or _PENDING}
