@@ -297,7 +297,7 @@ async def test_t_65_each_run_has_a_gang_that_goes_with_it(cluster: Cluster) -> N
 
 
 @only_37
-async def test_t_40_minimums_out_of_reach_are_told(cluster: Cluster) -> None:
+async def test_minimums_out_of_reach_are_told(cluster: Cluster) -> None:
     await cluster.create(gang("high", 4, 4, mode="NonIndexed", completions=2))
     await told(cluster, "MinCountUnreachable")
     assert "WorkloadCreated" in await reasons(cluster)
@@ -353,7 +353,7 @@ async def test_t_40_minimums_out_of_reach_are_told(cluster: Cluster) -> None:
         ),
     ],
 )
-async def test_t_70_to_t_77_mistakes_are_refused_with_their_field(
+async def test_t_70_t_71_t_73_t_74_t_77_mistakes_are_refused_with_their_field(
     cluster: Cluster, scenario: str, body: Object, field: str
 ) -> None:
     error = await refused(cluster, body)
