@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from kohort.api.kind import Object
@@ -58,6 +57,16 @@ def binding(name: str = "fabric") -> Object:
 
 def rack(name: str = "fabric") -> Object:
     return {"topologyConstraint": {"topologyName": name, "pack": {"required": "rack"}}}
+
+
+async def shared(c: Cluster, *objects: Object) -> None:
+    """Objects of the whole cluster, which another test may have made already."""
+    for obj in objects:
+        try:
+            await c.client.of(obj).create(obj)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
 
 
 # ---- looking

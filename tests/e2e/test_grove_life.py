@@ -22,6 +22,7 @@ from tests.e2e.grove_short import (
     new_image,
     of,
     scale,
+    shared,
     uids,
     versions,
 )
@@ -109,7 +110,7 @@ async def test_g19_a_scaled_gang_has_its_own_workload(cluster: Cluster) -> None:
 
 async def test_g21_g39_the_priority_of_the_set_is_that_of_its_pods(cluster: Cluster) -> None:
     gold = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "gold"}, "value": 7000}
-    await cluster.client.of(gold).create(gold)
+    await shared(cluster, gold)
     await cluster.create(cliqueset("a", clique("x", 2), template={"priorityClassName": "gold"}))
     pods = await cluster.running(2)
     assert {(pod["spec"]["priorityClassName"], pod["spec"]["priority"]) for pod in pods} == {("gold", 7000)}
@@ -219,7 +220,8 @@ async def test_g49_a_gang_of_the_same_name_waits_for_the_last_pod_of_the_old_one
 
     async def going() -> bool:
         found = of(await cluster.pods(), "a-0-g-3-w")
-        return bool(found) and "deletionTimestamp" in found[0]["metadata"]
+        gang = await cluster.get(GANGS, "PodGang", "a-0-g-2")
+        return bool(found) and "deletionTimestamp" in found[0]["metadata"] and gang is None
 
     await cluster.until(going)
     await scale(cluster, "PodCliqueScalingGroup", "a-0-g", 4)

@@ -24,6 +24,7 @@ from tests.e2e.grove_short import (
     rack,
     refused,
     scale,
+    shared,
     uids,
 )
 
@@ -84,7 +85,7 @@ async def by_instance(c: Cluster) -> dict[str, set[str]]:
 
 async def test_the_life_of_a_disaggregated_service(cluster: Cluster) -> None:
     c = cluster
-    await c.create(binding())
+    await shared(c, binding())
     await c.create(chat())
     # One tree for the base, one for each instance beyond it; every instance in one rack.
     await c.running(2 + 4 * 2)
@@ -147,7 +148,8 @@ async def _healed(c: Cluster, lost: str) -> bool:
 
 
 async def test_g32_one_clique_in_one_rack(cluster: Cluster) -> None:
-    await cluster.create(binding(), cliqueset("a", engine("x", 4), template=rack()))
+    await shared(cluster, binding())
+    await cluster.create(cliqueset("a", engine("x", 4), template=rack()))
     pods = await cluster.running(4)
     where = await racks(cluster)
     assert len({where[pod["spec"]["nodeName"]] for pod in pods}) == 1
@@ -158,7 +160,8 @@ async def test_g32_one_clique_in_one_rack(cluster: Cluster) -> None:
 
 async def test_g33_rack_for_all_host_for_one(cluster: Cluster) -> None:
     host = {"topologyConstraint": {"pack": {"required": "host"}}}
-    await cluster.create(binding(), cliqueset("a", clique("enc", 4, **host), template=rack()))
+    await shared(cluster, binding())
+    await cluster.create(cliqueset("a", clique("enc", 4, **host), template=rack()))
     pods = await cluster.running(4)
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 1
     (root,) = await cluster.composites()
@@ -167,8 +170,8 @@ async def test_g33_rack_for_all_host_for_one(cluster: Cluster) -> None:
 
 async def test_g34_g36_replicas_of_a_group_and_what_a_scaled_gang_inherits(cluster: Cluster) -> None:
     host = {"topologyConstraint": {"topologyName": "fabric", "pack": {"required": "host"}}}
+    await shared(cluster, binding())
     await cluster.create(
-        binding(),
         cliqueset("a", clique("r"), clique("w", 2), groups=[group("g", ["w"], 3, 2, **host)], template=rack()),
         cliqueset("b", clique("r"), clique("w", 2), groups=[group("g", ["w"], 2)], template=rack()),
     )
@@ -186,7 +189,7 @@ async def test_g34_g36_replicas_of_a_group_and_what_a_scaled_gang_inherits(clust
 
 
 async def test_g37_g38_what_cannot_be_asked_for(cluster: Cluster) -> None:
-    await cluster.create(binding())
+    await shared(cluster, binding())
     wish = {"topologyConstraint": {"topologyName": "fabric", "pack": {"preferred": "host"}}}
     assert "required" in await refused(cluster, cliqueset("a", clique("x", **wish)))
     host = {"topologyConstraint": {"topologyName": "fabric", "pack": {"required": "host"}}}
@@ -203,8 +206,10 @@ async def test_g37_g38_what_cannot_be_asked_for(cluster: Cluster) -> None:
 )
 async def test_example(cluster: Cluster, file: str, pods: int) -> None:
     for obj in yaml.safe_load_all((EXAMPLES / file).read_text()):
-        obj["metadata"].pop("namespace", None)
-        await cluster.create(obj)
+        if obj["metadata"].pop("namespace", None) is None and obj["kind"] != "PodCliqueSet":
+            await shared(cluster, obj)
+        else:
+            await cluster.create(obj)
     name = next(iter(names(await cluster.every(GROVE, "PodCliqueSet"))))
     found = await cluster.get(GROVE, "PodCliqueSet", name)
     assert found is not None
