@@ -3,6 +3,7 @@
     python -m bench.controllers                       # 1,000 JobSets x 4 Jobs x 8 pods on 2,000 nodes; a gang of 5,000
     python -m bench.controllers --scale 0.1 --json
     python -m bench.controllers --only job --profile job.prof
+    python -m bench.controllers --real                # the gang of 5,000 on real Kubernetes, same virtual nodes
 
 API server (in memory), controllers, scheduler, virtual nodes and this observer share one process and one core, as in
 `kohort up`. A stage ends when the last object has reached it; stages overlap, so their ends are what is told.
@@ -19,7 +20,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,14 +36,15 @@ from kohort.kube.informer import Informer
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 from kohort.sim.cluster import plain
+from kohort.sim.fleet import Fleet
 
 JOBSETS, JOBS, PODS, NODES, GANG = 1_000, 4, 8, 2_000, 5_000
 TRAINJOBS, TRAIN_NODES = 200, 64
 REPLICAS, SCALING_GROUPS, CLIQUES, CLIQUE_PODS = 50, 3, 4, 4
 STAGES = ("created", "grouped", "pods made", "bound", "running")
 CLIENTS = 32
-# Seconds to all Running, on one core of the machine that the documentation names.
-BARS = {"jobsets": 600.0, "job": 90.0, "trainjobs": 240.0, "cliqueset": 60.0}
+# Seconds of processor time to all Running: how long it takes depends on who else uses the machine.
+BARS = {"jobsets": 300.0, "job": 60.0, "trainjobs": 240.0, "cliqueset": 60.0}
 
 
 class Spec(msgspec.Struct, rename="camel"):
@@ -183,27 +185,44 @@ CASES: dict[str, Callable[[float], Case]] = {
 }
 
 
-async def measure(case: Case) -> dict[str, Any]:
+async def ours(case: Case, stack: AsyncExitStack) -> Client:
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    settings = Settings(data=Path(folder), minor="1.37", gates={}, port=0, in_memory=True)
+    server = await stack.enter_async_context(Server(settings))
+    return await stack.enter_async_context(whole(server, plain(case.nodes)))
+
+
+async def real(case: Case, stack: AsyncExitStack) -> Client:
+    """kube-apiserver, etcd, kube-controller-manager and kube-scheduler, each a process; only the nodes are virtual."""
+    from kohort.testing.bed import Bed
+
+    bed = stack.enter_context(Bed("1.37", ("kcm", "scheduler")))
+    client = await stack.enter_async_context(Client.connect(str(bed.kubeconfig)))
+    fleet = Fleet(client, plain(case.nodes), lifecycle=False, heartbeat=10)
+    await stack.enter_async_context(fleet)
+    await fleet.ready()
+    return client
+
+
+async def measure(case: Case, start: Callable[[Case, AsyncExitStack], Awaitable[Client]] = ours) -> dict[str, Any]:
     wanted = dict(zip(STAGES, (len(case.bodies), case.groups, case.pods, case.pods, case.pods), strict=True))
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(data=Path(folder), minor="1.37", gates={}, port=0, in_memory=True)
-        async with AsyncExitStack() as stack:
-            began = time.perf_counter()
-            server = await stack.enter_async_context(Server(settings))
-            client = await stack.enter_async_context(whole(server, plain(case.nodes)))
-            ready = time.perf_counter() - began
-            gc.collect()
-            gc.freeze()
-            timing = Timing(wanted)
-            for informer in observers(client, timing):
-                await stack.enter_async_context(informer)
-                await informer.ready()
-            timing.began, used = time.perf_counter(), time.process_time()
-            await apply(client, case, timing)
-            await timing.over.wait()
-            seconds = time.process_time() - used
+    async with AsyncExitStack() as stack:
+        began = time.perf_counter()
+        client = await start(case, stack)
+        ready = time.perf_counter() - began
+        gc.collect()
+        gc.freeze()
+        timing = Timing(wanted)
+        for informer in observers(client, timing):
+            await stack.enter_async_context(informer)
+            await informer.ready()
+        timing.began, used = time.perf_counter(), time.process_time()
+        await apply(client, case, timing)
+        await timing.over.wait()
+        seconds = time.process_time() - used
     return {
         "case": case.name,
+        "on": "kohort" if start is ours else "kubernetes",
         "objects": len(case.bodies),
         "groups": case.groups,
         "pods": case.pods,
@@ -261,13 +280,17 @@ def profiled(path: str) -> Iterator[None]:
 
 
 def text(found: dict[str, Any]) -> str:
-    what = f"{found['objects']:,} {found['case']}, {found['groups']:,} groups, {found['pods']:,} pods"
+    what = f"{found['on']}: {found['objects']:,} {found['case']}, {found['groups']:,} groups, {found['pods']:,} pods"
     lines = [
         f"{what}, {found['nodes']:,} nodes (cluster ready after {found['ready']:.1f} s)",
         f"  {'stage':<12}{'half at':>10}{'all at':>10}",
     ]
     lines += [f"  {stage:<12}{found['half'][stage]:>8.1f} s{found['ends'][stage]:>8.1f} s" for stage in STAGES]
-    bar = f"; promised < {found['bar']:.0f} s{'  BROKEN' if found['broken'] else '  ok'}" if found["bar"] else ""
+    bar = (
+        f"; promised < {found['bar']:.0f} s of processor time{'  BROKEN' if found['broken'] else '  ok'}"
+        if found["bar"]
+        else ""
+    )
     lines.append(
         f"  {found['pods per second']:,} pods/s, {found['cpu']:.1f} s of processor time, "
         f"{found['memory MiB']:,} MiB at most, yardstick {found['yardstick'] * 1e3:.0f} ms{bar}"
@@ -283,13 +306,16 @@ def main() -> int:
     parser.add_argument("--only", choices=tuple(CASES), help="one of the cases")
     parser.add_argument("--json", action="store_true", help="for machines")
     parser.add_argument("--profile", default="", metavar="FILE", help="write what cProfile saw")
+    parser.add_argument("--real", action="store_true", help="the case job on real Kubernetes 1.37, for comparison")
     args = parser.parse_args()
+    if args.real:
+        args.only = "job"
     results = []
     for name in [args.only] if args.only else list(CASES):
         with profiled(args.profile):
-            found = uvloop.run(measure(CASES[name](args.scale)))
-        found["bar"] = BARS[name] if args.scale == 1 else None
-        found["broken"] = bool(found["bar"]) and found["ends"]["running"] > found["bar"]
+            found = uvloop.run(measure(CASES[name](args.scale), real if args.real else ours))
+        found["bar"] = BARS[name] if args.scale == 1 and not args.real else None
+        found["broken"] = bool(found["bar"]) and found["cpu"] > found["bar"]
         results.append(found)
         if not args.json:
             print(text(found), flush=True)
