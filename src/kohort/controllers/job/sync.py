@@ -94,7 +94,8 @@ def _claim(job: Object, own: list[Object], orphans: list[Object]) -> Part:
         return own
     strays = [pod for pod in own if not matches(selector, pod["metadata"].get("labels"))]
     found = [pod for pod in orphans if not pods_.is_deleting(pod) and matches(selector, pod["metadata"].get("labels"))]
-    kept = [pod for pod in own if pod not in strays]
+    leaving = {id(pod) for pod in strays}
+    kept = [pod for pod in own if id(pod) not in leaving]
     if not strays and not found:
         return kept
     answers = yield Step([*(adopt(job, pod) for pod in found), *(release(job, pod) for pod in strays)])
