@@ -39,7 +39,7 @@ def objects(file: str) -> list[Object]:
 @pytest.mark.parametrize("file", STORIES)
 async def test_example_runs_to_its_end(cluster: Cluster, file: str) -> None:
     name, templates, count = STORIES[file]
-    await cluster.create(*objects(file))
+    await t.put(cluster, *objects(file))
     await t.complete(cluster, name)
     (workload,) = await cluster.workloads()
     assert t.groups_of(workload) == templates
@@ -50,7 +50,7 @@ async def test_example_runs_to_its_end(cluster: Cluster, file: str) -> None:
 
 @pytest.mark.generations("1.36", "1.37")
 async def test_rack_bound_pods_share_a_rack(cluster: Cluster) -> None:
-    await cluster.create(*objects("trainjob-rack.yaml"))
+    await t.put(cluster, *objects("trainjob-rack.yaml"))
     await t.complete(cluster, "vit")
     nodes = {node["metadata"]["name"]: node for node in (await cluster.client.kind("v1", "Node").list()).items}
     racks = {nodes[pod["spec"]["nodeName"]]["metadata"]["labels"][RACK] for pod in await cluster.pods()}

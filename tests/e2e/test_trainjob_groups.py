@@ -54,7 +54,8 @@ async def test_8_policy_and_alias(cluster: Cluster) -> None:
     try:
         await cluster.create(t.runtime(podGroupPolicy={"workload": {}}, scheduling={}))
     except ApiError as error:
-        assert error.code == 422
+        if error.code != 422:
+            raise
         return
     await cluster.create(t.trainjob(2))
     (event,) = await t.told(cluster, "TrainJobResourcesCreationFailed")

@@ -231,6 +231,7 @@ async def test_04_other_gang_schedulers(cluster: Cluster, policy: str, group: st
     marks = {**pods[0]["metadata"]["labels"], **pods[0]["metadata"]["annotations"]}
     assert "job" in (marks.get("scheduling.x-k8s.io/pod-group"), marks.get("scheduling.k8s.io/group-name"))
     assert [one for one in await cluster.workloads() if one["spec"]["controllerRef"]["kind"] == "TrainJob"] == []
+    await cluster.client.kind("apiextensions.k8s.io/v1", "CustomResourceDefinition").delete(f"podgroups.{group}")
 
 
 async def test_04_without_that_scheduler(cluster: Cluster) -> None:

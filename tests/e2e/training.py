@@ -51,6 +51,12 @@ def trainjob(nodes: int | None = None, *, name: str = "job", of: str = "rt", **s
     return {"apiVersion": API_VERSION, "kind": "TrainJob", "metadata": {"name": name}, "spec": body}
 
 
+async def put(cluster: Cluster, *objects: Object) -> None:
+    """As `kubectl apply` does: what is there already, cluster-wide, from another test, is no obstacle."""
+    for obj in objects:
+        await cluster.client.of(obj).apply(obj, cluster.namespace, force=True)
+
+
 async def suspend(cluster: Cluster, value: bool = True, name: str = "job") -> None:
     await cluster.patch(*TRAINJOB, name, {"spec": {"suspend": value}})
 
