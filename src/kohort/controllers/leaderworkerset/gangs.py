@@ -9,6 +9,7 @@ from typing import Any, Final
 from kohort.api.kind import Object
 from kohort.api.leaderworkerset import words
 from kohort.api.leaderworkerset.levels import Role, is_delegated, shape_of
+from kohort.api.leaderworkerset.scheduling import check_scheduling
 from kohort.controllers.leaderworkerset.instances import leaf_level, named_by
 from kohort.controllers.leaderworkerset.pods import ALONE, Membership
 from kohort.controllers.leaderworkerset.reading import (
@@ -87,6 +88,10 @@ def ensure(
     if not is_grouped(lws):
         return Gangs(grouped=False)
     gangs = Gangs()
+    errors = list(check_scheduling(lws, ctx))
+    if errors:  # a server that does not ask us at admission lets them in
+        gangs.fail(INVALID, "; ".join(map(str, errors)))
+        return gangs
     rows = [
         {
             "index": item.index,
