@@ -116,7 +116,9 @@ def _label(core: Core, group: Group) -> Text:
 def _pod(core: Core, member: Member) -> Text:
     pod = member.pod
     if member.node:
-        return Text.assemble(pod.metadata.name, "  ", (member.node, "green"), (f"  {pod.status.phase or _PENDING}", _DIM))
+        return Text.assemble(
+            pod.metadata.name, "  ", (member.node, "green"), (f"  {pod.status.phase or _PENDING}", _DIM)
+        )
     why = "behind a scheduling gate" if member.gated else "being deleted" if member.leaving else "no node yet"
     return Text.assemble(pod.metadata.name, "  ", (why, "yellow"))
 

@@ -43,6 +43,7 @@ class Plan:
     lines: tuple[Line, ...]
     controllers: tuple[str, ...]
     scheduler: bool
+    home: str = "kube-system"  # the namespace of the lease
     ctx: Context | None  # None: there is no Workload API, and so no groups
 
     @property
@@ -57,7 +58,8 @@ def plan(found: Survey, chosen: Options, managed: Sequence[Managed]) -> Plan:
     lines += told
     lines.append(_scheduler(found, chosen))
     lines += [Line("not looked at", "missing", text, "see deploy/rbac.yaml") for text in found.unread]
-    return Plan(lines=tuple(lines), controllers=running, scheduler=chosen.scheduler, ctx=ctx)
+    home = chosen.election.namespace or found.home
+    return Plan(lines=tuple(lines), controllers=running, scheduler=chosen.scheduler, home=home, ctx=ctx)
 
 
 def _context(found: Survey, chosen: Options) -> Context | None:

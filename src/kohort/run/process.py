@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import msgspec
 from aiohttp import web
@@ -36,7 +35,6 @@ from kohort.scheduler.profilefile import read_profile_file
 from kohort.scheduler.settings import Settings
 
 log = logging.getLogger(__name__)
-_FALLBACK: Final = "kube-system"
 
 
 def managed() -> tuple[Managed, ...]:
@@ -76,7 +74,7 @@ class Process:
         self.ready = asyncio.Event()
         self.lease: Leadership | None = None
         if chosen.election.enabled:
-            space = chosen.election.namespace or own_namespace() or _FALLBACK
+            space = chosen.election.namespace or own_namespace() or found.home
             self.lease = Leadership(client, chosen.election.name, namespace=space, clock=client.clock)
         self.scheduler: Scheduler | None = None
 

@@ -31,6 +31,7 @@ _LEASE_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "leaderworkerset.x-k8s.io": ("lws", "leaderworkerset"),
 }
 OURS: Final = "kohort"
+HOME: Final = "kohort-system"  # of deploy/rbac.yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Survey:
     others: Mapping[str, str] = field(default_factory=dict)  # controller -> who else manages its kind
     kube_scheduler: str | None = None  # holder of its lease
     kube_controllers: str | None = None
+    home: str = "kube-system"  # where a lease can be kept: our own namespace if there is one
     unread: tuple[str, ...] = ()  # what could not be looked at, and why
 
     @property
@@ -84,6 +86,7 @@ async def survey(client: Client, managed: Iterable[Managed], now: datetime) -> S
         others=others,
         kube_scheduler=_holder(leases, "kube-scheduler"),
         kube_controllers=_holder(leases, "kube-controller-manager"),
+        home=await _home(client),
         unread=tuple(unread),
     )
 
@@ -96,6 +99,14 @@ async def _all(client: Client, api_version: str, kind: str, unread: list[str]) -
     except ApiError as error:
         unread.append(f"{kind}s: {error}")
         return []
+
+
+async def _home(client: Client) -> str:
+    try:
+        await client.kind("v1", "Namespace").get(HOME)
+    except ApiError:
+        return _KUBE
+    return HOME
 
 
 async def _gates(client: Client, unread: list[str]) -> dict[str, bool] | None:
