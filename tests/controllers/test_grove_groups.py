@@ -327,3 +327,15 @@ def test_an_edit_of_a_gang_is_put_right_at_once() -> None:
     world.run(1)
     assert world.find("PodGang", "a-0")["spec"] == spec
     assert "q" not in world.find("PodGang", "a-0")["metadata"]["labels"]
+
+
+def test_a_set_as_it_was_written_runs_where_no_webhook_completes_it() -> None:
+    """Real Kubernetes with nothing but the CRD: minimums and the delay are not stored."""
+    world = GroveWorld()
+    world.api.groups -= {labels.GROUP}
+    world.set("a", clique("x", 2), clique("w"), groups=[group("g", ["w"], 2)])
+    world.run(20)
+    stored = world.find("PodCliqueSet", "a")
+    assert "minAvailable" not in stored["spec"]["template"]["cliques"][0]["spec"]
+    assert world.find("PodClique", "a-0-x")["spec"]["minAvailable"] == 2
+    assert world.gated() == []

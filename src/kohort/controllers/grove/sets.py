@@ -6,22 +6,26 @@ import json
 from datetime import timedelta
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
+from kohort.api.copying import copied
+from kohort.api.generations import NEWEST
 from kohort.api.grove import duration, labels
-from kohort.api.grove.default import TERMINATION_DELAY
-from kohort.api.kind import Object
+from kohort.api.grove.default import TERMINATION_DELAY, podcliqueset
+from kohort.api.kind import Context, Object
 from kohort.controllers.grove.writing import label, name_of, namespace_of, number, status_of
 from kohort.gang.compile import Lookup
 from kohort.gang.compile.grove import names
 from kohort.gang.compile.grove.expand import Clique, Expansion, Gang
+
+_ANY: Final = Context.of(NEWEST)  # these defaults are the same in all generations
 
 
 class CliqueSet:
     """A stored PodCliqueSet. `groups`: the PodCliqueScalingGroups there are, whose sizes count."""
 
     def __init__(self, obj: Object, groups: list[Object] | None = None) -> None:
-        self.obj = obj
+        self.obj = obj = _completed(obj)
         self.name = name_of(obj)
         self.namespace = namespace_of(obj)
         self.template: dict[str, Any] = obj["spec"]["template"]
@@ -116,6 +120,16 @@ class CliqueSet:
 
     def group_names(self, index: int) -> list[str]:
         return [names.scaling_group(self.name, index, group) for group in self.groups]
+
+
+def _completed(obj: Object) -> Object:
+    """A server without Grove's webhook stores a set as it was written; minimums and the delay are filled in here."""
+    template = obj["spec"]["template"]
+    if template.get("terminationDelay") and all("minAvailable" in one["spec"] for one in template["cliques"]):
+        return obj
+    whole = copied(obj)
+    podcliqueset(whole, _ANY)
+    return whole
 
 
 def _hash(*parts: dict[str, Any]) -> str:
