@@ -126,6 +126,37 @@ def test_the_room_of_a_refused_member_is_not_given_away() -> None:
     assert sorted(sim.bound) == ["g-0", "g-1"]
 
 
+def test_a_gang_that_a_crash_left_half_bound_is_made_whole_before_more_important_ones() -> None:
+    sim = cluster(n1="4")
+    sim.crash = 1
+    sim.before_binding = lambda: gang(sim, "high", 3, priority="p100-never")
+    gang(sim, "low", 3)
+    sim.settle(5.0)
+    assert sorted(sim.bound) == ["low-0", "low-1", "low-2"]
+    assert set(sim.pending) == {"high-0", "high-1", "high-2"}
+
+
+def test_the_room_of_a_refused_member_is_not_given_to_more_important_ones() -> None:
+    sim = cluster(n1="3")
+    sim.refuse["low-0"] = 1
+    gang(sim, "low", 3)
+    sim.settle()
+    create(sim, {"pod": "high", "cpu": "1", "priority": "p100-never"})
+    sim.settle(3.0)
+    assert sorted(sim.bound) == ["low-0", "low-1", "low-2"]
+
+
+def test_a_gang_that_was_whole_once_is_repaired_in_its_turn() -> None:
+    sim = cluster(n1="3")
+    gang(sim, "low", 3)
+    sim.settle()
+    sim.delete("pod", "low-0")
+    create(sim, {"pod": "high", "cpu": "1", "priority": "p100-never"})
+    create(sim, {"pod": "low-new", "in": "low", "cpu": "1"})
+    sim.settle(3.0)
+    assert sorted(sim.bound) == ["high", "low-1", "low-2"]
+
+
 def test_q15_a_member_lost_with_its_node_is_replaced_inside_the_rack() -> None:
     sim = Sim()
     for name, rack in (("a1", "A"), ("a2", "A"), ("b1", "B")):

@@ -98,6 +98,11 @@ class Ledger:
         """Status, reason and message of a group's condition as we last wrote it."""
         return self._groups.get(uid)
 
+    def is_scheduled(self, group: Group) -> bool:
+        """Whether it is known to have had its minimum once. 1.35 has nowhere to say so."""
+        said = self._status(group.spec) if group.spec is not None else None
+        return said is not None and said[0] == "True"
+
     # ---- after a decision
 
     def failure(self, verdict: Verdict, trees: Trees, now: str) -> Writes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED
 from kohort.place.demand import Reason
@@ -24,6 +25,8 @@ from kohort.scheduler.storage import Promise
 from kohort.scheduler.trees import Group, Member
 from kohort.scheduler.why import Pending, Why, gate, unrooted
 from kohort.scheduler.world import World
+
+_ABOVE_ALL: Final = 2**31 - 1  # of all priorities
 
 
 @dataclass(slots=True)
@@ -114,11 +117,18 @@ class Core:
                 size=sum(len(leaf.pending) for leaf in leaves),
                 gated=gated,
                 now=now,
+                begun=self._begun(root),
             )
             if gated:
                 self._give_up(key)
                 for leaf in leaves:
                     _add(writes, self.ledger.regressed(leaf, _said(gate(root)), self._stamp()))
+
+    def _begun(self, root: Group) -> bool:
+        """Some of it is bound, and never was enough: nothing may take the room that the rest needs."""
+        some = [leaf for leaf in root.leaves() if leaf.placed and leaf.pending]
+        whole = _startable(root) if some else []
+        return any(leaf not in whole and not self.ledger.is_scheduled(leaf) for leaf in some)
 
     def root(self, key: str) -> Group | Member | None:
         """What the key of an entry stands for; None if that has nothing to be decided any more."""
@@ -309,7 +319,10 @@ class Core:
         member.refused.add(node)
         member.refusals += 1
         key = self.world.root_key(member)
-        self.world.reservations.add(key, self.world.priority(member), self.world.wanted(member), node)
+        root = self.root(key)
+        begun = isinstance(root, Group) and self._begun(root)
+        priority = _ABOVE_ALL if begun else self.world.priority(member)
+        self.world.reservations.add(key, priority, self.world.wanted(member), node)
         writes = self.sync(now)
         entry = self.queue.get(key)
         if entry is not None:

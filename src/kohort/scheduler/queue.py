@@ -1,4 +1,5 @@
-"""Whose turn is it? Roots by priority, then by the age of their oldest pending pod.
+"""Whose turn is it? Gangs that were begun and are not whole, then roots by priority, then by the age of their oldest
+pending pod.
 
 A root is in one place: active (may be decided now), backoff (soon), waiting (failed, until something happens that can
 help), gated (members are missing or held back) or preempting (until its victims are gone). Time is passed in.
@@ -20,7 +21,7 @@ from enum import StrEnum
 from kohort.scheduler.settings import Settings
 
 Age = tuple[str, int]
-Order = tuple[int, Age, str]
+Order = tuple[bool, int, Age, str]
 
 
 class Where(StrEnum):
@@ -40,6 +41,7 @@ class Entry:
     priority: int
     age: Age
     size: int
+    begun: bool = False  # some of it is bound, and not enough: whoever began died, or was refused
     where: Where = Where.GATED
     since: float = 0.0  # in this place
     attempts: int = 0  # failures in a row: did not fit
@@ -52,7 +54,7 @@ class Entry:
 
     @property
     def order(self) -> Order:
-        return (-self.priority, self.age, self.key)
+        return (not self.begun, -self.priority, self.age, self.key)
 
 
 @dataclass(slots=True)
@@ -91,15 +93,17 @@ class Queue:
 
     # ---- what the world says
 
-    def put(self, key: str, *, priority: int, age: Age, size: int, gated: bool, now: float) -> Entry:
+    def put(
+        self, key: str, *, priority: int, age: Age, size: int, gated: bool, now: float, begun: bool = False
+    ) -> Entry:
         """A root with pods to place is there, or something about it changed that may help it."""
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = Entry(key, priority, age, size, since=now)
+            entry = self._entries[key] = Entry(key, priority, age, size, begun, since=now)
             self._place(entry, Where.GATED if gated else Where.ACTIVE, now, "PodAdd")
             return entry
-        moved = (entry.priority, entry.age) != (priority, age)
-        entry.priority, entry.age, entry.size = priority, age, size
+        moved = (entry.begun, entry.priority, entry.age) != (begun, priority, age)
+        entry.begun, entry.priority, entry.age, entry.size = begun, priority, age, size
         if gated:
             if entry.where is not Where.GATED:
                 self._place(entry, Where.GATED, now, "Gate")
@@ -119,7 +123,7 @@ class Queue:
         self._flush(now)
         while self._active:
             order = heapq.heappop(self._active)
-            entry = self._entries.get(order[2])
+            entry = self._entries.get(order[-1])
             if entry is not None and entry.where is Where.ACTIVE and entry.order == order:
                 entry.where, entry.since = Where.DECIDING, now
                 return entry
@@ -235,7 +239,7 @@ class Queue:
         """The first that waits in a bucket; the bucket goes when nobody does."""
         heap = self._lacks.get(lack, [])
         while heap:
-            entry = self._entries.get(heap[0][2])
+            entry = self._entries.get(heap[0][-1])
             if entry is not None and self._waits(entry, lack, heap[0]):
                 return entry
             heapq.heappop(heap)
