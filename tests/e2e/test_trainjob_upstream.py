@@ -242,6 +242,16 @@ async def test_04_without_that_scheduler(cluster: Cluster) -> None:
     assert await cluster.pods() == []
 
 
+async def refusal(cluster: Cluster, job: Object) -> str:
+    """At once where Kohort's rules stand in front of the API, else when it is built."""
+    try:
+        await cluster.create(job)
+    except ApiError as error:
+        return error.message
+    (event,) = await t.told(cluster, "TrainJobResourcesCreationFailed")
+    return str(event["message"])
+
+
 @pytest.mark.parametrize("mount", [True, False])
 async def test_05_multi_step(cluster: Cluster, mount: bool) -> None:
     """As it stands there the initializer mounts no volume: Trainer's own webhook refuses the job (recorded v-init)."""
@@ -251,9 +261,7 @@ async def test_05_multi_step(cluster: Cluster, mount: bool) -> None:
     spec: dict[str, Any] = {"initializer": {"dataset": {"storageUri": "hf://acme/data"}}, "trainer": {"numNodes": 2}}
     await cluster.create(t.runtime(*jobs, seconds=1))
     if not mount:
-        with pytest.raises(ApiError) as refused:
-            await cluster.create(t.trainjob(**spec))
-        assert "initializer" in refused.value.message
+        assert "initializer" in await refusal(cluster, t.trainjob(**spec))
         return
     await cluster.create(t.trainjob(**spec))
     await t.complete(cluster)
