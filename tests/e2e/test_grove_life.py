@@ -78,13 +78,6 @@ async def test_g6_a_template_is_found_by_its_whole_name(cluster: Cluster) -> Non
     await available(cluster, "a")
 
 
-async def test_g11_a_set_whose_gangs_are_anothers_is_refused(cluster: Cluster) -> None:
-    await cluster.create(cliqueset("a", clique("r"), clique("w"), groups=[group("b", ["w"], 2)]))
-    with pytest.raises(ApiError) as error:
-        await cluster.create(cliqueset("a-0-b", clique("x")))
-    assert "a-0-b-0" in error.value.message
-
-
 # ---- 6.2 to 6.4: groups of a running set
 
 

@@ -22,7 +22,6 @@ from tests.e2e.grove_short import (
     new_image,
     of,
     rack,
-    refused,
     scale,
     shared,
     uids,
@@ -186,15 +185,6 @@ async def test_g34_g36_replicas_of_a_group_and_what_a_scaled_gang_inherits(clust
     assert keys["a-0-a-0-g"] == []
     assert keys["a-0-g-0-a-0-g-2-w"] == ["kubernetes.io/hostname"]  # g35: in place of the set's
     assert keys["b-0-g-0-b-0-g-1-w"] == [RACK]  # g36
-
-
-async def test_g37_g38_what_cannot_be_asked_for(cluster: Cluster) -> None:
-    await shared(cluster, binding())
-    wish = {"topologyConstraint": {"topologyName": "fabric", "pack": {"preferred": "host"}}}
-    assert "required" in await refused(cluster, cliqueset("a", clique("x", **wish)))
-    host = {"topologyConstraint": {"topologyName": "fabric", "pack": {"required": "host"}}}
-    assert "narrower" in await refused(cluster, cliqueset("a", clique("x", **rack()), template=host))
-    assert "not found" in await refused(cluster, cliqueset("a", clique("x", **rack("nowhere"))))
 
 
 # ---- the examples that people copy
