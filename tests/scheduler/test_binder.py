@@ -247,3 +247,34 @@ async def test_a_victim_whose_binding_is_under_way_is_bound_first(bench: Bench) 
     bench.pods.hold.set()
     await bench.clock.advance(1.0)
     assert bench.pods.calls == ["bind low", "patch low", "delete low"]
+
+
+async def test_a_stop_in_the_middle_of_binding_leaves_no_gang_half_bound(bench: Bench) -> None:
+    bench.gang(3)
+    step = bench.decide()
+    assert step.verdict is not None
+    bench.pods.hold = asyncio.Event()
+    bench.pods.faults["bind"] = [TransportError("cut")]
+    bench.binder.bind(step.verdict)
+    await bench.clock.advance(0.1)
+    closing = asyncio.create_task(bench.binder.close())
+    await bench.clock.advance(0.1)
+    bench.pods.hold.set()
+    await bench.clock.advance(2.0)
+    await closing
+    assert len(bench.sim.bound) == 3
+
+
+@pytest.mark.parametrize(("leads", "seconds"), [(True, 5.1), (False, 0.1)])
+async def test_a_stop_does_not_wait_long_nor_for_what_it_may_not_do(bench: Bench, leads: bool, seconds: float) -> None:
+    bench.gang(3)
+    step = bench.decide()
+    assert step.verdict is not None
+    bench.pods.hold = asyncio.Event()
+    bench.binder.bind(step.verdict)
+    await bench.clock.advance(0.1)
+    bench.leads = leads
+    closing = asyncio.create_task(bench.binder.close())
+    await bench.clock.advance(seconds)
+    assert closing.done()
+    assert bench.sim.bound == {}

@@ -23,6 +23,7 @@ class Api:
 
     def __init__(self) -> None:
         self.faults: list[Exception] = []
+        self.uid = ""  # of what has the name now
         self.patches: list[tuple[str, dict[str, Any]]] = []
         self.events: list[tuple[Reference, str]] = []
 
@@ -33,6 +34,9 @@ class Api:
         if self.faults:
             raise self.faults.pop(0)
         self.patches.append((name, body))
+
+    async def get(self, name: str, namespace: str) -> dict[str, Any]:
+        return {"metadata": {"uid": self.uid}}
 
     def event(self, regarding: Reference, kind: str, reason: str, note: str, **_: Any) -> None:
         self.events.append((regarding, reason))
@@ -101,6 +105,27 @@ async def test_what_cannot_be_written_is_dropped(bench: Bench, code: int) -> Non
     await clock.advance(60.0)
     assert api.patches == []
     assert writer.waiting == 0
+
+
+async def test_a_conflict_about_the_same_object_is_tried_again(bench: Bench) -> None:
+    writer, api, clock = bench
+    api.uid = POD.uid
+    api.faults = [ApiError(409, {"reason": "Conflict"})]
+    writer.take(Writes([Patch(POD, condition("a"))]))
+    await clock.advance(60.0)
+    assert len(api.patches) == 1
+
+
+async def test_a_server_that_is_away_for_minutes_loses_nothing(bench: Bench) -> None:
+    writer, api, clock = bench
+    api.faults = [TransportError("cut")] * 30
+    writer.take(Writes([Patch(POD, condition("a"))]))
+    await clock.advance(30.0)
+    writer.take(Writes([Patch(POD, nominated="n1")]))
+    await clock.advance(400.0)
+    [(_, body)] = api.patches
+    assert [one["message"] for one in body["status"]["conditions"]] == ["a"]
+    assert body["status"]["nominatedNodeName"] == "n1"
 
 
 async def test_events_name_the_version_of_their_object(bench: Bench) -> None:

@@ -7,6 +7,7 @@ constraints, after a pause that grows. A gang whose decision no longer holds is 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _BUSY: Final = frozenset({429, 500, 502, 503, 504})
+_FAREWELL: Final = 5.0  # seconds for what is under way when we are told to stop
+_LOOK: Final = 0.5  # seconds between two looks whether we still may
 
 
 class Binder:
@@ -94,7 +97,15 @@ class Binder:
             self._start(self._evict(one))
 
     async def close(self) -> None:
-        """Whatever is under way ends here; what came of it is for the next scheduler to see."""
+        """Bindings that were begun are ended, so that no gang is left half-bound, unless we may not any more or it
+        takes too long; everything else ends here. What came of it is for the next scheduler to see."""
+        for task in self._tasks.keys() - set(self._binding.values()):
+            task.cancel()
+        end = self._clock.monotonic() + _FAREWELL
+        while self._binding and self._may() and (left := end - self._clock.monotonic()) > 0:
+            with contextlib.suppress(TimeoutError):
+                async with self._clock.timeout(min(left, _LOOK)):
+                    await asyncio.wait(set(self._binding.values()))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -47,6 +47,12 @@ class _Wanted:
         if patch.nominated is not None:
             self.nominated = patch.nominated
 
+    def renew(self, newer: _Wanted | None) -> None:
+        """What was said later counts."""
+        if newer is not None:
+            self.conditions |= newer.conditions
+            self.nominated = self.nominated if newer.nominated is None else newer.nominated
+
     def body(self, uid: str) -> dict[str, Any]:
         status: dict[str, Any] = {}
         if self.conditions:
@@ -116,10 +122,14 @@ class Writer:
         while True:
             target = await self._ready.get()
             self._busy.add(target)
+            wanted = self._wanted.pop(target)
             try:
-                await self._write(target, self._wanted.pop(target))
+                await self._write(target, wanted)
             except KubeError as error:
                 log.warning("status of %s %s/%s: %s", target.kind, target.namespace, target.name, error)
+                if _passes(error):  # after the others: what nobody says again must not be lost
+                    wanted.renew(self._wanted.pop(target, None))
+                    self._wanted[target] = wanted
             finally:
                 self._busy.discard(target)
             if target in self._wanted:
@@ -142,6 +152,16 @@ class Writer:
         body["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"]
         await resource.patch(target.name, body, target.namespace, kind="merge", subresource="status")
 
+    async def _there(self, resource: Resource[Object], target: Target) -> bool:
+        """False if it is gone, or another of the same name is in its place."""
+        try:
+            found = await resource.get(target.name, target.namespace)
+        except ApiError as error:
+            return not error.not_found
+        except KubeError:
+            return True
+        return bool(found["metadata"]["uid"] == target.uid)
+
     async def _write(self, target: Target, wanted: _Wanted) -> None:
         """Until it is written or cannot be. What is said meanwhile goes along with the next try."""
         resource, pause = self._resources[target.kind], Backoff(first=0.5, most=10.0)
@@ -154,15 +174,17 @@ class Writer:
                 if error.code == _UNSUPPORTED and target.kind not in self._plain:
                     self._plain.add(target.kind)
                     continue
-                if error.not_found or (error.conflict and target.kind not in self._plain):
-                    return  # it is gone, or another of the same name is in its place
-                if (error.code < 500 and error.code not in {409, 429}) or attempt == _TRIES:
+                if error.not_found or (error.conflict and not await self._there(resource, target)):
+                    return
+                if not _passes(error) or attempt == _TRIES:
                     raise
             except KubeError:
                 if attempt == _TRIES:
                     raise
             await self._clock.sleep(pause.next())
-            newer = self._wanted.pop(target, None)
-            if newer is not None:
-                wanted.conditions |= newer.conditions
-                wanted.nominated = wanted.nominated if newer.nominated is None else newer.nominated
+            wanted.renew(self._wanted.pop(target, None))
+
+
+def _passes(error: KubeError) -> bool:
+    """Whether the same write may be taken another time."""
+    return not isinstance(error, ApiError) or error.code >= 500 or error.code in {409, 429}
