@@ -13,6 +13,8 @@ import aiohttp
 import pytest
 
 from kohort.kube.client import Client
+from kohort.kube.errors import ApiError, TransportError
+from kohort.kube.limits import Backoff
 from kohort.kube.times import micros
 from kohort.run.options import Options
 from kohort.run.process import Process, look, page
@@ -136,3 +138,36 @@ async def test_operators_are_found_by_their_webhooks_and_leases(client: Client) 
         "jobset": "ValidatingWebhookConfiguration jobset-validating",
         "leaderworkerset": "Lease default/b8b2488c.lws.x-k8s.io, held by manager-0",
     }  # the lease of the third has not been renewed for an hour: nobody is there
+
+
+async def test_a_server_that_is_busy_at_the_beginning_is_waited_for(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = [TransportError("cut"), ApiError(503, {}), ApiError(429, {})]
+    versions = client.discovery.versions
+
+    async def busy(group: str, kind: str) -> list[str]:
+        if refusals:
+            raise refusals.pop(0)
+        return list(await versions(group, kind))
+
+    chosen = Options(controllers=("jobset",), listen="127.0.0.1:0")
+    process = Process(client, chosen, (await look(client, chosen)).plan)
+    monkeypatch.setattr(client.discovery, "versions", busy)
+    monkeypatch.setattr(Backoff, "next", lambda _: 0.01)
+    task = asyncio.create_task(process.run())
+    await asyncio.wait_for(process.ready.wait(), 30)
+    assert not refusals
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_refusal_at_the_beginning_is_the_end(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def forbidden(group: str, kind: str) -> list[str]:
+        raise ApiError(403, {})
+
+    chosen = Options(controllers=("jobset",), listen="127.0.0.1:0")
+    process = Process(client, chosen, (await look(client, chosen)).plan)
+    monkeypatch.setattr(client.discovery, "versions", forbidden)
+    with pytest.raises(ApiError):
+        await asyncio.wait_for(process.run(), 30)

@@ -25,7 +25,9 @@ from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
 from kohort.kube.client import Client
 from kohort.kube.config import SERVICE_ACCOUNT
+from kohort.kube.errors import ApiError, KubeError, TransportError
 from kohort.kube.lease import Leadership
+from kohort.kube.limits import Backoff
 from kohort.place.profile import Profile
 from kohort.run.options import Options
 from kohort.run.plan import Plan, plan
@@ -83,10 +85,18 @@ class Process:
         return self.lease is None or self.lease.is_leader
 
     async def run(self) -> None:
-        if self.lease is None:
-            await self._work()
-        else:
-            await self.lease.run(self._work)
+        """A server that is away or busy when the work begins is waited for, as it is later."""
+        pause = Backoff(first=1.0, most=15.0)
+        while True:
+            try:
+                await (self._work() if self.lease is None else self.lease.run(self._work))
+                return
+            except KubeError as error:
+                busy = isinstance(error, ApiError) and (error.code >= 500 or error.code == 429)
+                if not busy and not isinstance(error, TransportError):
+                    raise
+                log.warning("beginning again: %s", error)
+            await self.client.clock.sleep(pause.next())
 
     async def _work(self) -> None:
         self.registry = CollectorRegistry()
