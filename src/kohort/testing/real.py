@@ -37,6 +37,7 @@ _DENIED: Final = re.compile(r'User "[^"]+" cannot \w+ (resource|path)')  # other
 _READY_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 30.0
 _LONGEST_SLEEP: Final = 20.0
+_EMPTY_SECONDS: Final = 150.0
 _LONGEST_WAIT: Final = 150.0
 
 
@@ -168,7 +169,7 @@ async def _empty(cluster: Cluster) -> None:
                 await client.kind("v1", "Pod").delete(pod["metadata"]["name"], cluster.namespace, grace=0)
         return not await cluster.pods() and not [one for one in await _nodes(client) if await _delete(client, one)]
 
-    await cluster.until(gone, what="an empty cluster")
+    await cluster.until(gone, _EMPTY_SECONDS, what="an empty cluster")
 
 
 async def _nodes(client: Client) -> list[Object]:
