@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NOTICES: Final = 5.0  # seconds between two looks at roots that are not ready
+_PAUSE: Final = 1.0  # seconds after a fault of ours
 _AT_ONCE: Final = 16  # decisions between two turns of the event loop
 
 
@@ -189,8 +190,13 @@ class Scheduler:
 
 @contextlib.asynccontextmanager
 async def running(scheduler: Scheduler) -> AsyncIterator[Scheduler]:
-    """Runs it for the time of the block, from the moment it decides."""
-    task = asyncio.create_task(scheduler.run())
+    """Runs it for the time of the block, from the moment it decides.
+
+    A fault of ours does not leave a cluster without a scheduler: it is logged, everything is listed anew, and work goes
+    on. The first such fault is raised at the end of the block.
+    """
+    faults: list[Exception] = []
+    task = asyncio.create_task(_kept(scheduler, faults))
     try:
         started = asyncio.create_task(scheduler.started.wait())
         await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
@@ -201,3 +207,19 @@ async def running(scheduler: Scheduler) -> AsyncIterator[Scheduler]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+    if faults:
+        raise faults[0]
+
+
+async def _kept(scheduler: Scheduler, faults: list[Exception]) -> None:
+    while True:
+        try:
+            await scheduler.run()
+        except Exception as fault:
+            if not scheduler.started.is_set():
+                raise  # it never worked: whoever started it should know at once
+            log.exception("the scheduler failed; it begins anew")
+            faults.append(fault)
+            await scheduler.clock.sleep(_PAUSE)
+        else:
+            return
