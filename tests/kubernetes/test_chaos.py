@@ -1,0 +1,155 @@
+"""`kohort run` on real Kubernetes while things die under it in the middle of binding: afterwards every gang is whole
+or waits and says why, and no pod was bound a second time. Two hundred random runs of the same: tests/run/test_chaos.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kohort.kube.client import Client
+from kohort.kube.errors import KubeError
+from kohort.kube.informer import Informer
+from kohort.testing.bed import Bed
+from kohort.testing.cluster import condition
+from kohort.testing.pytest_plugin import require_binaries
+from kohort.testing.real import Kubernetes
+
+Json = dict[str, Any]
+RBAC = Path(__file__).parents[2] / "deploy" / "rbac.yaml"
+GROUPS = ("scheduling.k8s.io/v1beta1", "PodGroup")
+NODES, CPU = 4, 16
+GANGS = {"a": 40, "b": 22, "c": 22}  # 64 fit: the first and one of the others
+
+
+@pytest.fixture(scope="module")
+def kubernetes() -> Iterator[Kubernetes]:
+    require_binaries("1.37")
+    with Bed("1.37") as bed:
+        made = Kubernetes(bed, RBAC)
+        yield made
+        made.stop()
+
+
+@pytest.fixture
+async def client(kubernetes: Kubernetes) -> AsyncIterator[Client]:
+    """In a namespace of its own. Nodes exist on paper; they and the pods are gone afterwards."""
+    async with Client.connect(kubernetes.bed.kubeconfig) as made:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "chaos-"}}
+        made.namespace = (await made.kind("v1", "Namespace").create(space))["metadata"]["name"]
+        nodes, pods = made.resource("nodes"), made.resource("pods")
+        for number in range(NODES):
+            name = f"n{number}"
+            node = await nodes.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+            amounts = {"cpu": str(CPU), "memory": "64Gi", "pods": "110"}
+            node["status"] = {"allocatable": amounts, "capacity": amounts}
+            await nodes.update(node, subresource="status")
+            await nodes.patch(name, {"spec": {"taints": None}})
+        yield made
+        left = [one["metadata"]["name"] for one in (await pods.list(made.namespace)).items]
+        await asyncio.gather(*(pods.delete(name, made.namespace, grace=0) for name in left))
+        for number in range(NODES):
+            await nodes.delete(f"n{number}")
+
+
+def group(name: str, size: int) -> Json:
+    spec = {"schedulingPolicy": {"gang": {"minCount": size}}}
+    return {"apiVersion": GROUPS[0], "kind": GROUPS[1], "metadata": {"name": name}, "spec": spec}
+
+
+def pod(name: str, group: str) -> Json:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    spec = {"schedulerName": "kohort", "containers": [container], "schedulingGroup": {"podGroupName": group}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+async def ask(client: Client, name: str) -> None:
+    await client.kind(*GROUPS).create(group(name, GANGS[name]))
+    pods = client.resource("pods")
+    await asyncio.gather(*(pods.create(pod(f"{name}-{number}", name)) for number in range(GANGS[name])))
+
+
+# ---- what happens
+
+
+def killed(kubernetes: Kubernetes) -> None:
+    kubernetes.kill()
+    kubernetes.run({})  # it waits for the lease of the dead
+
+
+def stopped(kubernetes: Kubernetes) -> None:
+    kubernetes.stop()
+    kubernetes.run({})
+
+
+def server_killed(kubernetes: Kubernetes) -> None:
+    kubernetes.bed.restart(kubernetes.bed.gates)
+
+
+def store_paused(kubernetes: Kubernetes) -> None:
+    etcd = kubernetes.bed.pids()["etcd"]
+    os.kill(etcd, signal.SIGSTOP)
+    try:
+        time.sleep(4.0)
+    finally:
+        os.kill(etcd, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("trouble", [stopped, server_killed, store_paused, killed], ids=lambda one: one.__name__)
+async def test_gangs_are_whole_after(
+    kubernetes: Kubernetes, client: Client, trouble: Callable[[Kubernetes], None]
+) -> None:
+    await asyncio.to_thread(kubernetes.run, {})
+    places: dict[str, set[str]] = {}
+    first = asyncio.Event()
+
+    def seen(one: Json) -> None:
+        if one["spec"].get("nodeName"):
+            places.setdefault(one["metadata"]["uid"], set()).add(one["spec"]["nodeName"])
+            first.set()
+
+    informer = Informer(client.resource("pods"), namespace=client.namespace)
+    informer.handle(added=seen, updated=lambda _, new: seen(new))
+    async with informer:
+        await informer.ready()
+        await ask(client, "a")
+        async with asyncio.timeout(30):
+            await first.wait()
+        await asyncio.to_thread(trouble, kubernetes)
+        await ask(client, "b")
+        await ask(client, "c")
+        async with asyncio.timeout(60):
+            while await _wrong(client):
+                await asyncio.sleep(0.2)
+        await asyncio.sleep(1)
+        assert await _wrong(client) == []
+    assert all(len(found) == 1 for found in places.values())
+    assert not kubernetes.denied()
+
+
+async def _wrong(client: Client) -> list[str]:
+    """What is not as it should be: the first gang and one of the others are whole, the last one waits and says why."""
+    try:
+        pods = (await client.resource("pods").list(client.namespace)).items
+        groups = {one["metadata"]["name"]: one for one in (await client.kind(*GROUPS).list(client.namespace)).items}
+    except KubeError as error:
+        return [str(error)]
+    bound = Counter(one["metadata"]["name"].split("-")[0] for one in pods if one["spec"].get("nodeName"))
+    on = Counter(one["spec"]["nodeName"] for one in pods if one["spec"].get("nodeName"))
+    found = [f"{node}: {count} pods" for node, count in on.items() if count > CPU]
+    found += [f"{name}: {count} of {GANGS[name]}" for name, count in bound.items() if count != GANGS[name]]
+    if len(bound) != 2 or "a" not in bound:
+        found.append(f"bound are {sorted(bound)}")
+    for name, one in groups.items():
+        told = condition(one, "PodGroupInitiallyScheduled")
+        if told is None or told["status"] != ("True" if name in bound else "False"):
+            found.append(f"{name} says {told}")
+    return found
