@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from kohort.cli.common import count
 from kohort.cli.demo.watching import Pod, Tale, spread
 
 _STYLES: Final = {"·": "dim", "◐": "yellow", "●": "bold green", "✔": "green"}
@@ -47,7 +48,7 @@ class Screen:
         """A line about a story, the first time that it is true."""
         if f"{tale.story.name} {key}" not in self._said:
             self._said.add(f"{tale.story.name} {key}")
-            line = Text.assemble(f"{tale.since():5.1f} s  ", (f"{tale.story.name:<8}", "bold"), (text, style))
+            line = Text.assemble(f"{tale.since():5.1f} s  ", (f"{tale.story.name:<10}", "bold"), (text, style))
             self.console.print(line)
 
     def look(self) -> None:
@@ -62,14 +63,15 @@ class Screen:
                 self.once(tale, "why", f"0 of {tale.story.pods} pods bound; it waits: {tale.why}", "yellow")
 
     def _gang(self, tale: Tale, name: str, pods: list[Pod]) -> None:
-        wanted = tale.story.pods // tale.story.groups
-        if name and len(pods) == wanted:
-            self.once(tale, f"made {name}", f"group {name}: {wanted} pods made")
-        if len(pods) == wanted and all(pod.bound is not None for pod in pods):
-            nodes = len({pod.node for pod in pods})
-            self.once(tale, f"bound {name}", f"group {name}: all bound within {_short(spread(pods))}, to {nodes} nodes")
-        if len(pods) == wanted and all(pod.running is not None for pod in pods):
-            self.once(tale, f"runs {name}", f"group {name}: all {wanted} run")
+        wanted = tale.minimum(name)
+        if not name or wanted is None or len(pods) < wanted:
+            return
+        self.once(tale, f"made {name}", f"group {name}: {count(len(pods), 'pod')} made")
+        if all(pod.bound is not None for pod in pods):
+            nodes = count(len({pod.node for pod in pods}), "node")
+            self.once(tale, f"bound {name}", f"group {name}: all bound within {_short(spread(pods))}, to {nodes}")
+        if all(pod.running is not None for pod in pods):
+            self.once(tale, f"runs {name}", f"group {name}: all {len(pods)} run")
 
     # ---- the picture
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.sim.cluster import Pool
+from kohort.sim.cluster import Level, Pool
 from kohort.yamlread import load
 
 EXAMPLES: Final = Path(__file__).parents[4] / "examples"
@@ -19,6 +19,16 @@ POOLS: Final = (
         count=8,
         capacity={"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"},
         annotations={"sim.kohort.dev/run-seconds": "2"},
+    ),
+)
+
+# Eight racks of four machines with eight GPUs each. Pods of Jobs run ten seconds.
+RACKS: Final = (
+    Pool(
+        name="gpu",
+        count=32,
+        capacity={"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110", "nvidia.com/gpu": "8"},
+        topology=(Level("topology.example.com/rack", 8), Level("topology.kubernetes.io/rack", 1)),
     ),
 )
 
@@ -49,7 +59,10 @@ def example(file: str) -> tuple[Object, ...]:
     """The objects of a file in examples/, for stories that tell what is there already."""
     from kohort import manifest
 
-    return tuple(document.obj for document in manifest.read([str(EXAMPLES / file)]))
+    objects = tuple(document.obj for document in manifest.read([str(EXAMPLES / file)]))
+    for obj in objects:
+        obj["metadata"].pop("namespace", None)  # each story has one of its own
+    return objects
 
 
 def _yaml(text: str) -> tuple[Object, ...]:
@@ -137,3 +150,65 @@ STORIES: Final = (
         pods=40,
     ),
 )
+
+_TRAINED: Final = ("trainer.kubeflow.org/v1alpha1", "TrainJob", "Complete")
+
+
+def more() -> tuple[Story, ...]:
+    """One for each manifest of the other kinds in examples/, on machines with GPUs in racks."""
+    return (
+        Story(
+            name="torch",
+            title="a TrainJob on 8 nodes with the built-in torch runtime",
+            asks="examples/trainjob-torch.yaml",
+            objects=example("trainjob-torch.yaml"),
+            groups=1,
+            pods=8,
+            end=_TRAINED,
+        ),
+        Story(
+            name="mpi",
+            title="a launcher and its 12 workers as one gang",
+            asks="examples/trainjob-mpi.yaml",
+            objects=example("trainjob-mpi.yaml"),
+            groups=1,
+            pods=13,
+            end=_TRAINED,
+        ),
+        Story(
+            name="finetune",
+            title="data and model are fetched first; then 4 nodes train together",
+            asks="examples/trainjob-finetune.yaml",
+            objects=example("trainjob-finetune.yaml"),
+            groups=2,
+            pods=6,
+            end=_TRAINED,
+        ),
+        Story(
+            name="rack",
+            title="4 nodes in one rack, whichever has room for all of them",
+            asks="examples/trainjob-rack.yaml",
+            objects=example("trainjob-rack.yaml"),
+            groups=1,
+            pods=4,
+            end=_TRAINED,
+        ),
+        Story(
+            name="llm",
+            title="inference with router, prefill and decode: a PodCliqueSet as trees of gangs",
+            asks="examples/podcliqueset-disaggregated.yaml",
+            objects=example("podcliqueset-disaggregated.yaml"),
+            groups=11,
+            pods=20,
+            serves=True,
+        ),
+        Story(
+            name="serving",
+            title="a LeaderWorkerSet: two replicas of a leader and 3 workers, each in a rack of its own",
+            asks="examples/leaderworkerset-inference.yaml",
+            objects=example("leaderworkerset-inference.yaml"),
+            groups=2,
+            pods=8,
+            serves=True,
+        ),
+    )

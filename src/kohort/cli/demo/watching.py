@@ -56,6 +56,11 @@ class Tale:
             found.setdefault(pod.group, []).append(pod)
         return found
 
+    def minimum(self, group: str) -> int | None:
+        """Of a gang; None: no gang, or not seen yet."""
+        policy = ((self.groups.get(group) or {}).get("spec") or {}).get("schedulingPolicy") or {}
+        return (policy.get("gang") or {}).get("minCount")
+
     @property
     def told(self) -> bool:
         """Nothing more will happen."""
