@@ -51,6 +51,7 @@ def test_merge(target: Any, patch: Any, result: Any) -> None:
         ({"a/b": 1, "m~n": 2}, [{"op": "test", "path": "/a~1b", "value": 1}], {"a/b": 1, "m~n": 2}),
         ({"m~n": 2}, [{"op": "replace", "path": "/m~0n", "value": 3}], {"m~n": 3}),
         ({"a": 1}, [{"op": "replace", "path": "", "value": {"b": 2}}], {"b": 2}),
+        ({"a": 1}, [{"op": "replace", "path": "/b", "value": 2}], {"a": 1, "b": 2}),  # as real servers do
     ],
 )
 def test_json_patch(target: Any, patch: Any, result: Any) -> None:
@@ -61,7 +62,8 @@ def test_json_patch(target: Any, patch: Any, result: Any) -> None:
     "operation",
     [
         {"op": "test", "path": "/a", "value": 2},
-        {"op": "replace", "path": "/b", "value": 2},
+        {"op": "replace", "path": "/b/c", "value": 2},
+        {"op": "replace", "path": "/list/5", "value": 2},
         {"op": "remove", "path": "/list/5"},
         {"op": "add", "path": "/list/3", "value": 2},
         {"op": "add", "path": "/b/c", "value": 2},

@@ -184,7 +184,8 @@ def updated(
         meta.count(kind, new, old)
     except _Refused as refused:
         return refused.answer
-    return Answer(200, object=_read(kind, new, ctx), warnings=(*warnings, *kind.warn(new, ctx)))
+    remarks = () if kind.kind == "Pod" else kind.warn(new, ctx)  # a pod is remarked on once
+    return Answer(200, object=_read(kind, new, ctx), warnings=(*warnings, *remarks))
 
 
 def patch(

@@ -62,9 +62,16 @@ def count(kind: Kind, new: Object, old: Object | None = None) -> None:
         return
     before = ((old or {}).get("metadata") or {}).get("generation") or 0
     counted = [member for member in kind.schema.fields if member != "status"]
-    if old is None or any(new.get(member) != old.get(member) for member in counted):
+    if old is None or any(new.get(member) != old.get(member) for member in counted) or _noted(kind, new, old):
         before += 1
     new["metadata"]["generation"] = before
+
+
+def _noted(kind: Kind, new: Object, old: Object) -> bool:
+    """Annotations of a Deployment are copied to what it makes, so they count."""
+    if (kind.group, kind.kind) != ("apps", "Deployment"):
+        return False
+    return (new["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {})
 
 
 def check_create(kind: Kind, obj: Object) -> list[FieldError]:

@@ -68,7 +68,9 @@ def _op_remove(document: Json, path: list[str], operation: dict[str, Any]) -> Js
 
 
 def _op_replace(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
-    _look_up(document, path)
+    # Unlike the RFC, real servers also replace a member that an object does not have.
+    if not path or not isinstance(_look_up(document, path[:-1]), dict):
+        _look_up(document, path)
     value = copied(operation.get("value"))
     return _set(document, path, value) if path else value
 
@@ -211,6 +213,8 @@ def _merge_member(
     before = merged.get(name)
     if value is None:
         merged.pop(name, None)
+    elif isinstance(value, dict) and before is None and value.get("$patch") in ("delete", "replace"):
+        merged.pop(name, None)  # there is nothing to replace, so nothing is put there
     elif isinstance(value, dict) and (isinstance(before, dict) or "$patch" in value or before is None):
         merged[name] = _merge_map(before or {}, value, schema, minor)
     elif isinstance(value, list) and "merge" in str(schema.get("x-kubernetes-patch-strategy", "")).split(","):

@@ -92,7 +92,11 @@ class Api:
             else:
                 ask = self._ask(request, at, user)
                 verb, resource = ask.verb, at.plural
-                found = await self._answer(ask)
+                try:
+                    found = await self._answer(ask)
+                except status.ApiError as error:
+                    error.warnings = error.warnings or tuple(ask.warnings)  # a refused body is still remarked on
+                    raise
         except status.ApiError as error:
             found = render.failure(error)
         except StoreError as error:
@@ -167,7 +171,7 @@ class Api:
         watching = at.watch or options.flag(request.query, "watch")
         named = bool(at.name)
         verb = asking.verb_of(request.method, named, watching and request.method == "GET" and not at.subresource)
-        if verb == "create" and named and not at.subresource:
+        if (verb == "create" and named and not at.subresource) or (verb in ("update", "patch") and not named):
             verb = ""
         self._allow(
             user,
@@ -202,7 +206,7 @@ class Api:
                             501, "NotImplemented", f"{at.subresource}: there are no containers here to connect to"
                         )
                     )
-                raise status.no_such_path()
+                raise _no_subresource(resource, at.name)
             if verb not in sub.verbs:
                 raise status.method_not_allowed()
         elif verb not in resource.verbs:
@@ -273,3 +277,8 @@ class Api:
 
 
 _ACROSS: Final = {"list", "watch", "deletecollection"}
+
+
+def _no_subresource(resource: Resource, name: str) -> status.ApiError:
+    """Of a custom resource, upstream says that the object is not there."""
+    return status.no_such_path() if resource.native else status.not_found(resource.group, resource.plural, name)

@@ -107,21 +107,23 @@ class Deleter:
         new = {**old, "metadata": dict(old["metadata"])}
         marked = mark(resource, new, chosen)
         if is_gone(resource, new):
+            returned = (resource.group, resource.kind) in _RETURNED
             if not chosen.dry_run:
                 if marked and resource.table == "pods":
                     head = self._marked(resource, head, new)
+                last = new if returned else old  # what goes at once was never marked
                 item = await self.core.store.write(
                     resource.table,
                     head.namespace,
                     head.name,
-                    lambda revision: objects.dump(resource, new, revision),
+                    lambda revision: objects.dump(resource, last, revision),
                     expect=head,
                     delete=True,
                 )
                 await self.core.stored(call)
-                if (resource.group, resource.kind) in _RETURNED:
+                if returned:
                     return item
-            return new if (resource.group, resource.kind) in _RETURNED else _gone(resource, old)
+            return new if returned else _gone(resource, old)
         if not marked:
             return head
         if chosen.dry_run:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kohort.api.errors import forbidden, invalid, not_supported
+from kohort.api.errors import forbidden, not_supported
 from kohort.server import objects, options, status
 from kohort.server.selectors import (
     Fields,
@@ -117,13 +117,11 @@ class Reader:
     def page(self, ask: Ask) -> Page:
         """A list, or the part of it that was asked for."""
         store, resource = self.core.store, ask.resource
-        wish = wish_of(ask)
-        limit = options.whole(ask.query, "limit") or 0
-        if limit < 0:
-            raise _invalid_list(invalid("limit", limit, "must be greater than or equal to 0"))
+        limit = max(0, options.whole(ask.query, "limit") or 0)  # less than nothing is no limit
         token = options.one(ask.query, "continue")
         version, match = options.one(ask.query, "resourceVersion"), options.one(ask.query, "resourceVersionMatch")
         check_versions(version, match, token)
+        wish = wish_of(ask)
         if token:
             revision, after = self._continued(token)
         else:

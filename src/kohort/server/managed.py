@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from kohort.api import apply
+from kohort.api import apply, shape
 from kohort.server import ages
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ class Books:
         if target is None:
             return new
         try:
-            return apply.update_managed_fields(old, new, of=target, manager=manager, now=ages.stamp())
+            shown = shape.written(resource.rules, new)  # a null that the server writes has an owner, too
+            kept = apply.update_managed_fields(old, shown, of=target, manager=manager, now=ages.stamp())
+            return {**new, "metadata": kept["metadata"]}
         except (ValueError, KeyError, TypeError):
             # What somebody wrote there by hand is no list of managers: upstream drops it, too.
             new["metadata"].pop("managedFields", None)

@@ -100,8 +100,9 @@ class Renderer:
             include = options.one(ask.query, "includeObject")
             body = table.table(resource, loaded, meta=meta, include=include, version=form.version)
         elif form.kind in (negotiate.PARTIAL, negotiate.PARTIAL_LIST):
-            items = [{"metadata": obj["metadata"]} for obj in loaded]
             version = f"meta.k8s.io/{form.version}"
+            head = {"kind": "PartialObjectMetadata", "apiVersion": version}
+            items = [{**head, "metadata": obj["metadata"]} for obj in loaded]
             body = {"kind": "PartialObjectMetadataList", "apiVersion": version, "metadata": meta, "items": items}
         else:
             items = list(loaded)

@@ -11,6 +11,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import admit, apply, shape
+from kohort.api.errors import invalid
 from kohort.server import ages, codec, objects, options, status
 from kohort.server.call import CREATE, UPDATE, Call
 from kohort.server.store import ConflictError
@@ -51,8 +52,20 @@ def body_of(ask: Ask, ctx: Context | None = None) -> Any:
             f'{kind} in version "{ask.resource.version}" cannot be handled as a {kind}: json: cannot unmarshal '
             f"{_go_type(value)} into Go value of type object"
         )
+    _check_kind(ask, value, ctx)
     remark(ask, remarks, admit.unknown(ask.resource.rules, value, ctx) if remarks and ctx else ())
     return value
+
+
+def _check_kind(ask: Ask, body: Object, ctx: Context | None) -> None:
+    """Of a custom resource the kind is a field like others; where there are rules, a wrong one cannot be read."""
+    one, given = ask.resource, body.get("kind")
+    if one.native or not isinstance(given, str) or given in ("", one.kind) or body.get("apiVersion") != one.api_version:
+        return
+    if ctx is None or admit.received({**body, "kind": one.kind}, ctx, kind=one.rules).code == 400:
+        return  # something else cannot be read
+    name = str((body.get("metadata") or {}).get("name") or "")
+    raise status.invalid(one.group, given, name, [invalid("kind", given, f"must be {one.kind}")])
 
 
 def _go_type(value: Any) -> str:
@@ -108,10 +121,20 @@ class Writer:
                 return 201, await self._created(ask, body, chosen, key)
             except _TakenError as taken:
                 if not _generated(body) or attempt == _TRIES - 1:
-                    resource = ask.resource
-                    raise status.already_exists(resource.group, resource.plural, taken.name) from None
+                    raise self._exists(ask, body, taken.name) from None
                 ask.warnings.clear()
         raise AssertionError("unreachable")
+
+    def _exists(self, ask: Ask, body: Object, name: str) -> status.ApiError:
+        resource = ask.resource
+        error = status.already_exists(resource.group, resource.plural, name)
+        head = self.core.head(resource, ask.namespace, name)
+        if head is not None and objects.load(resource, head)["metadata"].get("deletionTimestamp"):
+            error.status["message"] = f"object is being deleted: {error.status['message']}"
+        if body["metadata"].get("generateName"):
+            error.status["message"] += ", the server was not able to generate a unique name for the object"
+            error.status["details"]["retryAfterSeconds"] = 1
+        return error
 
     async def _traced(self, ask: Ask, key: Key, body: Object, chosen: WriteOptions) -> Item | Object | None:
         """The short way, for a pod like one before."""
@@ -199,9 +222,23 @@ class Writer:
     async def _update_nothing(self, ask: Ask, body: Object, chosen: WriteOptions) -> tuple[int, Item | Object]:
         resource = ask.resource
         if ask.subresource or not resource.create_on_update:
+            self._readable(ask, body, chosen)
             raise status.not_found(resource.group, resource.plural, ask.name)
         self.core.check_namespace(resource, ask.namespace)
         return await self.create_object(ask, body, chosen)
+
+    def _readable(self, ask: Ask, body: Object, chosen: WriteOptions) -> None:
+        """A body is read, and remarked on, before anybody looks for what it is about."""
+        rules = ask.resource.rules
+        namespace = ask.namespace if ask.resource.namespaced else None
+        read = admit.received(
+            body, self.core.ctx, namespace=namespace, field_validation=chosen.validation, kind=rules, suffix=suffix
+        )
+        if read.object is None and read.code == 400:
+            raise refused(read)
+        if (body.get("metadata") or {}).get("name") != ask.name:
+            raise status.bad_request("the name of the object does not match the name on the URL")
+        ask.warnings += read.warnings
 
     async def replace(
         self,
@@ -273,22 +310,23 @@ class Writer:
             resource.table,
             head.namespace,
             head.name,
-            lambda revision: objects.dump(resource, new, revision),
+            lambda revision: objects.dump(resource, old if ending else new, revision),  # the last that was stored
             expect=head,
             delete=ending,
         )
         if call is not None:
             await self.core.stored(call)
-        return item
+        return new if ending else item
 
     # ---- patch
 
     async def patch(self, ask: Ask) -> tuple[int, Item | Object]:
         media = codec.media_type(ask.content_type)
+        _check_patch(ask, media)
         chosen = options.write_options(ask.query, "PatchOptions", ask.agent, media)
         if media == options.APPLY:
             return await self._apply(ask, chosen)
-        change = _change(ask, media)
+        change = _change(ask)
         for _ in range(_PATCH_TRIES):
             head = self.core.head(ask.resource, ask.namespace, ask.name)
             if head is None:
@@ -355,7 +393,7 @@ class Writer:
         self.core.check_namespace(resource, ask.namespace)
         given = (new.get("metadata") or {}).get("uid")
         if given:
-            text = f"Precondition failed: UID in precondition: {given}, UID in object meta: "
+            text = f"uid mismatch: the provided object specified uid {given}, and no existing object was found"
             raise status.conflict(resource.group, resource.plural, ask.name, text)
         new.setdefault("metadata", {}).setdefault("name", ask.name)
         return await self.create_object(ask, new, chosen)
@@ -411,7 +449,7 @@ def _put(block: Object, name: str, value: Any) -> None:
         block[name] = value
 
 
-def _change(ask: Ask, media: str) -> Any:
+def _check_patch(ask: Ask, media: str) -> None:
     accepted = [
         "application/json-patch+json",
         "application/merge-patch+json",
@@ -420,6 +458,9 @@ def _change(ask: Ask, media: str) -> Any:
     ]
     if media not in accepted:
         raise status.unsupported_media_type(accepted)
+
+
+def _change(ask: Ask) -> Any:
     try:
         value, _ = codec.parse_json(ask.request.body, "")
     except status.ApiError as error:

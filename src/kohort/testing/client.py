@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -103,6 +104,17 @@ class Client:
         except BaseException:
             self.close()
             raise
+
+    def lines(self, path: str) -> Iterator[bytes]:
+        """Of a streamed answer (a watch), each as it comes, on a connection of its own that ends with the iteration."""
+        connection = http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._context)
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
+            answer = connection.getresponse()
+            while line := answer.readline():
+                yield line
+        finally:
+            connection.close()
 
     def get(self, path: str) -> Any:
         return self._expect("GET", path, None)

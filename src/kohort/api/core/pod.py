@@ -139,6 +139,16 @@ def _group(pod: Object) -> str:
     return str(named or "/".join(filter(None, (reference.get("name"), reference.get("podGroup")))) or "<none>")
 
 
+def warn(pod: Object, _: Context) -> list[str]:
+    """What is accepted, and will not do what its author hopes for."""
+    constraints = (pod.get("spec") or {}).get("topologySpreadConstraints") or []
+    return [
+        f"spec.topologySpreadConstraints[{index}].labelSelector: a null labelSelector results in matching no pod"
+        for index, constraint in enumerate(constraints)
+        if constraint.get("labelSelector") is None
+    ]
+
+
 POD: Final = Kind(
     group="",
     version="v1",
@@ -154,6 +164,7 @@ POD: Final = Kind(
     default=default,
     validate=validate,
     validate_update=validate_update,
+    warn=warn,
     columns=(
         Column("Ready", cell=_ready, description="Containers that are ready, of all."),
         Column("Status", cell=_phase, description="Phase, or the reason that stands for it."),

@@ -71,8 +71,13 @@ def _common(obj: Object, ctx: Context) -> Iterator[FieldError]:
     labels = (template.get("metadata") or {}).get("labels") or {}
     if not isinstance(selector, dict):
         yield required("spec.selector")
+        yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
     elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
         yield invalid("spec.selector", selector, "empty selector is invalid for " + str(obj.get("kind", "")).lower())
     elif not match_labels(selector, labels):
         yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+    strategy = spec.get("strategy") or {}
+    if strategy.get("type") == "Recreate" and strategy.get("rollingUpdate") is not None:
+        text = "may not be specified when strategy `type` is 'Recreate'"
+        yield forbidden("spec.strategy.rollingUpdate", text)
     yield from check_pod_template(template, "spec.template", ctx, restart_policies=("Always",))
