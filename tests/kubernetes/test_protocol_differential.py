@@ -134,12 +134,13 @@ class Side:
         def known(match: re.Match[str]) -> str:
             what, _, name = match[1].partition(" ")
             meta = self.last.get(name, {})
-            return {
+            values: dict[str, str] = {
                 "start": self.start,
                 "first": self.first.get(name, self.start),
                 "rv": meta.get("resourceVersion", self.start),
                 "uid": meta.get("uid", "nobody"),
-            }[what]
+            }
+            return values[what]
 
         text = json.dumps(body).replace("{ns}", self.namespace)
         return json.loads(re.sub(r"<([a-z]+(?: [a-z]+)?)>", known, text))
@@ -328,7 +329,8 @@ def _apart(real: Any, ours: Any, where: str = "") -> Iterator[str]:
 @pytest.fixture(scope="module")
 def both(kubernetes_beds: Callable[..., Bed], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     real = kubernetes_beds("1.37").client()
-    with Ours(tmp_path_factory.mktemp("ours")) as ours:
+    ours = Ours(tmp_path_factory.mktemp("ours"))
+    with ours:
         for client in (real, ours):
             client.request("POST", CRDS, CRD)
             deadline = time.monotonic() + 20
