@@ -2,11 +2,11 @@
 # K8S="1.37 1.36 1.35" asks for several versions.
 K8S ?= 1.37
 
-# The end-to-end tests that are run on real Kubernetes as well: E2E=tests/e2e for all of them (an hour).
+# The end-to-end tests that are run on real Kubernetes as well; E2E=tests/e2e asks for all of them (an hour or so).
 E2E ?= $(addprefix tests/e2e/test_,whole_cluster.py jobset_life.py lws_life.py trainjob_stories.py grove_story.py \
   three_layers.py explain.py)
 
-.PHONY: kubernetes test-kubernetes
+.PHONY: kubernetes test-kubernetes test-e2e-kubernetes
 
 kubernetes: $(READY) ## binaries of real Kubernetes (K8S=1.36 for another); about ten minutes, once
 	@$(BIN)/python -m kohort.testing.bed build $(K8S)
@@ -14,4 +14,7 @@ kubernetes: $(READY) ## binaries of real Kubernetes (K8S=1.36 for another); abou
 test-kubernetes: $(READY) ## all tests that need real Kubernetes; without Go they skip and say so
 	@$(BIN)/python -m kohort.testing.bed build --if-possible $(K8S)
 	KOHORT_KUBERNETES="$(K8S)" $(BIN)/pytest -q tests/kubernetes
+
+test-e2e-kubernetes: $(READY) ## the end-to-end tests of make test, on real Kubernetes with kohort run beside it
+	@$(BIN)/python -m kohort.testing.bed build --if-possible $(K8S)
 	KOHORT_KUBERNETES="$(K8S)" KOHORT_E2E=kubernetes $(BIN)/pytest -q $(E2E)

@@ -1,6 +1,6 @@
 """The suite's cluster: one for each test, in each generation of the API. Test bodies never ask what is behind it.
 
-`make test` runs them on the embedded server, in virtual time. `make test-kubernetes` runs the same tests on real
+`make test` runs them on the embedded server, in virtual time. `make test-e2e-kubernetes` runs them on real
 Kubernetes (KOHORT_E2E=kubernetes), in the versions that KOHORT_KUBERNETES names.
 
 `@pytest.mark.generations("1.36", "1.37")` is for a test of what the others do not have. A module (or class) that needs
