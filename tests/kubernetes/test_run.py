@@ -79,7 +79,7 @@ class Running:
 
 
 def test_the_page_followed_from_start_to_finish(kubernetes_beds: Callable[..., Bed], tmp_path: Path) -> None:
-    bed = kubernetes_beds("1.37", ("kcm", "scheduler"))
+    bed = kubernetes_beds("1.37", ("kcm", "scheduler"), {"WorkloadWithJob": True})  # nobody else's nodes are in it
     bed.kubectl("apply", "--server-side", "-f", "-", stdin=kohort("crds"))
     bed.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
     bed.kubectl("apply", "-f", str(ROOT / "deploy" / "rbac.yaml"))
@@ -105,7 +105,7 @@ async def _gangs(bed: Bed) -> None:
     async with Client.connect(bed.kubeconfig) as client:
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "page-"}}
         name = (await client.kind("v1", "Namespace").create(space))["metadata"]["name"]
-        cluster = Cluster(client, name, patience=90.0)
+        cluster = Cluster(client, name, patience=180.0)
         async with Fleet(client, plain(2), lifecycle=False, heartbeat=10.0) as fleet:
             await fleet.ready()
             await cluster.create(jobset("ours", "kohort"), jobset("theirs", "default-scheduler"))
