@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import random
 import tempfile
 from collections import Counter
@@ -38,7 +39,7 @@ from kohort.testing.virtual import VirtualLoop
 
 Json = dict[str, Any]
 GROUPS = ("scheduling.k8s.io/v1beta1", "PodGroup")
-RUNS, BLOCK = 200, 20
+RUNS, BLOCK = int(os.environ.get("KOHORT_STORMS", "80")), 20  # 200 take two minutes of a processor
 CPU = 4  # of each node; each pod takes one
 
 
