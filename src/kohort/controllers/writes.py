@@ -44,6 +44,11 @@ def patch(obj: Object, body: Any, subresource: str = "") -> Write:
     return _to("patch", obj, body=body, subresource=subresource)
 
 
+def update(obj: Object, subresource: str = "") -> Write:
+    """The whole object."""
+    return _to("update", obj, body=obj, subresource=subresource)
+
+
 def delete(obj: Object, propagation: Literal["Background", "Foreground", "Orphan"] = "Background") -> Write:
     """Of this very object, not of another one of its name."""
     return _to("delete", obj, uid=uid_of(obj), propagation=propagation)

@@ -110,10 +110,10 @@ def _gates(found: Survey, ctx: Context | None) -> Iterator[Line]:
         if ctx.on(gate):
             yield Line(gate, "does", f"on: {text}")
         else:
-            yield Line(gate, "missing", f"off: no {text}", _how(gate, found))
+            yield Line(gate, "missing", f"off: no {text}", _how(gate))
 
 
-def _how(gate: Gate, found: Survey) -> str:
+def _how(gate: Gate) -> str:
     extra = " --runtime-config=scheduling.k8s.io/v1alpha3=true" if gate is Gate.COMPOSITE else ""
     whose = "kube-apiserver and kube-controller-manager" if gate is Gate.JOB else "kube-apiserver"
     return f"start {whose} with --feature-gates={gate}=true{extra}"

@@ -33,6 +33,7 @@ from kohort.run.options import Options
 from kohort.run.plan import Plan, plan
 from kohort.run.survey import Managed, Survey, survey
 from kohort.scheduler.loop import Scheduler
+from kohort.scheduler.page import listening
 from kohort.scheduler.profilefile import read_profile_file
 from kohort.scheduler.settings import Settings
 
@@ -187,13 +188,5 @@ async def page(process: Process) -> AsyncIterator[int]:
     app = web.Application()
     app.add_routes([web.get("/healthz", healthy), web.get("/readyz", ready)])
     app.add_routes([web.get("/metrics", metrics), web.get("/debug/state", state)])
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        host, port = process.chosen.address
-        site = web.TCPSite(runner, host, port)
-        await site.start()
-        sockets = getattr(site._server, "sockets", None)  # aiohttp has no public way to ask which port was taken
-        yield int(sockets[0].getsockname()[1]) if sockets else port
-    finally:
-        await runner.cleanup()
+    async with listening(app, *process.chosen.address) as port:
+        yield port

@@ -42,7 +42,14 @@ def application(scheduler: Scheduler) -> web.Application:
 @contextlib.asynccontextmanager
 async def served(scheduler: Scheduler, host: str, port: int) -> AsyncIterator[int]:
     """For the time of the block; gives the port."""
-    runner = web.AppRunner(application(scheduler), access_log=None)
+    async with listening(application(scheduler), host, port) as taken:
+        yield taken
+
+
+@contextlib.asynccontextmanager
+async def listening(app: web.Application, host: str, port: int) -> AsyncIterator[int]:
+    """An application for the time of the block; gives the port."""
+    runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port)

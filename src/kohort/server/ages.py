@@ -7,18 +7,10 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Final
 
+from kohort.kube.times import parse
+
 # What the server takes for the present. A simulation sets it for the tasks that it starts; nobody else does.
 NOW: Final[ContextVar[Callable[[], datetime] | None]] = ContextVar("now", default=None)
-
-
-def parse(text: str | None) -> datetime | None:
-    if not text:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def now() -> datetime:

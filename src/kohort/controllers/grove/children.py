@@ -13,7 +13,8 @@ from kohort.api.grove import labels
 from kohort.api.kind import Object
 from kohort.controllers.grove import claims
 from kohort.controllers.grove.sets import CliqueSet
-from kohort.controllers.grove.writing import name_of, number, owner
+from kohort.controllers.grove.writing import number, owner
+from kohort.controllers.writes import name_of
 from kohort.gang.compile.grove import names, startup
 from kohort.gang.compile.grove.expand import Clique, Gang
 from kohort.gang.compile.grove.podgang import part_of

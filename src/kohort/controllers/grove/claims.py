@@ -14,8 +14,9 @@ from kohort.api.copying import copied
 from kohort.api.grove import labels
 from kohort.api.kind import Object
 from kohort.controllers.grove.sets import CliqueSet
-from kohort.controllers.grove.writing import label, name_of, number, owner
+from kohort.controllers.grove.writing import label, number, owner
 from kohort.controllers.script import SyncError
+from kohort.controllers.writes import name_of
 from kohort.gang.compile.grove.podgang import part_of
 
 ALL = "AllReplicas"

@@ -11,7 +11,8 @@ from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.grove import podstate
 from kohort.controllers.grove.sets import CliqueSet
-from kohort.controllers.grove.writing import is_going, label, name_of, number, status_of
+from kohort.controllers.grove.writing import is_going, label, number, status_of
+from kohort.controllers.writes import name_of
 
 
 def is_updating(status: dict[str, Any]) -> bool:

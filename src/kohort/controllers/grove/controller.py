@@ -16,8 +16,9 @@ from kohort.controllers.grove.backend import Backend, choose
 from kohort.controllers.grove.following import Followers
 from kohort.controllers.grove.sets import CliqueSet
 from kohort.controllers.grove.workload import KINDS
-from kohort.controllers.grove.writing import label, meta_of, name_of, namespace_of, status_of, uid_of
+from kohort.controllers.grove.writing import label, meta_of, status_of
 from kohort.controllers.script import Script
+from kohort.controllers.writes import name_of, namespace_of, uid_of
 from kohort.gang.compile import CompileContext, Lookup
 from kohort.gang.compile.grove.topology import DROP, Topology, resolve
 from kohort.gang.compile.job_find import controller_of

@@ -17,23 +17,20 @@ from kohort.controllers.grove.writing import (
     Part,
     all_done,
     copy_status,
-    create,
-    delete,
     difference,
     drop_condition,
     holds,
     is_going,
     label,
     meta_of,
-    name_of,
     number,
-    patch,
     set_condition,
     status_of,
     without_finalizer,
     write_status,
 )
 from kohort.controllers.script import Outcome, Script, Step, SyncError, Told, tell
+from kohort.controllers.writes import create, delete, name_of, patch
 from kohort.gang.compile.grove import names
 
 Replicas = dict[int, list[Object]]

@@ -22,8 +22,6 @@ from kohort.controllers.grove.writing import (
     all_done,
     condition,
     copy_status,
-    create,
-    delete,
     done,
     drop_condition,
     holds,
@@ -31,14 +29,13 @@ from kohort.controllers.grove.writing import (
     label,
     lacking,
     meta_of,
-    name_of,
-    patch,
     set_condition,
     status_of,
     without_finalizer,
     write_status,
 )
 from kohort.controllers.script import Outcome, Script, Step, SyncError, Told, Write, one, tell
+from kohort.controllers.writes import create, delete, name_of, patch
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.grove.podgang import podgang
 from kohort.gang.compile.grove.topology import Topology

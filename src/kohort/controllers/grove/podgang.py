@@ -29,13 +29,12 @@ from kohort.controllers.grove.writing import (
     is_going,
     label,
     meta_of,
-    name_of,
-    patch,
     set_condition,
     status_of,
     write_status,
 )
 from kohort.controllers.script import Outcome, Script, SyncError, Told, one, tell
+from kohort.controllers.writes import name_of, patch
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.grove.expand import Gang
 from kohort.gang.compile.grove.podgang import podgang as wanted_podgang

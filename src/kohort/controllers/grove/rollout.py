@@ -12,7 +12,8 @@ from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.grove.clique_update import is_current
 from kohort.controllers.grove.sets import CliqueSet
-from kohort.controllers.grove.writing import is_going, name_of, number, status_of
+from kohort.controllers.grove.writing import is_going, number, status_of
+from kohort.controllers.writes import name_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from kohort.api.generations import NEWEST
 from kohort.api.grove import duration, labels
 from kohort.api.grove.default import TERMINATION_DELAY, podcliqueset
 from kohort.api.kind import Context, Object
-from kohort.controllers.grove.writing import label, name_of, namespace_of, number, status_of
+from kohort.controllers.grove.writing import label, number, status_of
+from kohort.controllers.writes import name_of, namespace_of
 from kohort.gang.compile import Lookup
 from kohort.gang.compile.grove import names
 from kohort.gang.compile.grove.expand import Clique, Expansion, Gang

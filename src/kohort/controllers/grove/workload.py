@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.controllers.grove.sets import CliqueSet
-from kohort.controllers.grove.writing import Part, create, is_going, name_of, uid_of
+from kohort.controllers.grove.writing import Part, is_going
 from kohort.controllers.script import Refusal, Step
+from kohort.controllers.writes import create, name_of, uid_of
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.grove import mapping, names
 from kohort.gang.compile.grove.expand import Gang

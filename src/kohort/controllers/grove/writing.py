@@ -10,6 +10,7 @@ from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.script import Answer, Step, SyncError, Write, one
+from kohort.controllers.writes import name_of, patch, uid_of
 
 Part = Generator[Step, Sequence[Answer], Any]
 AGAIN: Final = 5.0  # seconds after which what is not complete yet is looked at again, if nothing happens before
@@ -18,18 +19,6 @@ AGAIN: Final = 5.0  # seconds after which what is not complete yet is looked at 
 def meta_of(obj: Object) -> dict[str, Any]:
     found: dict[str, Any] = obj["metadata"]
     return found
-
-
-def name_of(obj: Object) -> str:
-    return str(meta_of(obj)["name"])
-
-
-def namespace_of(obj: Object) -> str:
-    return str(meta_of(obj).get("namespace") or "")
-
-
-def uid_of(obj: Object) -> str:
-    return str(meta_of(obj).get("uid") or "")
 
 
 def label(obj: Object, key: str) -> str:
@@ -56,43 +45,6 @@ def owner(obj: Object) -> dict[str, Any]:
 
 
 # ---- requests
-
-
-def create(obj: Object) -> Write:
-    meta = obj["metadata"]
-    return Write(
-        verb="create",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=str(meta.get("namespace") or ""),
-        name=str(meta.get("name") or ""),
-        body=obj,
-    )
-
-
-def patch(obj: Object, body: Any, subresource: str = "") -> Write:
-    """A merge patch."""
-    return Write(
-        verb="patch",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=namespace_of(obj),
-        name=name_of(obj),
-        body=body,
-        subresource=subresource,
-    )
-
-
-def delete(obj: Object) -> Write:
-    return Write(
-        verb="delete",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=namespace_of(obj),
-        name=name_of(obj),
-        uid=uid_of(obj),
-        propagation="Background",
-    )
 
 
 def done(write: Write, answer: Answer) -> Object | None:

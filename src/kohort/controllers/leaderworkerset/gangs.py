@@ -20,8 +20,9 @@ from kohort.controllers.leaderworkerset.reading import (
     uid_of,
 )
 from kohort.controllers.leaderworkerset.status import Draft
-from kohort.controllers.leaderworkerset.writes import Part, batches, create, is_ending, patch, remove_all
+from kohort.controllers.leaderworkerset.writes import Part, batches, is_ending, remove_all
 from kohort.controllers.script import Step, Told, one, tell
+from kohort.controllers.writes import create, patch
 from kohort.gang.compile import CompileContext, Lookup
 from kohort.gang.compile.leaderworkerset import compile_object
 from kohort.gang.compile.lws_names import Instance, base_name, replica_group, role_group, set_group

@@ -20,8 +20,9 @@ from kohort.controllers.leaderworkerset.reading import (
     uid_of,
 )
 from kohort.controllers.leaderworkerset.rollout import Rollout
-from kohort.controllers.leaderworkerset.writes import Part, create, is_ending, put, remove_all
+from kohort.controllers.leaderworkerset.writes import Part, is_ending, put, remove_all
 from kohort.controllers.script import SyncError, Told, one, tell
+from kohort.controllers.writes import create
 
 
 @dataclass(frozen=True, slots=True)

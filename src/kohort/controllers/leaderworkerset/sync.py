@@ -42,8 +42,9 @@ from kohort.controllers.leaderworkerset.reading import (
 from kohort.controllers.leaderworkerset.revisions import Revisions
 from kohort.controllers.leaderworkerset.state import Replica
 from kohort.controllers.leaderworkerset.status import Draft
-from kohort.controllers.leaderworkerset.writes import Part, create, make_all, patch, put_status, remove_all
+from kohort.controllers.leaderworkerset.writes import Part, make_all, put_status, remove_all
 from kohort.controllers.script import Outcome, Script, Step, SyncError, Told, must, one, tell
+from kohort.controllers.writes import create, patch
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.lws_names import Instance
 

@@ -8,8 +8,9 @@ from kohort.api.kind import Object
 from kohort.controllers.leaderworkerset import children
 from kohort.controllers.leaderworkerset.pods import claim_name
 from kohort.controllers.leaderworkerset.reading import is_going, name_of, number, template_of
-from kohort.controllers.leaderworkerset.writes import Part, create, is_ending, remove_all
+from kohort.controllers.leaderworkerset.writes import Part, is_ending, remove_all
 from kohort.controllers.script import Step
+from kohort.controllers.writes import create
 
 
 def ensure(lws: Object, wanted: Sequence[Object], known: Mapping[str, Object]) -> Part:

@@ -6,72 +6,23 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Final, Literal
 
 from kohort.api.kind import Object
-from kohort.controllers.leaderworkerset.reading import name_of, namespace_of, uid_of
 from kohort.controllers.script import Answer, Refusal, Step, SyncError, Told, Write, tell
+from kohort.controllers.writes import create, delete, name_of, update
 
 AT_ONCE: Final = 50
 Part = Generator[Step, Sequence[Answer], Any]
 Propagation = Literal["Background", "Foreground"]
 
 
-def create(obj: Object) -> Write:
-    return Write(
-        verb="create",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=namespace_of(obj),
-        name=name_of(obj),
-        body=obj,
-    )
-
-
-def delete(obj: Object, propagation: Propagation = "Background") -> Write:
-    return Write(
-        verb="delete",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=namespace_of(obj),
-        name=name_of(obj),
-        uid=uid_of(obj),
-        propagation=propagation,
-    )
-
-
-def patch(obj: Object, body: Object) -> Write:
-    return Write(
-        verb="patch",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=namespace_of(obj),
-        name=name_of(obj),
-        body=body,
-    )
-
-
 def put(obj: Object) -> Write:
     """The whole object. A ControllerRevision has to be written so: a patch is worked out on the server, which then
     writes `data` in its own way, and that counts as a change of what never changes.
     """
-    return Write(
-        verb="update",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=namespace_of(obj),
-        name=name_of(obj),
-        body=obj,
-    )
+    return update(obj)
 
 
 def put_status(lws: Object, status: Object) -> Write:
-    return Write(
-        verb="update",
-        api_version=lws["apiVersion"],
-        kind=lws["kind"],
-        namespace=namespace_of(lws),
-        name=name_of(lws),
-        subresource="status",
-        body={**lws, "status": status},
-    )
+    return update({**lws, "status": status}, "status")
 
 
 def batches(some: Sequence[Any]) -> Iterable[Sequence[Any]]:

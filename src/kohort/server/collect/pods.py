@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kohort.server.ages import parse
+from kohort.kube.times import parse
 from kohort.server.collect.heads import PodHead, pod_of
 from kohort.server.collect.job import Job
 from kohort.server.collect.writing import delete

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.api.kind import Column
+from kohort.kube.times import parse
 from kohort.server import ages
 from kohort.server.columns.cells import AGE, Cell, Object, at, labels, look, number, seen, text
 
@@ -101,7 +102,7 @@ def _completions(job: Object) -> str:
 
 
 def _duration(job: Object) -> str:
-    start, end = ages.parse(look(job, "status.startTime")), ages.parse(look(job, "status.completionTime"))
+    start, end = parse(look(job, "status.startTime")), parse(look(job, "status.completionTime"))
     return "" if start is None else ages.short(((end or ages.now()) - start).total_seconds())
 
 
