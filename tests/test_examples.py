@@ -39,6 +39,12 @@ def test_example_is_valid(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", GOOD, ids=lambda file: file.name)
+def test_example_goes_where_the_reader_is(file: Path) -> None:
+    """A namespace in it would have to be made first: `kubectl apply -f` of a newcomer would only say 404."""
+    assert "namespace:" not in file.read_text()
+
+
+@pytest.mark.parametrize("file", GOOD, ids=lambda file: file.name)
 def test_example_compiles_on_the_newest(file: Path) -> None:
     for result in kohort.compile(file, to=NEWEST):
         assert [str(problem) for problem in result.errors] == []

@@ -35,7 +35,8 @@ def test_help_lists_the_commands() -> None:
 
 @pytest.mark.parametrize("minor", ["1.35", "1.36", "1.37"])
 def test_translate_yaml_is_applicable(minor: str) -> None:
-    code, out, err = kohort("translate", "-f", GANG, "--to", minor)
+    text = Path(GANG).read_text().replace("  name: aurora\n", "  name: aurora\n  namespace: ml\n", 1)
+    code, out, err = kohort("translate", "-f", "-", "--to", minor, stdin=text)
     assert (code, err) == (0, "")
     objects = list(yaml.safe_load_all(out))
     assert objects[0]["kind"] == "Workload"

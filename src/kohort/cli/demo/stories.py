@@ -59,10 +59,7 @@ def example(file: str) -> tuple[Object, ...]:
     """The objects of a file in examples/, for stories that tell what is there already."""
     from kohort import manifest
 
-    objects = tuple(document.obj for document in manifest.read([str(EXAMPLES / file)]))
-    for obj in objects:
-        obj["metadata"].pop("namespace", None)  # each story has one of its own
-    return objects
+    return tuple(document.obj for document in manifest.read([str(EXAMPLES / file)]))
 
 
 def _yaml(text: str) -> tuple[Object, ...]:
