@@ -4,16 +4,19 @@ below it, found by owner references; a Workload is named by the groups that were
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kohort.cli.common import UsageError
+from kohort.cli.up import default_folder
 from kohort.kube.client import Client
 from kohort.kube.discovery import NotServedError, ResourceType
-from kohort.kube.errors import ApiError
+from kohort.kube.errors import ApiError, ConfigError, TransportError
 from kohort.scheduler.core import Core
-from kohort.scheduler.gather import Look
+from kohort.scheduler.gather import Look, look
 from kohort.scheduler.model import Owner, composite_key
 from kohort.scheduler.trees import Broken, Group, Member
 
@@ -45,6 +48,14 @@ class Found:
     unread: list[str] = field(default_factory=list)
 
 
+def split(target: str) -> tuple[str, str]:
+    """(kind, name) of what stands on the command line; the kind may be left out."""
+    kind, _, name = target.rpartition("/")
+    if not name:
+        raise UsageError(f'"{target}": no name; accepted is NAME or KIND/NAME, for example jobset/train')
+    return kind, name
+
+
 # ---- a saved state
 
 
@@ -71,6 +82,30 @@ def _is(reference: Owner, kind: str, name: str) -> bool:
 
 
 # ---- a cluster
+
+
+def in_cluster(target: str, namespace: str, kubeconfig: str, context: str, manager: str) -> Found:
+    """Of the cluster that is meant; what goes wrong on the way is said as a mistake of the command line."""
+    kind, name = split(target)
+
+    async def ask() -> Found:
+        async with Client.connect(_config(kubeconfig), context=context or None, manager=manager) as client:
+            return await find_in_cluster(client, await look(client), kind, name, namespace or client.namespace)
+
+    try:
+        return asyncio.run(ask())
+    except (ConfigError, TransportError, NotServedError) as error:
+        raise UsageError(str(error)) from None
+    except ApiError as error:
+        raise UsageError(f"the API server refused: {error}") from None
+
+
+def _config(kubeconfig: str) -> str | None:
+    """The file that was named; else what the environment says; else that of `kohort up`."""
+    if kubeconfig or os.environ.get("KUBECONFIG"):
+        return kubeconfig or None
+    own = default_folder() / "kubeconfig"
+    return str(own) if own.exists() else None
 
 
 async def find_in_cluster(client: Client, seen: Look, kind: str, name: str, namespace: str) -> Found:

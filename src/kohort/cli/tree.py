@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -12,14 +11,9 @@ from rich.console import RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from kohort.cli.common import UsageError, as_json, choice, count, friendly, out, say, write
-from kohort.cli.explain import config
-from kohort.cli.lookup import Found, Root, find_in_cluster
-from kohort.kube.client import Client
-from kohort.kube.discovery import NotServedError
-from kohort.kube.errors import ApiError, ConfigError, TransportError
+from kohort.cli.common import as_json, choice, count, friendly, out, say, write
+from kohort.cli.lookup import Found, Root, in_cluster
 from kohort.scheduler.core import Core
-from kohort.scheduler.gather import look
 from kohort.scheduler.trees import Broken, Group, Member
 
 _SHOWN: Final = 16  # pods of one group; of more, the first and the last are shown unless all were asked for
@@ -31,15 +25,7 @@ _PENDING: Final = "Pending"
 @friendly
 def run(target: str, namespace: str, kubeconfig: str, context: str, output: str, *, every: bool) -> int:
     choice("-o", output, ("text", "json"))
-    kind, _, name = target.rpartition("/")
-    if not name:
-        raise UsageError(f'"{target}": no name; accepted is NAME or KIND/NAME, for example jobset/train')
-    try:
-        found = asyncio.run(_find(kubeconfig, context, kind, name, namespace))
-    except (ConfigError, TransportError, NotServedError) as error:
-        raise UsageError(str(error)) from None
-    except ApiError as error:
-        raise UsageError(f"the API server refused: {error}") from None
+    found = in_cluster(target, namespace, kubeconfig, context, "kohort-tree")
     for problem in found.unread:
         say("warning", f"not looked at: {problem}")
     if output == "json":
@@ -51,11 +37,6 @@ def run(target: str, namespace: str, kubeconfig: str, context: str, output: str,
     else:
         out.print(page(found, every=every))
     return 0
-
-
-async def _find(kubeconfig: str, context: str, kind: str, name: str, namespace: str) -> Found:
-    async with Client.connect(config(kubeconfig), context=context or None, manager="kohort-tree") as client:
-        return await find_in_cluster(client, await look(client), kind, name, namespace or client.namespace)
 
 
 # ---- as a picture

@@ -13,8 +13,8 @@ from kohort.api.kind import Object
 from kohort.controllers.jobset import drift, quorum
 from kohort.controllers.jobset.state import Jobs
 from kohort.controllers.jobset.view import View
-from kohort.controllers.jobset.writes import change, creation, deletion
 from kohort.controllers.script import Answer, Step, SyncError, Told, one, tell
+from kohort.controllers.writes import create, delete, patch
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.jobset import compile_object
 from kohort.gang.render import pod_links, render
@@ -162,7 +162,7 @@ def _make(wanted: Sequence[Object], jobset: Object) -> Part:
 
 
 def _create(jobset: Object, batch: Sequence[Object]) -> Part:
-    answers = yield Step([creation(obj) for obj in batch])
+    answers = yield Step([create(obj) for obj in batch])
     done = [obj for obj, answer in zip(batch, answers, strict=True) if answer.refusal is None]
     yield from tell(*_told(jobset, done, "Created"))
     problems = []
@@ -217,7 +217,7 @@ def _resize(jobset: Object, wanted: Object, stored: Object) -> Part:
     resize = drift.resized(wanted, stored)
     if resize is None:
         return
-    write = change(stored, {"spec": resize.body})
+    write = patch(stored, {"spec": resize.body})
     answer = yield from one(write)
     if answer.refusal is not None:
         raise SyncError(f"{write}: {answer.refusal.message}")
@@ -241,7 +241,7 @@ def remove(jobset: Object, known: Sequence[Object]) -> Part:
         gone = [obj for obj in own if obj["kind"] == kind]
         for start in range(0, len(gone), AT_ONCE):
             batch = gone[start : start + AT_ONCE]
-            answers = yield Step([deletion(obj) for obj in batch])
+            answers = yield Step([delete(obj) for obj in batch])
             done = [obj for obj, answer in zip(batch, answers, strict=True) if answer.refusal is None]
             yield from tell(*_told(jobset, done, "Deleted"))
             problems = [answer.refusal.message for answer in answers if answer.refusal and not answer.refusal.not_found]

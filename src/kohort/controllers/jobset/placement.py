@@ -14,8 +14,8 @@ from kohort.api.jobset import placement
 from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch
-from kohort.controllers.jobset.writes import change, deletion
 from kohort.controllers.script import Outcome, Script, Step, SyncError, Write
+from kohort.controllers.writes import delete, patch
 
 NAME: Final = "jobset-placement"
 AT_ONCE: Final = 50
@@ -50,7 +50,7 @@ def settle(pods: Sequence[Object], node: Any, now: datetime) -> Script:
     leaving = [pod for pod in followers if not pod["metadata"].get("deletionTimestamp")]
     for start in range(0, len(leaving), AT_ONCE):
         batch = leaving[start : start + AT_ONCE]
-        for writes in ([_mark(pod, now) for pod in batch], [deletion(pod) for pod in batch]):
+        for writes in ([_mark(pod, now) for pod in batch], [delete(pod) for pod in batch]):
             answers = yield Step(writes)
             problems = [one.refusal.message for one in answers if one.refusal and not one.refusal.not_found]
             if problems:
@@ -78,7 +78,7 @@ def _mark(pod: Object, now: datetime) -> Write:
     }
     others = [one for one in (pod.get("status") or {}).get("conditions") or () if one.get("type") != "DisruptionTarget"]
     body = {"metadata": {"uid": pod["metadata"].get("uid")}, "status": {"conditions": [*others, condition]}}
-    return change(pod, body, "status")
+    return patch(pod, body, "status")
 
 
 def _indexed(pod: Object) -> Iterable[Hashable]:

@@ -12,8 +12,8 @@ from kohort.controllers.jobset import children, state
 from kohort.controllers.jobset.children import Wiring
 from kohort.controllers.jobset.conditions import IN_PROGRESS, STARTED, SUSPENDED, Draft
 from kohort.controllers.jobset.state import Jobs
-from kohort.controllers.jobset.writes import change
 from kohort.controllers.script import Answer, Step, SyncError, Told, tell
+from kohort.controllers.writes import patch
 
 Part = Generator[Step, Sequence[Answer], Any]
 _FOR_GOOD: Final = (403, 422)
@@ -83,7 +83,7 @@ def resume(jobset: Object, active: Sequence[Object], rows: Rows) -> Part:
     started = [job for job in sleeping if (job.get("status") or {}).get("startTime")]
     if started:
         # A template may change only while a Job has no start.
-        answers = yield Step([change(job, {"status": {"startTime": None}}, "status") for job in started])
+        answers = yield Step([patch(job, {"status": {"startTime": None}}, "status") for job in started])
         _all(answers)
     yield from _patch_all([(job, _resumed(startable[state.replicated_of(job)], job)) for job in sleeping])
 
@@ -124,7 +124,7 @@ def scale(jobset: Object, active: Sequence[Object]) -> Part:
             changes.append((job, {"spec": size}))
     if not changes:
         return
-    answers = yield Step([change(job, body) for job, body in changes])
+    answers = yield Step([patch(job, body) for job, body in changes])
     refused = [answer for answer in answers if answer.refusal is not None and answer.refusal.code in _FOR_GOOD]
     # Kubernetes 1.36 freezes the size of Jobs in a gang: trying again helps nobody, and the rest goes on.
     notes = {f"Jobs keep their size: {answer.refusal.message}" for answer in refused if answer.refusal is not None}
@@ -134,7 +134,7 @@ def scale(jobset: Object, active: Sequence[Object]) -> Part:
 
 def _patch_all(changes: Sequence[tuple[Object, dict[str, Any]]]) -> Part:
     if changes:
-        answers = yield Step([change(job, body) for job, body in changes])
+        answers = yield Step([patch(job, body) for job, body in changes])
         _all(answers)
 
 

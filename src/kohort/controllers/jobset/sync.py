@@ -25,8 +25,8 @@ from kohort.controllers.jobset.children import Wiring
 from kohort.controllers.jobset.conditions import COMPLETED, FAILED, RESTARTING, SUSPENDED, Draft
 from kohort.controllers.jobset.state import Jobs
 from kohort.controllers.jobset.view import View
-from kohort.controllers.jobset.writes import creation, deletion
 from kohort.controllers.script import Answer, Outcome, Script, Step, SyncError, Told, Write, must, one, tell
+from kohort.controllers.writes import create, delete
 from kohort.gang.compile import CompileContext
 
 AT_ONCE: Final = 50
@@ -71,7 +71,7 @@ def _ended(jobset: Object, jobs: Jobs, draft: Draft, view: View) -> Script:
     end = (moments.read((ended or {}).get("lastTransitionTime")) or view.now) + timedelta(seconds=int(ttl))
     if end > view.now:
         return Outcome(after=(end - view.now).total_seconds())
-    write = deletion(jobset, "Foreground")
+    write = delete(jobset, "Foreground")
     answer = yield from one(write)
     if answer.refusal is not None and not answer.refusal.not_found:
         raise SyncError(answer.refusal.message)
@@ -83,7 +83,7 @@ def _delete_jobs(jobs: Sequence[Object]) -> Part:
     going = [job for job in jobs if not job["metadata"].get("deletionTimestamp")]
     for start in range(0, len(going), AT_ONCE):
         batch = going[start : start + AT_ONCE]
-        answers = yield Step([deletion(job, "Foreground") for job in batch])
+        answers = yield Step([delete(job, "Foreground") for job in batch])
         for answer in answers:
             if answer.refusal is not None and not answer.refusal.not_found:
                 raise SyncError(answer.refusal.message)
@@ -226,7 +226,7 @@ def placement_by_template(ctx: CompileContext) -> bool:
 
 
 def _make(draft: Draft, obj: Object, reason: str, text: str) -> Part:
-    write = creation(obj)
+    write = create(obj)
     answer = yield from one(write)
     if answer.refusal is not None and not answer.refusal.already_exists:
         note = text.format(error=answer.refusal.message, name=obj["metadata"]["name"])
@@ -240,7 +240,7 @@ def _create(draft: Draft, batches: Sequence[Sequence[Object]], gangs: groups.Gan
         problems, events = [], []
         for start in range(0, len(jobs), AT_ONCE):
             batch = jobs[start : start + AT_ONCE]
-            answers = yield Step([creation(job) for job in batch])
+            answers = yield Step([create(job) for job in batch])
             for job, answer in zip(batch, answers, strict=True):
                 name = job["metadata"]["name"]
                 if answer.refusal is None:
