@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from kohort.controllers.registry import MAKERS, make, probe
 from kohort.controllers.runtime import Runtime
+from kohort.controllers.trainjob import progress
 from kohort.controllers.trainjob.builtin import install
 from kohort.gang.compile import CompileContext
+from kohort.gang.compile.trainer.progress import SETTING, Listener
 from kohort.kube.client import Client
 from kohort.kube.transport import ADMIN
 from kohort.kube.wire import User
 from kohort.place.profile import Profile
 from kohort.scheduler.loop import Scheduler, running
+from kohort.scheduler.page import listening
 from kohort.scheduler.settings import KOHORT, Settings
 from kohort.server.server import Server
 from kohort.sim.cluster import Pool
@@ -43,7 +47,8 @@ async def whole(
     placement weighs.
     """
     # The server itself keeps Jobs of exclusive placement apart: their templates need not.
-    settings, clock = {"exclusive_placement": "admission"}, server.clock
+    settings: dict[str, Any] = {"exclusive_placement": "admission"}
+    clock = server.clock
     ctx = CompileContext(server.ctx.generation, server.ctx.gates, server.ctx.options, settings=settings)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.within(server.api, manager="kohort", clock=clock))
@@ -52,6 +57,9 @@ async def whole(
         names = list(controllers)
         if "trainjob" in names:
             await install(client)
+            if "TrainJobStatus" in ctx.options and server.pki is not None:
+                settings = {**settings, SETTING: await stack.enter_async_context(_reports(server, client))}
+                ctx = replace(ctx, settings=settings)
         worker = await stack.enter_async_context(Client.within(server.api, user, manager="kohort", clock=clock))
         runtime = await stack.enter_async_context(Runtime(worker, make(await probe(client, ctx), names), clock=clock))
         chosen = Settings(names=SCHEDULER_NAMES, profile=profile or Profile())
@@ -60,6 +68,15 @@ async def whole(
         await runtime.ready()
         await scheduler.started.wait()
         yield client
+
+
+@asynccontextmanager
+async def _reports(server: Server, client: Client) -> AsyncIterator[Listener]:
+    """Where trainings report their progress: beside the API, with its certificate."""
+    assert server.pki is not None
+    host, context = server.settings.host, server.pki.server_context()
+    async with listening(progress.application(client), host, 0, context) as port:
+        yield Listener(f"https://{host}:{port}", server.pki.ca_pem.decode())
 
 
 async def _served(client: Client) -> None:

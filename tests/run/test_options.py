@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.run.options import Election, Options, OptionsError, merged, parse, read
+from kohort.run.options import Election, Options, OptionsError, Reports, merged, parse, read
 
 
 def test_a_whole_file(tmp_path: Path) -> None:
@@ -98,3 +98,14 @@ def test_flags_that_are_wrong_are_told_together() -> None:
 @pytest.mark.parametrize(("listen", "address"), [("127.0.0.1:80", ("127.0.0.1", 80)), ("[::1]:9", ("::1", 9))])
 def test_addresses(listen: str, address: tuple[str, int]) -> None:
     assert Options(listen=listen).address == address
+
+
+def test_where_trainings_report() -> None:
+    files = {"certificate": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
+    found = parse({"trainerStatus": {"url": "https://kohort.kohort-system.svc:10352/", **files}})
+    assert found.reports == Reports(url="https://kohort.kohort-system.svc:10352", **files)
+    with pytest.raises(OptionsError) as told:
+        parse({"trainerStatus": {"url": "http://kohort", "listen": "x", "key": "k", "port": 1}})
+    assert [one.field.removeprefix("trainerStatus.") for one in told.value.errors] == [
+        "url", "listen", "port", "certificate", "ca",
+    ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kohort.api.generations import Gate
-from kohort.run.options import Options
+from kohort.run.options import Options, Reports
 from kohort.run.plan import Plan, plan
 from kohort.run.process import managed
 from kohort.run.survey import Survey
@@ -122,3 +122,12 @@ def test_nothing_to_do() -> None:
     done = made(found(), controllers=(), scheduler=False)
     assert done.idle
     assert line(done, "scheduler")[0] == "off"
+
+
+def test_progress_of_trainings() -> None:
+    what, gate = "progress of trainings", {"TrainJobStatus": True}
+    reports = Reports(url="https://kohort.svc:1", certificate="c", key="k", ca="a")
+    assert not any(one.what == what for one in made(found()).lines)
+    assert line(made(found(), gates=gate), what)[0] == "missing"
+    assert line(made(found(), reports=reports), what)[0] == "off"
+    assert line(made(found(), gates=gate, reports=reports), what)[0] == "does"

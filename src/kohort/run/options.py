@@ -13,6 +13,12 @@ from kohort.controllers.registry import FAMILIES
 from kohort.scheduler.settings import KOHORT
 from kohort.yamlread import ManifestError, load
 
+_NEEDED: Final = {
+    "url": "the address at which pods reach this process, such as https://kohort.kohort-system.svc:10352",
+    "certificate": "a PEM file with the certificate of that address",
+    "key": "a PEM file with its private key",
+    "ca": "a PEM file with the authority by which pods know it",
+}
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _ADDRESS: Final = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
 ALL: Final = "all"
@@ -29,6 +35,17 @@ class Election:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reports:
+    """Where trainings report their progress (gate TrainJobStatus): the address that pods use, and files for TLS."""
+
+    url: str = ""
+    certificate: str = ""
+    key: str = ""
+    ca: str = ""
+    listen: str = "0.0.0.0:10352"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """`controllers` None: all that nobody else runs."""
 
@@ -42,11 +59,16 @@ class Options:
     listen: str = "127.0.0.1:10351"
     gates: Mapping[str, bool] = field(default_factory=dict)
     profile: str = ""
+    reports: Reports | None = None
 
     @property
     def address(self) -> tuple[str, int]:
-        host, _, port = self.listen.rpartition(":")
-        return host.strip("[]"), int(port)
+        return host_and_port(self.listen)
+
+
+def host_and_port(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    return host.strip("[]"), int(port)
 
 
 class OptionsError(ValueError):
@@ -168,19 +190,36 @@ def _listen(value: Any, path: str, errors: list[FieldError]) -> str:
 
 
 def _election(value: Any, path: str, errors: list[FieldError]) -> Election:
+    return Election(**_members(value, path, errors, {"enabled": _switch, "namespace": _text, "name": _text}))
+
+
+def _reports(value: Any, path: str, errors: list[FieldError]) -> Reports:
+    files = ("certificate", "key", "ca")
+    found = _members(value, path, errors, {"url": _url, "listen": _listen, **dict.fromkeys(files, _text)})
+    if isinstance(value, dict):
+        errors += [required(f"{path}.{name}", _NEEDED[name]) for name in _NEEDED if name not in value]
+    return Reports(**found)
+
+
+def _url(value: Any, path: str, errors: list[FieldError]) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"https://[^/\s]+/?", value):
+        errors.append(invalid(path, value, "accepted is https://HOST:PORT, as pods reach it"))
+    return str(value).rstrip("/")
+
+
+def _members(
+    value: Any, path: str, errors: list[FieldError], readers: Mapping[str, Callable[[Any, str, list[FieldError]], Any]]
+) -> dict[str, Any]:
     if not isinstance(value, dict):
-        errors.append(invalid(path, value, "accepted is a mapping with enabled, namespace and name"))
-        return Election()
-    readers: dict[str, Callable[[Any, str, list[FieldError]], Any]] = {
-        "enabled": _switch, "namespace": _text, "name": _text,
-    }  # fmt: skip
+        errors.append(invalid(path, value, f"accepted is a mapping with {', '.join(readers)}"))
+        return {}
     found = {}
     for name, one in value.items():
         if name not in readers:
             errors.append(invalid(f"{path}.{name}", one, f"not known; accepted are {', '.join(readers)}"))
         else:
             found[name] = readers[name](one, f"{path}.{name}", errors)
-    return Election(**found)
+    return found
 
 
 def _gates(value: Any, path: str, errors: list[FieldError]) -> dict[str, bool]:
@@ -202,6 +241,7 @@ _READERS: Final[Mapping[str, tuple[str, _Read]]] = {
     "listen": ("listen", _listen),
     "featureGates": ("gates", _gates),
     "profile": ("profile", _text),
+    "trainerStatus": ("reports", _reports),
 }
 _FLAGS: Final[Mapping[str, tuple[str, _Read]]] = {
     "controllers": ("controllers", _controllers),

@@ -56,6 +56,7 @@ def plan(found: Survey, chosen: Options, managed: Sequence[Managed]) -> Plan:
     lines = [_api(found), *_gates(found, ctx)]
     running, told = _controllers(found, chosen, managed, ctx)
     lines += told
+    lines += _reports(chosen, running)
     lines.append(_scheduler(found, chosen))
     lines += [Line("not looked at", "missing", text, "see deploy/rbac.yaml") for text in found.unread]
     home = chosen.election.namespace or found.home
@@ -152,6 +153,19 @@ def _controller(name: str, kinds: Sequence[Managed], found: Survey, chosen: Opti
     beside = f", although {found.others[name]} looks like somebody else's" if name in found.others else ""
     groups = f"with groups of generation {ctx.generation.minor}" if ctx is not None else "without groups"
     return Line(what, "does", f"manages {_names(kinds)} {groups}{beside}")
+
+
+def _reports(chosen: Options, running: Sequence[str]) -> Iterator[Line]:
+    """Only where somebody asked for it: the gate is off by default, as upstream."""
+    what, gate = "progress of trainings", "TrainJobStatus"
+    if "trainjob" not in running or not (chosen.gates.get(gate) or chosen.reports):
+        return
+    if not chosen.gates.get(gate):
+        yield Line(what, "off", f"featureGates.{gate} is off", f"set featureGates: {{{gate}: true}}")
+    elif chosen.reports is None:
+        yield Line(what, "missing", "nobody listens for it", "say in the configuration where: trainerStatus: {url, …}")
+    else:
+        yield Line(what, "does", f"taken at {chosen.reports.url}, written to status.trainerStatus")
 
 
 def _builtin(what: str, name: str, found: Survey, *, named: bool) -> Line:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ssl
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -47,12 +48,14 @@ async def served(scheduler: Scheduler, host: str, port: int) -> AsyncIterator[in
 
 
 @contextlib.asynccontextmanager
-async def listening(app: web.Application, host: str, port: int) -> AsyncIterator[int]:
-    """An application for the time of the block; gives the port."""
+async def listening(
+    app: web.Application, host: str, port: int, context: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
+    """An application for the time of the block, over TLS with a context; gives the port."""
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port)
+        site = web.TCPSite(runner, host, port, ssl_context=context)
         await site.start()
         server = site._server  # aiohttp has no public way to ask which free port was taken
         sockets = getattr(server, "sockets", None)

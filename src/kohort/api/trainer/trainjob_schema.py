@@ -159,9 +159,9 @@ STATUS: Final = Obj(
                 "estimatedRemainingSeconds": Int(minimum=0),
                 "metrics": Arr(
                     max_items=256,
-                    item=Obj(fields={"name": Str(required=True), "value": Str(required=True)}),
+                    item=Obj(fields=dict.fromkeys(("name", "value"), Str(required=True, min_length=1, max_bytes=64))),
                 ),
-                "lastUpdatedTime": Time(),
+                "lastUpdatedTime": Time(required=True),
             },
         ),
     }

@@ -17,7 +17,7 @@ from kohort.controllers.trainjob.sync import sync
 from kohort.controllers.trainjob.view import View
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.job_find import controller_of
-from kohort.gang.compile.trainer import flux, mpi, others
+from kohort.gang.compile.trainer import flux, mpi, others, progress
 from kohort.gang.compile.trainer.lookup import snapshot_name
 
 KIND: Final = "TrainJob"
@@ -84,6 +84,7 @@ def _beside(job: Object, key: Key, reader: Reader) -> list[Object]:
         ("ConfigMap", snapshot_name(job)),
         ("ConfigMap", mpi.hostfile_name(key.name)),
         ("ConfigMap", flux.scripts_name(key.name)),
+        ("ConfigMap", progress.config_name(key.name)),
         ("Secret", mpi.secret_name(key.name)),
         ("Secret", flux.secret_name(key.name)),
         *((_alias(version), key.name) for version in _OTHERS),

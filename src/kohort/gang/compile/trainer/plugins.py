@@ -17,7 +17,7 @@ from kohort.api.trainer.fitting import ml_policy
 from kohort.api.trainer.groups import wants_groups
 from kohort.api.trainer.words import spec_of
 from kohort.gang.compile import CompileContext
-from kohort.gang.compile.trainer import flux, frameworks, jobset, mpi, others, workload
+from kohort.gang.compile.trainer import flux, frameworks, jobset, mpi, others, progress, workload
 from kohort.gang.compile.trainer.draft import Draft, size
 
 
@@ -57,6 +57,7 @@ PLUGINS: Final = (
     Plugin("xgboost", _framework("xgboost"), framework=frameworks.xgboost),
     Plugin("mpi", _framework("mpi"), framework=mpi.enforce, build=mpi.build),
     Plugin("flux", _framework("flux"), framework=flux.enforce, build=flux.build),
+    Plugin("progress", _always, framework=progress.enforce, build=progress.build),
     Plugin("coscheduling", _pod_groups("coscheduling"), groups=others.mark_coscheduling, build=others.coscheduling),
     Plugin("volcano", _pod_groups("volcano"), groups=others.mark_volcano, build=others.volcano),
     Plugin("jobset", _always, framework=jobset.fill, build=jobset.build),
