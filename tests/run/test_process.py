@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -16,8 +17,9 @@ from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, TransportError
 from kohort.kube.limits import Backoff
 from kohort.kube.times import micros
-from kohort.run.options import Options
+from kohort.run.options import Options, Reports
 from kohort.run.process import Process, look, page
+from kohort.server.auth import tls
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 from kohort.sim.cluster import plain
@@ -25,6 +27,7 @@ from kohort.sim.fleet import Fleet
 from kohort.testing.cluster import Cluster
 
 JOBSET = "jobset.x-k8s.io/v1alpha2"
+_FILES = {"certificate": "server.crt", "key": "server.key", "ca": "ca.crt"}
 
 
 @pytest.fixture
@@ -171,3 +174,24 @@ async def test_a_refusal_at_the_beginning_is_the_end(client: Client, monkeypatch
     monkeypatch.setattr(client.discovery, "versions", forbidden)
     with pytest.raises(ApiError):
         await asyncio.wait_for(process.run(), 30)
+
+
+async def test_trainings_are_told_where_to_report(client: Client, tmp_path: Path) -> None:
+    tls.ensure(tmp_path / "pki")
+    files = {name: str(tmp_path / "pki" / file) for name, file in _FILES.items()}
+    reports = Reports(url="https://kohort.example:10352", listen="127.0.0.1:0", **files)
+    chosen = Options(controllers=("trainjob",), gates={"TrainJobStatus": True}, reports=reports, listen="127.0.0.1:0")
+    async with started(client, chosen) as process, page(process):
+        await asyncio.wait_for(process.ready.wait(), 30)
+        spec = {"runtimeRef": {"name": "plain"}, "trainer": {"numNodes": 1}}
+        api = "trainer.kubeflow.org/v1alpha1"
+        cluster = Cluster(client, "default", patience=30)
+        await cluster.create({"apiVersion": api, "kind": "TrainJob", "metadata": {"name": "fit"}, "spec": spec})
+        jobset = await cluster.until(lambda: cluster.get(JOBSET, "JobSet", "fit"))
+        pod = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+        env = {one["name"]: one.get("value") for one in pod["containers"][0]["env"]}
+        assert env["KUBEFLOW_TRAINER_SERVER_URL"].startswith("https://kohort.example:10352/apis/trainer.kubeflow.org/")
+        address = f"https://127.0.0.1:{process.reports_port}/apis/{api}/namespaces/default/trainjobs/fit/status"
+        context = ssl.create_default_context(cafile=files["ca"])
+        async with aiohttp.ClientSession() as session, session.post(address, json={}, ssl=context) as answer:
+            assert (answer.status, (await answer.json())["reason"]) == (403, "Forbidden")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -22,14 +23,16 @@ from kohort.api.generations import NEWEST
 from kohort.api.kind import Context
 from kohort.controllers.registry import FAMILIES, MAKERS, Setup, make
 from kohort.controllers.runtime import Runtime
+from kohort.controllers.trainjob import progress
 from kohort.gang.compile import CompileContext
+from kohort.gang.compile.trainer.progress import SETTING, Listener
 from kohort.kube.client import Client
 from kohort.kube.config import SERVICE_ACCOUNT
-from kohort.kube.errors import ApiError, KubeError, TransportError
+from kohort.kube.errors import ApiError, ConfigError, KubeError, TransportError
 from kohort.kube.lease import Leadership
 from kohort.kube.limits import Backoff
 from kohort.place.profile import Profile
-from kohort.run.options import Options
+from kohort.run.options import Options, host_and_port
 from kohort.run.plan import Plan, plan
 from kohort.run.survey import Managed, Survey, survey
 from kohort.scheduler.loop import Scheduler
@@ -73,6 +76,8 @@ class Process:
         names, spaces = frozenset(chosen.scheduler_names), frozenset(chosen.namespaces)
         profile = read_profile_file(chosen.profile) if chosen.profile else Profile()
         self._settings = settings or Settings(names=names, namespaces=spaces, profile=profile)
+        self.listener = _listener(chosen, found)
+        self.reports_port = 0  # where reports are taken
         self.registry = CollectorRegistry()
         self.ready = asyncio.Event()
         self.lease: Leadership | None = None
@@ -129,7 +134,9 @@ class Process:
     def _controllers(self) -> Runtime:
         """Without the Workload API the controllers do their work, only nothing is grouped."""
         ctx = self.plan.ctx or Context.of(NEWEST)
-        setup = Setup(CompileContext(ctx.generation, ctx.gates, ctx.options), grouping=self.plan.ctx is not None)
+        settings = {} if self.listener is None else {SETTING: self.listener}
+        made = CompileContext(ctx.generation, ctx.gates, ctx.options, settings=settings)
+        setup = Setup(made, grouping=self.plan.ctx is not None)
         return Runtime(
             self.client,
             make(setup, [part for name in self.plan.controllers for part in FAMILIES[name]]),
@@ -188,5 +195,33 @@ async def page(process: Process) -> AsyncIterator[int]:
     app = web.Application()
     app.add_routes([web.get("/healthz", healthy), web.get("/readyz", ready)])
     app.add_routes([web.get("/metrics", metrics), web.get("/debug/state", state)])
-    async with listening(app, *process.chosen.address) as port:
+    async with AsyncExitStack() as stack:
+        if process.listener is not None:
+            await stack.enter_async_context(_reports(process))
+        yield await stack.enter_async_context(listening(app, *process.chosen.address))
+
+
+def _listener(chosen: Options, found: Plan) -> Listener | None:
+    """Whom trainings report to, if this process takes reports at all."""
+    wanted = chosen.reports
+    if wanted is None or "trainjob" not in found.controllers or not chosen.gates.get("TrainJobStatus"):
+        return None
+    try:
+        return Listener(wanted.url, Path(wanted.ca).read_text())
+    except OSError as error:
+        raise ConfigError(f"trainerStatus.ca: {wanted.ca}: {error.strerror}") from None
+
+
+@asynccontextmanager
+async def _reports(process: Process) -> AsyncIterator[int]:
+    """Taken by all processes, whoever leads: pods ask a Service, which knows nothing of that."""
+    wanted = process.chosen.reports
+    assert wanted is not None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(wanted.certificate, wanted.key)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"trainerStatus: {wanted.certificate}, {wanted.key}: {error}") from None
+    async with listening(progress.application(process.client), *host_and_port(wanted.listen), context) as port:
+        process.reports_port = port
         yield port
