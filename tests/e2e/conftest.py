@@ -3,8 +3,9 @@
 `make test` runs them on the embedded server, in virtual time. `make test-e2e-kubernetes` runs them on real
 Kubernetes (KOHORT_E2E=kubernetes), in the versions that KOHORT_KUBERNETES names.
 
-`@pytest.mark.generations("1.36", "1.37")` is for a test of what the others do not have. A module (or class) that needs
-other nodes than eight plain ones, or other gates, has a fixture `pools` or `gates` of its own.
+`@pytest.mark.generations("1.36", "1.37")` is for a test of what the others do not have. Markers `admission` and `jobs`
+are for what only the embedded cluster has: on real Kubernetes such a test skips and says why. A module (or class) that
+needs other nodes than eight plain ones, or other gates, has a fixture `pools` or `gates` of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +31,10 @@ __all__ = ["kubernetes_beds"]
 
 RBAC = Path(__file__).parents[2] / "deploy" / "rbac.yaml"
 REAL = os.environ.get("KOHORT_E2E") == "kubernetes"
+NOT_THERE = {  # marker -> why a test with it is not for real Kubernetes
+    "admission": "needs rules at admission that a definition cannot hold: only the embedded server has them",
+    "jobs": "about our Job controller: on a real cluster Jobs are kube-controller-manager's, which does otherwise",
+}
 MINORS = tuple(wanted_minors()) if REAL else ("1.35", "1.36", "1.37")
 
 
@@ -36,7 +42,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "minor" in metafunc.fixturenames:
         marker = metafunc.definition.get_closest_marker("generations")
         wanted = marker.args if marker else MINORS
-        metafunc.parametrize("minor", [one for one in wanted if one in MINORS], scope="session")
+        chosen: list[Any] = [one for one in wanted if one in MINORS]
+        why = f"about {' and '.join(wanted)}; this run is about {' and '.join(MINORS)} (K8S=…)"
+        metafunc.parametrize("minor", chosen or [pytest.param("", marks=pytest.mark.skip(why))], scope="session")
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -74,8 +82,9 @@ async def cluster(
     minor: str, pools: Sequence[Pool], gates: Mapping[str, bool], request: pytest.FixtureRequest
 ) -> AsyncIterator[Cluster]:
     if REAL:
-        if request.node.get_closest_marker("admission"):
-            pytest.skip("needs rules at admission that a definition cannot hold: only the embedded server has them")
+        for marker, why in NOT_THERE.items():
+            if request.node.get_closest_marker(marker):
+                pytest.skip(why)
         name = re.sub(r"[^a-z0-9]+", "-", request.node.originalname.lower()).strip("-")[:40]
         behind = request.getfixturevalue("kubernetes")(minor)
         async with on(behind, pools=pools, gates=gates, name=name.strip("-")) as found:

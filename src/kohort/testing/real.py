@@ -149,7 +149,7 @@ async def on(
         space = (await client.kind("v1", "Namespace").create(body))["metadata"]["name"]
         async with Fleet(client, pools, lifecycle=False, every=True, heartbeat=10.0) as fleet:
             await fleet.ready()
-            found = _Real(client, space, patience=60.0)
+            found = _Real(client, space)
             try:
                 yield found
             finally:
@@ -160,23 +160,19 @@ async def on(
 
 async def _empty(cluster: Cluster) -> None:
     """Nothing of a test is left to be placed on the nodes of the next one."""
-    client = cluster.client
-    await client.kind("v1", "Namespace").delete(cluster.namespace)
+    pods, nodes = cluster.client.kind("v1", "Pod"), cluster.client.kind("v1", "Node")
+    await cluster.client.kind("v1", "Namespace").delete(cluster.namespace)
 
     async def gone() -> bool:
-        for pod in await cluster.pods():
-            with suppress(ApiError):
-                await client.kind("v1", "Pod").delete(pod["metadata"]["name"], cluster.namespace, grace=0)
-        return not await cluster.pods() and not [one for one in await _nodes(client) if await _delete(client, one)]
+        if not await cluster.pods():
+            return True
+        with suppress(ApiError):
+            await pods.delete_all(cluster.namespace, grace=0)
+        return False
+
+    async def remove(node: Object) -> None:
+        with suppress(ApiError):
+            await nodes.delete(node["metadata"]["name"])
 
     await cluster.until(gone, _EMPTY_SECONDS, what="an empty cluster")
-
-
-async def _nodes(client: Client) -> list[Object]:
-    return (await client.kind("v1", "Node").list()).items
-
-
-async def _delete(client: Client, node: Object) -> bool:
-    with suppress(ApiError):
-        await client.kind("v1", "Node").delete(node["metadata"]["name"])
-    return False
+    await asyncio.gather(*(remove(node) for node in (await nodes.list()).items))
