@@ -171,3 +171,31 @@ def test_refused_deletes_postpone_the_verdict() -> None:
     world.run(5)
     assert world.conditions("brittle")[-1] == "Failed=True BackoffLimitExceeded"
     assert "FailedDelete" in world.reasons()
+
+
+def test_a_pod_without_an_owner_is_not_held() -> None:
+    """Deleting a Job without its pods takes their owner away; a finalizer that stays would hold them for ever."""
+    world = World()
+    tracking = "batch.kubernetes.io/job-tracking"
+    template: Object = {"containers": [{"name": "c", "image": "x"}]}
+    meta = {"name": "left", "finalizers": [tracking, "a.io/hold"], "labels": {"x": "y"}}
+    world.make({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template})
+    world.run(2)
+    assert world.find("Pod", "left")["metadata"]["finalizers"] == ["a.io/hold"]
+
+
+def test_a_pod_without_an_owner_that_a_job_adopts_is_held() -> None:
+    world = World()
+    meta = {"name": "old", "finalizers": ["batch.kubernetes.io/job-tracking"], "labels": {"x": "y"}}
+    world.make(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    )
+    template = {
+        "metadata": {"labels": {"x": "y"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]},
+    }
+    world.job("keeper", manualSelector=True, selector={"matchLabels": {"x": "y"}}, template=template)
+    world.run(5)
+    (pod,) = world.every("Pod")
+    assert pod["metadata"]["ownerReferences"][0]["name"] == "keeper"
+    assert pod["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]

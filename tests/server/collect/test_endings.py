@@ -244,3 +244,31 @@ async def test_a_server_that_was_killed_between_mark_and_deletion_deletes_at_its
         world.jobs.start()
         await world.quiet(2)
         assert await world.names("pods") == ({"p"} if finalizers else set())
+
+
+# ---- pods that nobody runs
+
+
+async def test_a_pod_that_never_had_a_node_and_is_held_has_failed_after_a_while() -> None:
+    async with World() as world:
+        await world.post(PODS, {**POD, "metadata": {"name": "p", "finalizers": ["a.io/hold"]}})
+        await world.delete(f"{PODS}/p")
+        await world.quiet(15)
+        found = await world.get(f"{PODS}/p")
+        assert found is not None
+        assert found["status"]["phase"] == "Pending"
+        await world.quiet(10)
+        found = await world.get(f"{PODS}/p")
+        assert found is not None
+        assert (found["status"]["phase"], found["status"]["observedGeneration"]) == ("Failed", 2)
+
+
+async def test_a_pod_that_has_a_node_is_left_to_its_kubelet() -> None:
+    async with World() as world:
+        await world.post("/api/v1/nodes", {"metadata": {"name": "n"}})
+        await world.post(PODS, {**pod("p", nodeName="n"), "metadata": {"name": "p", "finalizers": ["a.io/hold"]}})
+        await world.delete(f"{PODS}/p")
+        await world.quiet(25)
+        found = await world.get(f"{PODS}/p")
+        assert found is not None
+        assert found["status"]["phase"] == "Pending"

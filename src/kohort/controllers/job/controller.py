@@ -10,6 +10,7 @@ from typing import Any, Final
 from kohort.api.generations import Gate
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
+from kohort.controllers.job.pod import is_tracked
 from kohort.controllers.job.sync import Memory, View, sync
 from kohort.controllers.script import Script
 from kohort.gang.compile import CompileContext
@@ -17,6 +18,7 @@ from kohort.gang.compile.job_find import MAX_CHAIN, controller_of
 from kohort.gang.render import v1alpha2, v1beta1
 
 BATCH: Final = 1.0  # seconds in which changes of pods are gathered
+_NOBODY: Final = ""  # stands for the Job of pods that have none: nobody counts them, so nothing may hold them
 _PARENTS: Final = (("jobset.x-k8s.io/v1alpha2", "JobSet"),)
 
 
@@ -54,6 +56,8 @@ def view_of(key: Key, reader: Reader, now: datetime, *, grouping: bool = True) -
     pods = reader.indexed("Pod", "job", key)
     if job is not None:
         pods = pods + reader.indexed("Pod", "loose", key.namespace)
+    elif key.name == _NOBODY:
+        pods = [pod for pod in reader.indexed("Pod", "loose", key.namespace) if is_tracked(pod)]
     others = _others(job, key, reader) if job is not None and grouping else []
     return View(job, pods, others, now)
 
@@ -110,6 +114,8 @@ def _of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
     for pod in (old, new):
         if pod is not None:
             yield from (Due(key, BATCH) for key in _jobs_of_pod(pod))
+    if new is not None and is_tracked(new) and controller_of(new) is None:
+        yield Due(Key(str(new["metadata"].get("namespace") or ""), _NOBODY), 0.0)
 
 
 def _of_owned(old: Object | None, new: Object | None) -> Iterable[Due]:

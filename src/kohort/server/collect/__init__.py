@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from kohort.kube.clock import REAL
 from kohort.server.collect.garbage import GarbageCollector
 from kohort.server.collect.groups import GroupProtection
+from kohort.server.collect.lost import LostPods
 from kohort.server.collect.namespaces import NamespaceTerminator
 from kohort.server.collect.pods import PodEnder
 
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-__all__ = ["GarbageCollector", "GroupProtection", "Jobs", "NamespaceTerminator", "PodEnder"]
+__all__ = ["GarbageCollector", "GroupProtection", "Jobs", "LostPods", "NamespaceTerminator", "PodEnder"]
 
-ALL: tuple[type[Job[Any]], ...] = (GarbageCollector, NamespaceTerminator, PodEnder, GroupProtection)
+ALL: tuple[type[Job[Any]], ...] = (GarbageCollector, NamespaceTerminator, PodEnder, LostPods, GroupProtection)
 
 
 class Jobs:

@@ -73,9 +73,22 @@ async def delete(
         body["preconditions"] = conditions
     if grace is not None:
         body["gracePeriodSeconds"] = grace
+    return await _send(api, "DELETE", _path(resource, namespace, name), body)
+
+
+async def merge(api: Api, resource: Resource, namespace: str, name: str, body: Object, *, subresource: str) -> int:
+    """A merge patch as a client would send it. The status code of the answer."""
+    path = f"{_path(resource, namespace, name)}/{subresource}"
+    return await _send(api, "PATCH", path, body, "application/merge-patch+json")
+
+
+def _path(resource: Resource, namespace: str, name: str) -> str:
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     inside = f"/namespaces/{namespace}" if resource.namespaced else ""
-    headers = {"content-type": "application/json", "accept": "application/json", "user-agent": "kohort-collector"}
-    path = f"{root}{inside}/{resource.plural}/{name}"
-    answer = await api.handle(Request("DELETE", path, {}, headers, msgspec.json.encode(body), SYSTEM))
+    return f"{root}{inside}/{resource.plural}/{name}"
+
+
+async def _send(api: Api, method: str, path: str, body: Object, kind: str = "application/json") -> int:
+    headers = {"content-type": kind, "accept": "application/json", "user-agent": "kohort-collector"}
+    answer = await api.handle(Request(method, path, {}, headers, msgspec.json.encode(body), SYSTEM))
     return answer.status
