@@ -28,6 +28,7 @@ from kohort.testing.cluster import Cluster
 
 only_36 = pytest.mark.generations("1.36")
 only_37 = pytest.mark.generations("1.37")
+ours = pytest.mark.jobs
 OLD = "scheduling.k8s.io/v1alpha2"
 
 
@@ -52,6 +53,7 @@ async def test_t_31_a_foreign_workload_means_stand_aside(cluster: Cluster) -> No
 
 
 @only_37
+@ours
 async def test_t_32_a_foreign_workload_is_used(cluster: Cluster) -> None:
     foreign = await cluster.create(workload("theirs", ("batch", "Job", "five"), template("t", 2)))
     await cluster.create(gang("five", 5))
@@ -61,30 +63,34 @@ async def test_t_32_a_foreign_workload_is_used(cluster: Cluster) -> None:
     assert least(group) == 2
 
 
-@only_37
-async def test_t_33_two_own_workloads(cluster: Cluster) -> None:
-    """Made in the moment in which the Job exists and nobody has looked at it: it is suspended, then let go."""
-    made = await cluster.create(gang("split", 2, suspend=True))
-    await told(cluster, "PodGroupCreated")
-    own = workload("second", ("batch", "Job", "split"), template("t", 2), owners=[controlled_by(made)])
-    await cluster.create(own)
-    await cluster.patch(*JOB, "split", {"spec": {"suspend": False}})
-    await told(cluster, "AmbiguousWorkload")
-    await active(cluster, "split", 2)
-    assert {group_of(pod) for pod in await live(cluster, "split")} == {None}
-    assert len(await cluster.workloads()) == 2
-
-
-@only_37
-async def test_t_35_two_own_groups(cluster: Cluster) -> None:
+async def ambiguous(cluster: Cluster, kind: str) -> None:
+    """A Job with two Workloads or two groups, from before its pods: it is suspended, then let go."""
     made = await cluster.create(gang("split", 2, suspend=True))
     await told(cluster, "PodGroupCreated")
     (own,) = await cluster.workloads()
-    await cluster.create(pod_group("second", own["metadata"]["name"], [controlled_by(made)]))
+    owners = [controlled_by(made)]
+    if kind == "Workload":
+        await cluster.create(workload("second", ("batch", "Job", "split"), template("t", 2), owners=owners))
+    else:
+        await cluster.create(pod_group("second", own["metadata"]["name"], owners))
     await cluster.patch(*JOB, "split", {"spec": {"suspend": False}})
-    await told(cluster, "AmbiguousPodGroup")
+
+
+@only_37
+@pytest.mark.parametrize("kind", ["Workload", "PodGroup"])
+async def test_t_33_t_35_two_of_its_own(cluster: Cluster, kind: str) -> None:
+    await ambiguous(cluster, kind)
     await active(cluster, "split", 2)
     assert {group_of(pod) for pod in await live(cluster, "split")} == {None}
+    assert len(await cluster.workloads()) + len(await cluster.pod_groups()) == 3, "nothing more is made"
+
+
+@only_37
+@ours
+@pytest.mark.parametrize("kind", ["Workload", "PodGroup"])
+async def test_t_33_t_35_what_is_ambiguous_is_told(cluster: Cluster, kind: str) -> None:
+    await ambiguous(cluster, kind)
+    await told(cluster, f"Ambiguous{kind}")
 
 
 @only_37
@@ -116,16 +122,15 @@ async def test_t_37_a_foreign_group_of_the_own_workload(cluster: Cluster) -> Non
 async def test_t_38_what_was_brought_outlives_the_job(cluster: Cluster) -> None:
     foreign = await cluster.create(workload("theirs", ("batch", "Job", "five"), template("t", 2)))
     await cluster.create(gang("five", 5))
-    await in_group(cluster, "five", 5)
+    await active(cluster, "five", 5)
     await cluster.delete(*JOB, "five", propagation="Background")
     await cluster.gone(*JOB)
     await cluster.gone("v1", "Pod")
 
     async def collected() -> bool:
-        return not await cluster.pod_groups()
+        return not await cluster.pod_groups() and await cluster.workloads() == [foreign]
 
     await cluster.until(collected)
-    assert await cluster.workloads() == [foreign]
 
 
 @only_37
@@ -172,6 +177,7 @@ async def test_t_80_t_81_the_parents_template_decides(cluster: Cluster) -> None:
 
 
 @only_37
+@ours
 async def test_t_82_the_parents_workload_is_waited_for(cluster: Cluster) -> None:
     above = await owner(cluster)
     await delegated(cluster, "child", above, "workers")
@@ -184,6 +190,7 @@ async def test_t_82_the_parents_workload_is_waited_for(cluster: Cluster) -> None
 
 
 @only_37
+@ours
 async def test_t_83_the_template_is_waited_for(cluster: Cluster) -> None:
     above = await owner(cluster)
     await cluster.create(fleet(template("other", 3)))
@@ -194,6 +201,7 @@ async def test_t_83_the_template_is_waited_for(cluster: Cluster) -> None:
 
 
 @only_37
+@ours
 async def test_t_84_siblings_share_a_template(cluster: Cluster) -> None:
     above = await owner(cluster)
     await cluster.create(fleet(template("workers", 3)))
@@ -208,6 +216,7 @@ async def test_t_84_siblings_share_a_template(cluster: Cluster) -> None:
 
 
 @only_37
+@ours
 async def test_t_85_the_workload_of_a_grandparent(cluster: Cluster) -> None:
     """A JobSet stands between, and has no Workload itself."""
     top = await owner(cluster)
@@ -250,6 +259,7 @@ async def test_t_87_an_empty_name_is_the_first_template(cluster: Cluster) -> Non
 
 
 @only_37
+@ours
 async def test_t_34_a_workload_of_another_structure_starts_nothing(cluster: Cluster) -> None:
     """A foreign one here: no API lets a Job's own Workload lose its structure."""
     await cluster.create(workload("theirs", ("batch", "Job", "five"), template("a", 2), template("b", 2)))

@@ -34,6 +34,7 @@ from kohort.testing.cluster import Cluster
 
 only_36 = pytest.mark.generations("1.36")
 only_37 = pytest.mark.generations("1.37")
+ours = pytest.mark.jobs
 both = pytest.mark.generations("1.36", "1.37")
 
 
@@ -169,6 +170,7 @@ async def test_t_17_a_controller_above_decides(cluster: Cluster) -> None:
 
 
 @only_37
+@ours
 async def test_t_18_runs_of_a_cronjob_have_groups(cluster: Cluster) -> None:
     await cluster.create(cronjob("tick", "* * * * *", gang("x", 2, run="1")["spec"]))
 
@@ -305,7 +307,9 @@ async def test_t_28_an_unknown_priority_class(cluster: Cluster) -> None:
 
 
 @only_37
-@pytest.mark.parametrize("name", ["nightly.report", "b" * 60, "c" * 57])
+@pytest.mark.parametrize(
+    "name", [pytest.param("nightly.report", marks=ours), pytest.param("b" * 60, marks=ours), "c" * 57]
+)
 async def test_t_29_names_that_make_no_label(cluster: Cluster, name: str) -> None:
     await cluster.create(gang(name, 2, mode="NonIndexed"))
     await active(cluster, name, 2)

@@ -40,6 +40,7 @@ from kohort.testing.cluster import Cluster
 
 only_36 = pytest.mark.generations("1.36")
 only_37 = pytest.mark.generations("1.37")
+ours = pytest.mark.jobs
 both = pytest.mark.generations("1.36", "1.37")
 
 
@@ -217,6 +218,7 @@ async def test_t_59_the_last_retry_is_not_alone(cluster: Cluster) -> None:
 
 
 @only_37
+@ours
 async def test_t_60_fewer_completions_than_parallelism_start(cluster: Cluster) -> None:
     await cluster.create(gang("few", 8, mode="NonIndexed", completions=3, run="1"))
     await cluster.running(3)
@@ -278,6 +280,7 @@ async def test_t_64_deleted_while_pods_run(cluster: Cluster) -> None:
 
 
 @only_37
+@ours
 async def test_t_65_each_run_has_a_gang_that_goes_with_it(cluster: Cluster) -> None:
     body = cronjob("tick", "* * * * *", gang("x", 2, run="1")["spec"])
     body["spec"]["successfulJobsHistoryLimit"] = 1
@@ -297,6 +300,7 @@ async def test_t_65_each_run_has_a_gang_that_goes_with_it(cluster: Cluster) -> N
 
 
 @only_37
+@ours
 async def test_minimums_out_of_reach_are_told(cluster: Cluster) -> None:
     await cluster.create(gang("high", 4, 4, mode="NonIndexed", completions=2))
     await told(cluster, "MinCountUnreachable")

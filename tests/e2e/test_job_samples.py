@@ -37,7 +37,7 @@ def sample(
 
 async def ended(cluster: Cluster, name: str, kind: str) -> tuple[str, Object]:
     """Waits for Complete or Failed; its reason, and the status."""
-    found = await cluster.until(lambda: cluster.condition(*JOB, name, kind), seconds=900, what=f"{name} {kind}")
+    found = await cluster.until(lambda: cluster.condition(*JOB, name, kind), what=f"{name} {kind}")
     return str(found["reason"]), await status(cluster, name)
 
 
@@ -120,7 +120,7 @@ async def test_a_cronjob_every_minute(cluster: Cluster) -> None:
     async def ran() -> Any:
         return [one for one in await cluster.every(*JOB) if condition(one, "Complete")]
 
-    (run, *_) = await cluster.until(ran, seconds=300)
+    (run, *_) = await cluster.until(ran)
     assert run["metadata"]["ownerReferences"][0]["kind"] == "CronJob"
 
 
