@@ -55,6 +55,7 @@ class Weather:
     bindings: list[Binding] = field(default_factory=list)
     machines: list[Machine] = field(default_factory=list)
     met: dict[str, int] = field(default_factory=dict)  # what happened, how often
+    asked: list[str] = field(default_factory=list)  # every request, and when
 
     def happens(self, what: str) -> None:
         self.met[what] = self.met.get(what, 0) + 1
@@ -83,6 +84,7 @@ class Line:
     async def _request(self, request: Request, timeout: float) -> Response:
         weather, chance = self.weather, self.weather.chance
         began, leaders = weather.clock.monotonic(), weather.leaders()
+        weather.asked.append(f"{began:.6f} {self.number} {request.method} {request.path}")
         await self._way()
         fault = self._fault(request.method != "GET")
         if isinstance(fault, int):
@@ -201,7 +203,8 @@ class Machine:
     def start(self) -> None:
         assert self._task is None
         self.line = Line(self.weather, self.number)
-        client = Client(self.line, clock=self.weather.clock, namespace="kube-system")
+        pauses = random.Random(self.weather.chance.random())
+        client = Client(self.line, clock=self.weather.clock, namespace="kube-system", chance=pauses)
         self.process = Process(client, self._chosen, self._plan, self._settings)
         self._task = asyncio.create_task(self.process.run())
 

@@ -5,7 +5,8 @@ Two processes with one lease on the embedded server, in virtual time, each behin
 Gangs of two priorities and JobSets come while the processes are killed in the middle of binding, stopped, cut off and
 robbed of their lease. Then the weather is good again, and after a while everything must be as it should be.
 
-A seed repeats the workloads and the weather, not the jitter of every pause: a failure may need a few runs to come back.
+A block of seeds repeats everything, request by request: the workloads, the weather, the pauses, the uids. What failed
+once fails again.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import gc
 import os
 import random
 import tempfile
+import uuid
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from tests.run.storm import Machine, Weather
@@ -287,12 +290,28 @@ class Run:
             await self.client.resource("nodes").delete(name)
 
 
+@contextmanager
+def thrown(seed: int) -> Iterator[None]:
+    """Uids, ends of names and lengths of watches, which are the server's to choose."""
+    chance = random.Random(seed)
+
+    def uid() -> uuid.UUID:
+        return uuid.UUID(int=chance.getrandbits(128), version=4)
+
+    with (
+        mock.patch("uuid.uuid4", uid),
+        mock.patch("secrets.choice", chance.choice),
+        mock.patch("random.uniform", chance.uniform),
+    ):
+        yield
+
+
 @asynccontextmanager
-async def served() -> AsyncIterator[tuple[Server, LoopClock]]:
+async def served(seed: int) -> AsyncIterator[tuple[Server, LoopClock]]:
     clock = LoopClock(datetime(2026, 11, 1, tzinfo=UTC))
     token = ages.NOW.set(clock.now)
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with thrown(seed), tempfile.TemporaryDirectory() as folder:
             settings = ServerSettings(Path(folder), "1.37", {}, port=0, in_memory=True, listen=False)
             async with Server(settings, clock) as server, Client.within(server.api, clock=clock) as client:
                 while not await client.discovery.versions("jobset.x-k8s.io", "JobSet"):
@@ -306,10 +325,15 @@ async def served() -> AsyncIterator[tuple[Server, LoopClock]]:
         ages.NOW.reset(token)
 
 
-async def play(seeds: range) -> None:
-    async with served() as (server, clock):
+async def play(seeds: range) -> list[str]:
+    """What was asked of the server, and when."""
+    asked: list[str] = []
+    async with served(seeds[0]) as (server, clock):
         for seed in seeds:
-            await Run(server, clock, seed).play()
+            run = Run(server, clock, seed)
+            await run.play()
+            asked += run.weather.asked
+    return asked
 
 
 @pytest.mark.parametrize("first", range(0, RUNS, BLOCK))
@@ -317,3 +341,13 @@ def test_after_the_storm_every_gang_is_whole_or_waits(first: int) -> None:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(play(range(first, first + BLOCK)))
     gc.collect()  # what killed processes leave behind goes now, and not in the middle of an import (CPython 3.11 trips)
+
+
+def test_a_storm_can_be_repeated() -> None:
+    asked = []
+    for _ in range(2):
+        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+            asked.append(runner.run(play(range(1001, 1002))))
+        gc.collect()
+    assert asked[0] == asked[1]
+    assert len(asked[0]) > 100

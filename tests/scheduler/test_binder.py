@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -73,6 +74,7 @@ class Bench:
     def __init__(self) -> None:
         self.sim = Sim()
         self.clock = VirtualClock()
+        self.chance = random.Random(1)
         self.pods = Pods(self.sim)
         self.written: list[Writes] = []
         self.leads = True

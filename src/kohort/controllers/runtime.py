@@ -62,7 +62,9 @@ class Observed:
     def start(self) -> None:
         for (api_version, kind), indexers in self._indexers.items():
             resource = self._client.kind(api_version, kind)
-            informer: Informer[Object] = Informer(resource, indexers=indexers, clock=self._clock)
+            informer: Informer[Object] = Informer(
+                resource, indexers=indexers, clock=self._clock, chance=self._client.chance
+            )
             name = self._names[api_version, kind]
             recent = self._recent[name] = Recent()
             informer.handle(

@@ -62,7 +62,7 @@ class Leadership:
         self._deadline = deadline
         self._retry = retry
         self._clock = clock
-        self._chance = chance or random.Random()
+        self._chance = chance or client.chance
         self._until = float("-inf")
         self._mine: Object | None = None
         self._seen: tuple[str, float] = ("", 0.0)

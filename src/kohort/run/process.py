@@ -92,7 +92,7 @@ class Process:
 
     async def run(self) -> None:
         """A server that is away or busy when the work begins is waited for, as it is later."""
-        pause = Backoff(first=1.0, most=15.0)
+        pause = Backoff(first=1.0, most=15.0, chance=self.client.chance)
         while True:
             try:
                 await (self._work() if self.lease is None else self.lease.run(self._work))

@@ -50,6 +50,7 @@ class Binder:
     ) -> None:
         self._core = core
         self._pods = client.resource("pods")
+        self._chance = client.chance
         self._settings = settings
         self._clock = clock
         self._report = report
@@ -205,7 +206,7 @@ class Binder:
 
     async def _insist(self, call: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Again where the server did not answer or was busy: it may or may not have acted, and both are fine."""
-        pause = Backoff(first=0.2, most=5.0)
+        pause = Backoff(first=0.2, most=5.0, chance=self._chance)
         for attempt in range(1, self._settings.bind_attempts + 1):
             if not self._may():
                 raise TransportError("no longer the leader")

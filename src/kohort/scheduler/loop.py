@@ -171,7 +171,8 @@ class Scheduler:
         return True
 
     def _informer(self, source: Source, version: str) -> Informer[Any]:
-        informer: Informer[Any] = Informer(self.client.kind(version, source.kind, source.decode), clock=self.clock)
+        resource = self.client.kind(version, source.kind, source.decode)
+        informer: Informer[Any] = Informer(resource, clock=self.clock, chance=self.client.chance)
         core, keep = self.core, self.keep
 
         def added(one: Any) -> None:

@@ -24,7 +24,7 @@ class Table:
         self._items: dict[str, dict[str, Item]] = {}  # namespace -> name -> item
         self._pending: dict[tuple[str, str], tuple[int, Item | None]] = {}
         self._log: list[Event] = []
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: dict[asyncio.Future[None], None] = {}  # woken in the order in which they came
         self.size = 0
         self.changes = 0  # how often something was committed
 
@@ -82,11 +82,11 @@ class Table:
     async def changed(self) -> None:
         """Until something is committed, or somebody is asked to look up."""
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
+        self._waiters[waiter] = None
         try:
             await waiter
         finally:
-            self._waiters.discard(waiter)
+            self._waiters.pop(waiter, None)
 
     # ---- writing
 
