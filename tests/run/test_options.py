@@ -17,7 +17,7 @@ controllers: [jobset, leaderworkerset]
 scheduler: true
 schedulerNames: [kohort, gangs]
 namespaces: [team-a]
-leaderElection: {enabled: false, namespace: ops, name: one}
+leaderElection: {enabled: false, namespace: ops, name: one, leaseSeconds: 60, renewSeconds: 40, retrySeconds: 5}
 listen: 0.0.0.0:9000
 featureGates: {GangOfGangs: false}
 """
@@ -26,7 +26,7 @@ featureGates: {GangOfGangs: false}
         controllers=("jobset", "leaderworkerset"),
         scheduler_names=("kohort", "gangs"),
         namespaces=("team-a",),
-        election=Election(enabled=False, namespace="ops", name="one"),
+        election=Election(enabled=False, namespace="ops", name="one", lease=60, renew=40, retry=5),
         listen="0.0.0.0:9000",
         gates={"GangOfGangs": False},
     )
@@ -51,6 +51,22 @@ def test_all_errors_at_once() -> None:
         "listen", "featureGates.A", "colour",
     ]  # fmt: skip
     assert "accepted are kubeconfig, context, controllers" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ({"leaseSeconds": 10}, "accepted is leaseSeconds > renewSeconds > 1.2 x retrySeconds"),
+        ({"renewSeconds": 2}, "accepted is leaseSeconds > renewSeconds > 1.2 x retrySeconds"),
+        ({"retrySeconds": 0.5}, "accepted are whole seconds from 1 to 3600"),
+        ({"leaseSeconds": True}, "accepted are whole seconds from 1 to 3600"),
+    ],
+)
+def test_times_of_a_lease(times: dict[str, object], said: str) -> None:
+    with pytest.raises(OptionsError) as told:
+        parse({"leaderElection": times})
+    assert said in str(told.value)
+    assert len(told.value.errors) == 1
 
 
 @pytest.mark.parametrize("document", ["text", ["list"], 3])

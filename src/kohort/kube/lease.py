@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LEASES: Final = ResourceType("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
-_SPREAD: Final = 1.2  # candidates that wait for the same lease come at different moments
+SPREAD: Final = 1.2  # candidates that wait for the same lease come at different moments
 
 
 class Leadership:
@@ -49,10 +49,10 @@ class Leadership:
         clock: Clock = REAL,
         chance: random.Random | None = None,
     ) -> None:
-        if not retry * _SPREAD < deadline < duration:
+        if not retry * SPREAD < deadline < duration:
             raise ValueError(
                 f"retry {retry}, deadline {deadline}, duration {duration}: "
-                f"accepted is {_SPREAD} x retry < deadline < duration"
+                f"accepted is {SPREAD} x retry < deadline < duration"
             )
         self.identity = identity or f"{socket.gethostname()}_{uuid.uuid4()}"
         self._leases = client.resource(LEASES)
@@ -94,7 +94,7 @@ class Leadership:
 
     async def _acquire(self) -> None:
         while not await self._attempt(self._deadline):
-            await self._clock.sleep(self._retry * (1 + _SPREAD * self._chance.random()))
+            await self._clock.sleep(self._retry * (1 + SPREAD * self._chance.random()))
 
     async def _hold(self, lead: Callable[[], Awaitable[None]]) -> bool:
         """True if `lead` ended by itself, False if the lease was lost. `lead` has ended when this does."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from kohort.api.errors import FieldError, invalid, required
 from kohort.controllers.registry import FAMILIES
+from kohort.kube.lease import SPREAD
 from kohort.scheduler.settings import KOHORT
 from kohort.yamlread import ManifestError, load
 
@@ -32,6 +33,9 @@ class Election:
     enabled: bool = True
     namespace: str = ""  # empty: that of the pod, or kube-system
     name: str = "kohort"
+    lease: int = 15  # seconds after which a lease that was not renewed is anybody's
+    renew: int = 10  # seconds after which whoever could not renew it stops
+    retry: int = 2  # seconds between two tries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +194,24 @@ def _listen(value: Any, path: str, errors: list[FieldError]) -> str:
 
 
 def _election(value: Any, path: str, errors: list[FieldError]) -> Election:
-    return Election(**_members(value, path, errors, {"enabled": _switch, "namespace": _text, "name": _text}))
+    times = {f"{name}Seconds": name for name in ("lease", "renew", "retry")}
+    readers = {"enabled": _switch, "namespace": _text, "name": _text, **dict.fromkeys(times, _seconds)}
+    wrong = len(errors)
+    found = _members(value, path, errors, readers)
+    if len(errors) > wrong:
+        return Election()
+    made = Election(**{times.get(name, name): one for name, one in found.items()})
+    if not made.retry * SPREAD < made.renew < made.lease:
+        accepted = f"accepted is leaseSeconds > renewSeconds > {SPREAD} x retrySeconds"
+        errors.append(invalid(f"{path}.leaseSeconds", made.lease, f"{accepted} (found {made.renew}, {made.retry})"))
+    return made
+
+
+def _seconds(value: Any, path: str, errors: list[FieldError]) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 3600:
+        return value
+    errors.append(invalid(path, value, "accepted are whole seconds from 1 to 3600"))
+    return 0
 
 
 def _reports(value: Any, path: str, errors: list[FieldError]) -> Reports:

@@ -83,7 +83,15 @@ class Process:
         self.lease: Leadership | None = None
         if chosen.election.enabled:
             space = chosen.election.namespace or own_namespace() or found.home
-            self.lease = Leadership(client, chosen.election.name, namespace=space, clock=client.clock)
+            self.lease = Leadership(
+                client,
+                chosen.election.name,
+                namespace=space,
+                duration=chosen.election.lease,
+                deadline=chosen.election.renew,
+                retry=chosen.election.retry,
+                clock=client.clock,
+            )
         self.scheduler: Scheduler | None = None
 
     @property
