@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from kohort.sim.behaviour import FOR_EVER, PREFIX, read
-from kohort.sim.podlife import Container, Next, Pod, step
+from kohort.sim.pod import Container, Pod
+from kohort.sim.podlife import Next, step
 
 START = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

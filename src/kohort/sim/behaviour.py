@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Final
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
 
 PREFIX: Final = "sim.kohort.dev/"
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
@@ -30,6 +30,9 @@ class Behaviour:
     fail_chance: float = 0.0  # that exit_code 0 becomes 1; the same for a pod each time it is asked
     restarts: int = 0  # how often containers end badly before they end as they should (restartPolicy OnFailure)
     stop_seconds: float = 0.5  # from being told to stop to having stopped
+    init_seconds: float | None = None  # of each init container; None: as its command says, or at once
+    init_exit_code: int | None = None  # None: as its command says, or 0
+    init_restarts: int = 0  # how often each init container ends badly before it ends as it should
 
     def code(self, uid: str, annotations: Mapping[str, str], restarts: int) -> int:
         index = annotations.get(INDEX, "")
@@ -50,22 +53,22 @@ SOON: Final = Behaviour(run_seconds=10.0)
 
 def read(annotations: Mapping[str, str], usual: Behaviour) -> tuple[Behaviour, list[str]]:
     """The behaviour that annotations ask for, and what is wrong with them (which is then as usual)."""
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     problems: list[str] = []
-    known = {one.name.replace("_", "-"): one.name for one in fields(Behaviour)}
     for key, text in annotations.items():
         if not key.startswith(PREFIX):
             continue
         name = key.removeprefix(PREFIX)
         try:
-            found[known[name]] = _value(known[name], text)
+            found[_KNOWN[name]] = _value(_KNOWN[name], text)
         except KeyError:
-            problems.append(f"{key}: not known; accepted are {', '.join(sorted(known))}")
+            problems.append(f"{key}: not known; accepted are {', '.join(sorted(_KNOWN))}")
         except ValueError:
-            problems.append(f"{key}: {text!r} is not {_EXPECTED[_sort(known[name])]}")
-    values = {one.name: getattr(usual, one.name) for one in fields(Behaviour)} | found
-    return Behaviour(**values), problems
+            problems.append(f"{key}: {text!r} is not {_EXPECTED[_sort(_KNOWN[name])]}")
+    return (replace(usual, **found) if found else usual), problems
 
+
+_KNOWN: Final = {one.name.replace("_", "-"): one.name for one in fields(Behaviour)}
 
 _EXPECTED: Final = {
     "seconds": "a number of seconds, 0 or more",

@@ -23,10 +23,10 @@ from kohort.kube.clock import REAL, Clock
 from kohort.kube.errors import ApiError
 from kohort.kube.informer import Informer
 from kohort.kube.queue import WorkQueue
-from kohort.sim import nodelife, podlife
+from kohort.sim import nodelife, podlife, startup
 from kohort.sim.behaviour import Behaviour
 from kohort.sim.cluster import POOL, Pool
-from kohort.sim.podlife import Pod
+from kohort.sim.pod import Container, Pod
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,9 @@ class Fleet:
         self.nodes: Informer[Object] = Informer(client.kind("v1", "Node"), clock=clock)
         self._pods = client.kind("v1", "Pod", Pod)
         self.pods: Informer[Pod] = Informer(
-            self._pods, clock=clock, indexers={"node": lambda pod: (pod.spec.node_name,)}
+            self._pods,
+            clock=clock,
+            indexers={"node": lambda pod: (pod.spec.node_name,), "gang": _gang, "waits for gang": _waits},
         )
         self._pod_queue: WorkQueue[tuple[str, str]] = WorkQueue(clock=clock, first=0.2, most=30.0)
         self._node_queue: WorkQueue[str] = WorkQueue(clock=clock, first=0.2, most=30.0)
@@ -72,7 +74,7 @@ class Fleet:
     async def __aenter__(self) -> Fleet:
         await self._register()
         self.nodes.handle(added=self._node_changed, updated=lambda _, new: self._node_changed(new))
-        self.pods.handle(added=self._pod_changed, updated=lambda _, new: self._pod_changed(new))
+        self.pods.handle(added=self._pod_changed, updated=self._pod_updated, deleted=self._gang_changed)
         await self._stack.enter_async_context(self.nodes)
         await self.nodes.ready()  # a pod is played only if its node is known
         await self._stack.enter_async_context(self.pods)
@@ -182,6 +184,21 @@ class Fleet:
         if pod.spec.node_name:
             self._pod_queue.add((pod.metadata.namespace, pod.metadata.name))
 
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
+        self._pod_changed(new)
+        if new.metadata.labels.gang and old.ready != new.ready:
+            self._gang_changed(new)
+
+    def _gang_changed(self, pod: Pod) -> None:
+        """Others of its gang may wait for it."""
+        for found in _gang(pod):
+            for one in self.pods.cache.indexed("waits for gang", found):
+                self._pod_changed(one)
+
+    def _holds(self, pod: Pod, container: Container) -> bool | None:
+        gang = startup.gang(pod)
+        return None if gang is None else startup.holds(container, self.pods.cache.indexed("gang", gang))
+
     async def _play_pod(self, key: tuple[str, str]) -> float | None:
         pod = self.pods.cache.get(key)
         if pod is None or not pod.spec.node_name:
@@ -190,7 +207,8 @@ class Fleet:
         if not self._is_ours(node) or nodelife.state_of(node or {}) == "failed":
             return None
         now = self._clock.now()
-        found = podlife.step(pod, now, nodelife.usual(node or {}, pod.spec.restart_policy, self._usual))
+        usual = nodelife.usual(node or {}, pod.spec.restart_policy, self._usual)
+        found = podlife.step(pod, now, usual, lambda container: self._holds(pod, container))
         resource, meta = self._pods, pod.metadata
         try:
             if found.status is not None:
@@ -237,6 +255,16 @@ class Fleet:
                 await leases.create(lease, _LEASES)
         except ApiError as error:
             log.warning("no sign of life of %s: %s", name, error)
+
+
+def _gang(pod: Pod) -> tuple[tuple[str, str], ...]:
+    labels = pod.metadata.labels
+    return ((pod.metadata.namespace, labels.gang),) if labels.gang else ()
+
+
+def _waits(pod: Pod) -> tuple[tuple[str, str], ...]:
+    gang = startup.gang(pod)
+    return () if gang is None else (gang,)
 
 
 _INFO: Final = {

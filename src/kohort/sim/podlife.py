@@ -7,55 +7,15 @@ where it was: what should have happened meanwhile happens at once, with the mome
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
-
+from kohort.sim import initlife
 from kohort.sim.behaviour import FOR_EVER, SOON, Behaviour, read
 from kohort.sim.command import ending
-
-
-class Meta(msgspec.Struct, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
-    deletion_grace_period_seconds: int | None = None
-    annotations: dict[str, str] = {}
-
-
-class Container(msgspec.Struct):
-    name: str
-    image: str = ""
-    command: list[str] = []
-    args: list[str] = []
-
-
-class Spec(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-    restart_policy: str = "Always"
-    containers: list[Container] = []
-
-
-class Status(msgspec.Struct, rename="camel"):
-    phase: str = ""
-    conditions: list[dict[str, Any]] = []
-    container_statuses: list[dict[str, Any]] = []
-
-
-class Pod(msgspec.Struct):
-    """The members of a Pod that a virtual kubelet reads; the rest is not even decoded."""
-
-    metadata: Meta
-    spec: Spec = msgspec.field(default_factory=Spec)
-    status: Status = msgspec.field(default_factory=Status)
-
-    @property
-    def over(self) -> bool:
-        return self.status.phase in {"Succeeded", "Failed"}
+from kohort.sim.initlife import Holds
+from kohort.sim.pod import Pod, moment, text
+from kohort.sim.statuses import CRASHING, INITIALIZING, container, pause, running, terminated
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +27,15 @@ class Next:
     at: datetime | None = None
 
 
-def step(pod: Pod, now: datetime, usual: Behaviour | None = None) -> Next:
-    """What happens next to a pod that is bound to one of our nodes. `usual`: for pods that say nothing themselves."""
+def _free(_: object) -> None:
+    return None
+
+
+def step(pod: Pod, now: datetime, usual: Behaviour | None = None, holds: Holds = _free) -> Next:
+    """What happens next to a pod that is bound to one of our nodes.
+
+    `usual`: for pods that say nothing themselves; `holds`: whether an init container has to wait for other pods.
+    """
     behaviour, _ = read(pod.metadata.annotations, _usual(pod, usual))
     if pod.metadata.deletion_timestamp is not None:
         return _stop(pod, behaviour, now)
@@ -77,14 +44,23 @@ def step(pod: Pod, now: datetime, usual: Behaviour | None = None) -> Next:
     started = _started(pod)
     if started is None:
         last, restarts = _last(pod), _restarts(pod)
+        init: list[dict[str, Any]] | None = None
         if last is None:
-            begin = _bound(pod) + timedelta(seconds=behaviour.start_seconds)
+            begin = pod.bound + timedelta(seconds=behaviour.start_seconds)
+            if pod.spec.init_containers and now >= begin:
+                found = initlife.advance(pod, behaviour, begin, now, holds)
+                if found.done is None:
+                    return _initializing(pod, found, now)
+                begin, init = found.done, found.statuses
         else:
             restarts += 1
-            begin = _moment(last["finishedAt"]) + _pause(restarts)
+            begin = moment(last["finishedAt"]) + pause(restarts)
         if now < begin:
             return Next(at=begin)
-        return Next(_running(pod, begin, behaviour, now, restarts, last), at=_wake(behaviour, begin, now))
+        status = _running(pod, begin, behaviour, now, restarts, last)
+        if init is not None:
+            status["initContainerStatuses"] = init
+        return Next(status, at=_wake(behaviour, begin, now))
     return _go_on(pod, behaviour, started, now)
 
 
@@ -109,7 +85,7 @@ def _go_on(pod: Pod, behaviour: Behaviour, started: datetime, now: datetime) -> 
         end = started + timedelta(seconds=behaviour.run_seconds)
         if now >= end:
             return _end(pod, behaviour, started, end)
-    if not _is_ready(pod) and not behaviour.never_ready:
+    if not pod.ready and not behaviour.never_ready:
         ready = started + timedelta(seconds=behaviour.ready_seconds)
         if now >= ready:
             return Next(_running(pod, started, behaviour, now, _restarts(pod)), at=_wake(behaviour, started, now))
@@ -127,14 +103,15 @@ def _wake(behaviour: Behaviour, started: datetime, now: datetime) -> datetime | 
 
 def _stop(pod: Pod, behaviour: Behaviour, now: datetime) -> Next:
     """Told to stop: after a while, at the latest when the grace is over."""
-    if pod.over or _started(pod) is None:
+    started = _started(pod)
+    if pod.over or (started is None and initlife.began(pod) is None):
         return Next(None if pod.over else _ended(pod, "Failed", None, now, now), remove=True)
     grace = pod.metadata.deletion_grace_period_seconds or 0
     told = (pod.metadata.deletion_timestamp or now) - timedelta(seconds=grace)
     end = told + timedelta(seconds=min(behaviour.stop_seconds, grace))
     if now < end:
         return Next(at=end)
-    return Next(_ended(pod, "Failed", 143, _started(pod) or end, end), remove=True)
+    return Next(_ended(pod, "Failed", None if started is None else 143, started or end, end), remove=True)
 
 
 def _end(pod: Pod, behaviour: Behaviour, started: datetime, end: datetime) -> Next:
@@ -142,9 +119,9 @@ def _end(pod: Pod, behaviour: Behaviour, started: datetime, end: datetime) -> Ne
     code = behaviour.code(pod.metadata.uid, pod.metadata.annotations, restarts)
     again = pod.spec.restart_policy == "Always" or (pod.spec.restart_policy == "OnFailure" and code != 0)
     if again:
-        last, pause = _terminated(code, started, end), _pause(restarts + 1)
-        if pause:
-            return Next(_waiting(pod, last, end), at=end + pause)
+        last, wait = terminated(code, started, end), pause(restarts + 1)
+        if wait:
+            return Next(_waiting(pod, last, end), at=end + wait)
         return Next(_running(pod, end, behaviour, end, restarts + 1, last), at=_wake(behaviour, end, end))
     return Next(_ended(pod, "Failed" if code else "Succeeded", code, started, end))
 
@@ -161,95 +138,88 @@ def _running(
     last: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     ready = not behaviour.never_ready and now >= started + timedelta(seconds=behaviour.ready_seconds)
-    state = {"running": {"startedAt": _text(started)}}
+    state = running(started)
     return {
         "phase": "Running",
-        "startTime": _text(_bound(pod)),
+        "startTime": text(pod.bound),
         "conditions": _conditions(pod, ready, now),
-        "containerStatuses": [_container(one, state, restarts, ready, last) for one in pod.spec.containers],
+        "containerStatuses": [container(one, state, restarts, ready, last) for one in pod.spec.containers],
     }
 
 
 def _waiting(pod: Pod, last: dict[str, Any], now: datetime) -> dict[str, Any]:
     """Between two tries of containers that keep ending."""
-    state = {"waiting": {"reason": "CrashLoopBackOff", "message": "the containers end again and again"}}
     return {
         "phase": "Running",
         "conditions": _conditions(pod, False, now, reason="ContainersNotReady"),
-        "containerStatuses": [_container(one, state, _restarts(pod), False, last) for one in pod.spec.containers],
+        "containerStatuses": [container(one, CRASHING, _restarts(pod), False, last) for one in pod.spec.containers],
     }
 
 
-def _pause(restarts: int) -> timedelta:
-    """A kubelet starts containers again at once, then after 10, 20, 40 … 300 seconds."""
-    return timedelta(seconds=0 if restarts <= 1 else min(300, 10 * 2 ** min(restarts - 2, 5)))
+def _initializing(pod: Pod, found: initlife.Init, now: datetime) -> Next:
+    """Init containers are at work, or one has failed for good, and with it the pod."""
+    if found.failed is None and not initlife.changed(pod, found):
+        return Next(at=found.at)
+    status = {
+        "phase": "Pending" if found.failed is None else "Failed",
+        "startTime": text(pod.bound),
+        "conditions": _conditions(pod, False, found.failed or now, "ContainersNotReady", initlife.words(found)),
+        "initContainerStatuses": found.statuses,
+        "containerStatuses": [container(one, INITIALIZING) for one in pod.spec.containers],
+    }
+    return Next(status, at=found.at)
 
 
 def _ended(pod: Pod, phase: str, code: int | None, started: datetime, end: datetime) -> dict[str, Any]:
     """Code None: the containers never ran."""
-    state = {"terminated": _terminated(code, started, end)} if code is not None else {"waiting": {"reason": "Stopped"}}
-    return {
+    state = {"terminated": terminated(code, started, end)} if code is not None else {"waiting": {"reason": "Stopped"}}
+    why = "PodCompleted" if phase == "Succeeded" else "PodFailed"
+    status = {
         "phase": phase,
-        "conditions": _conditions(pod, False, end, reason="PodCompleted" if phase == "Succeeded" else "PodFailed"),
-        "containerStatuses": [_container(one, state, _restarts(pod), False) for one in pod.spec.containers],
+        "conditions": _conditions(pod, False, end, why, initlife.missing(pod) if code is None else ""),
+        "containerStatuses": [container(one, state, _restarts(pod), False) for one in pod.spec.containers],
     }
+    if initlife.began(pod) is not None:
+        status["initContainerStatuses"] = initlife.stopped(pod, 0 if phase == "Succeeded" else 143, end)
+    return status
 
 
-def _terminated(code: int | None, started: datetime, end: datetime) -> dict[str, Any]:
-    return {
-        "exitCode": code or 0,
-        "reason": "Error" if code else "Completed",
-        "startedAt": _text(started),
-        "finishedAt": _text(end),
+def _conditions(pod: Pod, ready: bool, now: datetime, reason: str = "", missing: str = "") -> list[dict[str, Any]]:
+    """All of them, since a merge replaces the list; a condition keeps its moment while it does not change.
+
+    `reason`: why it is not ready; `missing`: which init containers have not ended.
+    """
+    mine = {
+        "Initialized": not missing,
+        "PodReadyToStartContainers": not pod.over,
+        "ContainersReady": ready,
+        "Ready": ready,
     }
-
-
-def _container(
-    container: Container, state: dict[str, Any], restarts: int, ready: bool, last: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    return {
-        "name": container.name,
-        "image": container.image,
-        "imageID": "",
-        "ready": ready,
-        "started": "running" in state,
-        "restartCount": restarts,
-        "state": state,
-        **({"lastState": {"terminated": last}} if last else {}),
-    }
-
-
-def _conditions(pod: Pod, ready: bool, now: datetime, reason: str = "") -> list[dict[str, Any]]:
-    """All of them, since a merge replaces the list; a condition keeps its moment while it does not change."""
-    mine = {"Initialized": True, "PodReadyToStartContainers": not pod.over, "ContainersReady": ready, "Ready": ready}
     kept = [one for one in pod.status.conditions if one.get("type") not in mine]
     known = {one.get("type"): one for one in pod.status.conditions}
     for kind, holds in mine.items():
         status = "True" if holds else "False"
+        why = {"reason": reason} if reason and not holds else {}
+        if kind == "Initialized" and missing:
+            why = {"reason": "ContainersNotInitialized", "message": missing}
         before = known.get(kind) or {}
-        if before.get("status") == status:
+        same = before.get("status") == status
+        if same and before.get("message") == why.get("message"):
             kept.append(before)
             continue
-        new = {"type": kind, "status": status, "lastProbeTime": None, "lastTransitionTime": _text(now)}
-        kept.append({**new, "reason": reason} if reason and not holds else new)
+        since = before["lastTransitionTime"] if same else text(now)
+        kept.append({"type": kind, "status": status, "lastProbeTime": None, "lastTransitionTime": since, **why})
     return kept
 
 
 # ---- what is read
 
 
-def _bound(pod: Pod) -> datetime:
-    for one in pod.status.conditions:
-        if one.get("type") == "PodScheduled" and one.get("status") == "True" and one.get("lastTransitionTime"):
-            return _moment(one["lastTransitionTime"])
-    return pod.metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC)
-
-
 def _started(pod: Pod) -> datetime | None:
     for one in pod.status.container_statuses:
         running = (one.get("state") or {}).get("running")
         if running and running.get("startedAt"):
-            return _moment(running["startedAt"])
+            return moment(running["startedAt"])
     return None
 
 
@@ -264,15 +234,3 @@ def _last(pod: Pod) -> dict[str, Any] | None:
 
 def _restarts(pod: Pod) -> int:
     return max((int(one.get("restartCount") or 0) for one in pod.status.container_statuses), default=0)
-
-
-def _is_ready(pod: Pod) -> bool:
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in pod.status.conditions)
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def _text(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,50 @@
+"""What a kubelet writes about one container."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from kohort.sim.pod import Container, text
+
+INITIALIZING: Final[dict[str, Any]] = {"waiting": {"reason": "PodInitializing"}}
+CRASHING: Final[dict[str, Any]] = {
+    "waiting": {"reason": "CrashLoopBackOff", "message": "the containers end again and again"}
+}
+
+
+def container(
+    of: Container,
+    state: dict[str, Any],
+    restarts: int = 0,
+    ready: bool = False,
+    last: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    return {
+        "name": of.name,
+        "image": of.image,
+        "imageID": "",
+        "ready": ready,
+        "started": "running" in state,
+        "restartCount": restarts,
+        "state": state,
+        **({"lastState": {"terminated": last}} if last else {}),
+    }
+
+
+def running(started: datetime) -> dict[str, Any]:
+    return {"running": {"startedAt": text(started)}}
+
+
+def terminated(code: int | None, started: datetime, end: datetime) -> dict[str, Any]:
+    return {
+        "exitCode": code or 0,
+        "reason": "Error" if code else "Completed",
+        "startedAt": text(started),
+        "finishedAt": text(end),
+    }
+
+
+def pause(restarts: int) -> timedelta:
+    """A kubelet starts containers again at once, then after 10, 20, 40 … 300 seconds."""
+    return timedelta(seconds=0 if restarts <= 1 else min(300, 10 * 2 ** min(restarts - 2, 5)))
