@@ -6,6 +6,7 @@ without what only a store knows (uid, creationTimestamp, resourceVersion).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kohort.api import answer, decode, defaults, definitions, meta, rules, shape
@@ -46,6 +47,10 @@ class _Refused(Exception):  # noqa: N818 - an answer, not an accident
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
 
+    def with_warnings(self, warnings: Sequence[str]) -> Answer:
+        """What was said of the body before."""
+        return replace(self.answer, warnings=(*warnings, *self.answer.warnings))
+
 
 def create(
     obj: Object,
@@ -82,6 +87,7 @@ def received(
     kind: Kind | None = None,
 ) -> Answer:
     """The first half of `create`: decoded, with defaults and a name, as mutating admission sees it."""
+    warnings: list[str] = []  # of the body, whatever becomes of it
     try:
         kind = _served(kind or _kind(obj), ctx)
         warnings = _decoded(kind, obj, ctx, field_validation)
@@ -89,7 +95,7 @@ def received(
         _place(kind, new, namespace)
         meta.prepare_create(new, suffix)
     except _Refused as refused:
-        return refused.answer
+        return refused.with_warnings(warnings)
     return Answer(200, object=new, warnings=tuple(warnings))
 
 
@@ -107,11 +113,11 @@ def created(
         kind = _served(kind, ctx)
         _admitted(kind, new, admission.mutate(kind, new, ctx, priority_classes))
         _prepare(kind, new, None, ctx)
-        _judged(kind, new, _judge(kind, new, ctx), list(warnings))
+        _judged(kind, new, _judge(kind, new, ctx))
         _storable(kind, new, ctx, list(existing), priority_classes)
         meta.count(kind, new)
     except _Refused as refused:
-        return refused.answer
+        return refused.with_warnings(warnings)
     return Answer(201, object=_read(kind, new, ctx), warnings=(*warnings, *kind.warn(new, ctx)))
 
 
@@ -150,6 +156,7 @@ def replacing(
 
     `prior`: `old` with its defaults, where the caller has it already; what `new` shares with it needs no look.
     """
+    warnings: list[str] = []
     try:
         kind = _served(kind or _kind(new), ctx, subresource)
         warnings = _decoded(kind, new, ctx, field_validation, prior)
@@ -160,7 +167,7 @@ def replacing(
         _keep(kind, new, old, subresource)
         meta.prepare_update(new, old)
     except _Refused as refused:
-        return refused.answer
+        return refused.with_warnings(warnings)
     return Answer(200, object=new, warnings=tuple(warnings))
 
 
@@ -180,10 +187,10 @@ def updated(
         old = defaulted(old, kind, ctx) if prior is None else prior
         _admitted(kind, new, admission.mutate(kind, new, ctx, (), old))
         _prepare(kind, new, old, ctx)
-        _judged(kind, new, _judge_update(kind, new, old, ctx, subresource), list(warnings))
+        _judged(kind, new, _judge_update(kind, new, old, ctx, subresource))
         meta.count(kind, new, old)
     except _Refused as refused:
-        return refused.answer
+        return refused.with_warnings(warnings)
     remarks = () if kind.kind == "Pod" else kind.warn(new, ctx)  # a pod is remarked on once
     return Answer(200, object=_read(kind, new, ctx), warnings=(*warnings, *remarks))
 
@@ -387,19 +394,19 @@ def _admitted(kind: Kind, new: Object, why: str | None) -> None:
         raise _Refused(answer.denied(kind, meta.name_of(new), why))
 
 
-def _valid(kind: Kind, new: Object, found: list[FieldError], warnings: list[str]) -> None:
+def _valid(kind: Kind, new: Object, found: list[FieldError]) -> None:
     if found:
-        raise _Refused(answer.refused(kind, meta.name_of(new), found, warnings))
+        raise _Refused(answer.refused(kind, meta.name_of(new), found))
 
 
-def _judged(kind: Kind, new: Object, found: _Findings, warnings: list[str]) -> None:
+def _judged(kind: Kind, new: Object, found: _Findings) -> None:
     """The rules. In front of a CRD, those by hand are a webhook's, which is asked once the schema is content."""
     if not kind.webhook:
-        _valid(kind, new, found.every, warnings)
+        _valid(kind, new, found.every)
         return
-    _valid(kind, new, found.of_schema, warnings)
+    _valid(kind, new, found.of_schema)
     if found.every:
-        raise _Refused(answer.hooked(kind, found.every, warnings))
+        raise _Refused(answer.hooked(kind, found.every))
 
 
 def _storable(

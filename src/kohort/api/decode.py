@@ -144,7 +144,7 @@ def _(node: Obj, value: Any, path: str, minor: str) -> Iterator[FieldError]:
 
 @check.register
 def _(node: Ref, value: Any, path: str, minor: str) -> Iterator[FieldError]:
-    schema = definitions.definition(minor, node.definition)
+    schema = {"$ref": f"#/definitions/{node.definition}"}
     if not _fits(schema, value, minor, node.parsed):
         yield from _against(schema, value, path, minor, node.parsed)
 

@@ -1,7 +1,8 @@
 """The one form in which an object is kept: what a server's decoding leaves of a body, and what its encoding writes.
 
 A native server decodes into structs and encodes them again: unknown fields and nulls vanish, empty lists, maps and
-plain strings too, and a few absent fields come back as null. A CRD's object only loses unknown fields and nulls.
+plain strings too, quantities take their shortest form, and a few absent fields come back as null. A CRD's object only
+loses unknown fields and nulls.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import definitions
 from kohort.api.copying import copied
+from kohort.api.core.canonical import MILLI, NANO, canonical
 from kohort.api.schema import Arr, Bool, Int, Map, Node, Obj, Ref, Str, Time, known
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ _EMPTY_ITEMS: Final[tuple[tuple[type[Node], Any], ...]] = ((Str, ""), (Int, 0), 
 _SECONDS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _MICROS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_AMOUNTS: Final = "io.k8s.api.core."  # maps of quantities in these types are amounts of resources
 
 
 def stored(kind: Kind, obj: Object, minor: str, prior: Object | None = None) -> Object:
@@ -62,7 +66,7 @@ def _keep(node: Node, value: Any, minor: str, native: bool) -> Any:
     if isinstance(node, Ref):
         metadata = node.definition == _META
         decoded = native or metadata  # into structs, also where the rest is a CRD's
-        return _against(definitions.definition(minor, node.definition), value, minor, metadata, decoded)
+        return _against({"$ref": f"#/definitions/{node.definition}"}, value, minor, metadata, decoded)
     if isinstance(node, Arr):
         kept: Any = [_item(node.item, item, minor, native) for item in value]
     elif isinstance(node, Map):
@@ -90,22 +94,34 @@ def _item(node: Node, value: Any, minor: str, native: bool) -> Any:
     return next((empty for sort, empty in _EMPTY_ITEMS if isinstance(node, sort)), None)
 
 
-def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded: bool) -> Any:
-    """As `_keep`, for a type of the OpenAPI document. `tidy`: empty values vanish as well (metadata)."""
+def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded: bool, finest: int = NANO) -> Any:
+    """As `_keep`, for a type of the OpenAPI document. `tidy`: empty values vanish as well (metadata).
+
+    `finest`: of quantities in a map.
+    """
     name = definitions.target(schema)
     if name is not None:
         schema = definitions.definition(minor, name)
-    if name is not None and name.endswith(".Quantity"):
-        return value if decoded is False or any(map(str.isdigit, str(value))) else "0"
-    if decoded and isinstance(value, str) and name is not None and name.endswith(("v1.Time", "v1.MicroTime")):
-        return _utc(value, micro=name.endswith("MicroTime"))
+        if name == _QUANTITY:
+            return canonical(value) if decoded else value
+        if decoded and isinstance(value, str) and name.endswith(("v1.Time", "v1.MicroTime")):
+            return _utc(value, micro=name.endswith("MicroTime"))
+        finest = MILLI if name.startswith(_AMOUNTS) else NANO
     if value is None:
         return {"string": "", "integer": 0, "boolean": False, "array": []}.get(schema.get("type", ""), {})
     if isinstance(value, list) and "items" in schema:
         return [_against(schema["items"], item, minor, tidy, decoded) for item in value]
     if not isinstance(value, dict) or not ("properties" in schema or "additionalProperties" in schema):
         return copied(value)
+    return _members(schema, value, minor, tidy, decoded, finest)
+
+
+def _members(
+    schema: dict[str, Any], value: dict[str, Any], minor: str, tidy: bool, decoded: bool, finest: int
+) -> dict[str, Any]:
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
+    if decoded and not properties and definitions.target(extra or {}) == _QUANTITY:
+        return {key: canonical(item, finest) for key, item in value.items()}
     kept: dict[str, Any] = {}
     for key, item in value.items():
         inner = properties.get(key, extra)
@@ -115,7 +131,7 @@ def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded
         # A struct's member stays unset, but a map's key is there, with an empty value.
         if inner is None or (item is None and (key in properties or not decoded)):
             continue
-        inside = _against(inner, item, minor, tidy, decoded)
+        inside = _against(inner, item, minor, tidy, decoded, finest)
         empty = inside in ("", [], {}) or (key == "generation" and inside == 0)
         # A struct's encoding leaves out empty lists and maps, but not empty structs, nor what is required.
         left_out = decoded and inside in ([], {}) and _collection(inner) and key not in schema.get("required", ())

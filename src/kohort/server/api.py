@@ -19,7 +19,7 @@ from kohort.server.core import Core
 from kohort.server.deleting import Deleter
 from kohort.server.documentation import Documentation
 from kohort.server.listing import Reader
-from kohort.server.metrics import CONTENT_TYPE, Metrics
+from kohort.server.metrics import Metrics
 from kohort.server.resources import native_resources
 from kohort.server.store import StoreError
 from kohort.server.subresources import Subresources
@@ -95,7 +95,7 @@ class Api:
                 try:
                     found = await self._answer(ask)
                 except status.ApiError as error:
-                    error.warnings = error.warnings or tuple(ask.warnings)  # a refused body is still remarked on
+                    error.warnings = (*ask.warnings, *error.warnings)  # a refused body is still remarked on
                     raise
         except status.ApiError as error:
             found = render.failure(error)
@@ -142,7 +142,8 @@ class Api:
         if f"/{root}" in _HEALTH:
             return self._health(request, path)
         if path == "/metrics":
-            return Response(200, {"content-type": CONTENT_TYPE}, self.metrics.text())
+            text, media = self.metrics.text()
+            return Response(200, {"content-type": media}, text)
         found = self.documentation.answer(request, at)
         if found is None:
             raise status.no_such_path()

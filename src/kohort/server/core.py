@@ -86,7 +86,7 @@ class Core:
 
     # ---- the rules of the kinds
 
-    def judge_create(self, resource: Resource, new: Object, namespace: str, warnings: Sequence[str]) -> Answer:
+    def judge_create(self, resource: Resource, new: Object, namespace: str) -> Answer:
         existing: Sequence[Object] = ()
         classes: Sequence[Object] = ()
         if resource.kind == "Job" and resource.group == "batch":
@@ -101,7 +101,6 @@ class Core:
             kind=resource.rules,
             priority_classes=classes,
             existing=existing,
-            warnings=warnings,
         )
 
     def judge_update(
@@ -110,12 +109,9 @@ class Core:
         new: Object,
         old: Object,
         subresource: str,
-        warnings: Sequence[str],
         prior: Object | None = None,
     ) -> Answer:
-        return admit.updated(
-            new, old, self.ctx, kind=resource.rules, subresource=subresource, warnings=warnings, prior=prior
-        )
+        return admit.updated(new, old, self.ctx, kind=resource.rules, subresource=subresource, prior=prior)
 
     async def complete_new(self, resource: Resource, new: Object) -> None:
         """What only a server with a store can fill in."""

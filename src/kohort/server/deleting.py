@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.server import ages, codec, objects, options, status
+from kohort.api import apply
+from kohort.server import codec, objects, options, status
 from kohort.server.call import DELETE, Call
+from kohort.server.marking import Fate, mark
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
+    from asyncio import Future
+
     from kohort.api.kind import Object
     from kohort.server.ask import Ask
     from kohort.server.core import Core
@@ -18,9 +21,9 @@ if TYPE_CHECKING:
     from kohort.server.store import Item
 
 _TRIES: Final = 50
-FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 # Kinds that answer a deletion with the object, not with a Status.
 _RETURNED: Final = {
+    ("", "Namespace"),
     ("", "Pod"),
     ("", "Service"),
     ("", "PersistentVolume"),
@@ -32,8 +35,13 @@ _RETURNED: Final = {
     ("storage.k8s.io", "CSIDriver"),
     ("storage.k8s.io", "CSINode"),
     ("storage.k8s.io", "VolumeAttachment"),
+    ("storage.k8s.io", "VolumeAttributesClass"),
+    ("resource.k8s.io", "DeviceClass"),
+    ("resource.k8s.io", "ResourceClaim"),
+    ("resource.k8s.io", "ResourceClaimTemplate"),
+    ("resource.k8s.io", "ResourcePoolStatusRequest"),
+    ("resource.k8s.io", "ResourceSlice"),
 }
-_ORPHANS: Final = {("", "ReplicationController"), ("batch", "Job")}  # what they made stays unless asked otherwise
 _JOB_WARNING: Final = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
@@ -105,48 +113,35 @@ class Deleter:
         self, resource: Resource, head: Item, old: Object, chosen: DeleteOptions, call: Call
     ) -> Item | Object:
         new = {**old, "metadata": dict(old["metadata"])}
-        marked = mark(resource, new, chosen)
-        if is_gone(resource, new):
-            returned = (resource.group, resource.kind) in _RETURNED
-            if not chosen.dry_run:
-                if marked and resource.table == "pods":
-                    head = self._marked(resource, head, new)
-                last = new if returned else old  # what goes at once was never marked
-                item = await self.core.store.write(
-                    resource.table,
-                    head.namespace,
-                    head.name,
-                    lambda revision: objects.dump(resource, last, revision),
-                    expect=head,
-                    delete=True,
-                )
-                await self.core.stored(call)
-                if returned:
-                    return item
-            return new if returned else _gone(resource, old)
-        if not marked:
+        fate = mark(resource, new, chosen)
+        if fate is Fate.GOING or (fate is Fate.MARKED and new == old):
             return head
         if chosen.dry_run:
-            return new
-        item = await self.core.store.write(
+            return new if fate in (Fate.MARKED, Fate.ENDED) else _would_be_gone(resource, old)
+        if fate is Fate.MARKED:
+            item = await self._write(resource, head, new)
+            await self.core.stored(call)
+            return item
+        last = old  # what goes at once was never marked
+        if fate is Fate.ENDED:
+            head, last = self._marked(resource, head, new), new
+        item = await self._write(resource, head, last, delete=True)
+        await self.core.stored(call)
+        return item if (resource.group, resource.kind) in _RETURNED else _gone(resource, old)
+
+    def _write(self, resource: Resource, head: Item, obj: Object, *, delete: bool = False) -> Future[Item]:
+        return self.core.store.write(
             resource.table,
             head.namespace,
             head.name,
-            lambda revision: objects.dump(resource, new, revision),
+            lambda revision: objects.dump(resource, obj, revision),
             expect=head,
+            delete=delete,
         )
-        await self.core.stored(call)
-        return item
 
     def _marked(self, resource: Resource, head: Item, new: Object) -> Item:
         """A pod is marked first even if it has no time to go, and watchers see both, as upstream."""
-        marking = self.core.store.write(
-            resource.table,
-            head.namespace,
-            head.name,
-            lambda revision: objects.dump(resource, new, revision),
-            expect=head,
-        )
+        marking = self._write(resource, head, new)
         marking.add_done_callback(lambda done: done.cancelled() or done.exception())  # the next write tells of it
         after = self.core.head(resource, head.namespace, head.name)
         assert after is not None
@@ -169,53 +164,9 @@ def _gone(resource: Resource, old: Object) -> Object:
     return status.success({**details, "uid": old["metadata"].get("uid", "")})
 
 
-def mark(resource: Resource, obj: Object, chosen: DeleteOptions) -> bool:
-    """Ask an object to go, in place. Whether that changes it."""
-    meta, before = obj["metadata"], dict(obj["metadata"])
-    finalizers = _finalizers(resource, meta.get("finalizers") or [], chosen)
-    grace = _grace(resource, obj, chosen)
-    if finalizers:
-        meta["finalizers"] = finalizers
-    else:
-        meta.pop("finalizers", None)
-    if not meta.get("deletionTimestamp"):
-        meta["deletionTimestamp"] = ages.stamp(ages.now() + timedelta(seconds=grace))
-        meta["deletionGracePeriodSeconds"] = grace
-        if meta.get("generation"):
-            meta["generation"] += 1
-    elif grace < (meta.get("deletionGracePeriodSeconds") or 0):
-        meta["deletionTimestamp"] = ages.stamp(ages.now() + timedelta(seconds=grace))
-        meta["deletionGracePeriodSeconds"] = grace
-    if resource.kind == "Namespace" and not resource.group:
-        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-    return bool(before != meta)
-
-
-def _finalizers(resource: Resource, now: list[str], chosen: DeleteOptions) -> list[str]:
-    wanted = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(chosen.propagation, "")
-    if not chosen.propagation:
-        if FOREGROUND in now or ORPHAN in now:
-            return now
-        if (resource.group, resource.kind) in _ORPHANS:
-            wanted = ORPHAN
-    kept = [name for name in now if name not in {FOREGROUND, ORPHAN} or name == wanted]
-    return [*kept, wanted] if wanted and wanted not in kept else kept
-
-
-def _grace(resource: Resource, obj: Object, chosen: DeleteOptions) -> int:
-    """Only pods have time to go: unless nobody runs them."""
-    if resource.kind != "Pod" or resource.group:
-        return 0
-    spec = obj.get("spec") or {}
-    wanted = chosen.grace if chosen.grace is not None else spec.get("terminationGracePeriodSeconds")
-    grace = 30 if wanted is None else max(int(wanted), 1) if int(wanted) < 0 else int(wanted)
-    if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
-        return 0
-    return grace
-
-
-def is_gone(resource: Resource, obj: Object) -> bool:
-    meta = obj["metadata"]
-    if meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
-        return False
-    return not (resource.kind == "Namespace" and not resource.group and (obj.get("spec") or {}).get("finalizers"))
+def _would_be_gone(resource: Resource, old: Object) -> Object:
+    """Upstream's dry run of a deletion that takes the last finalizers away answers with an empty object."""
+    if old["metadata"].get("finalizers"):
+        empty = {"metadata": {}, **apply.zero(resource.api_version, resource.kind)} if resource.native else {}
+        return {"kind": resource.kind, "apiVersion": resource.api_version, **empty}
+    return old if (resource.group, resource.kind) in _RETURNED else _gone(resource, old)

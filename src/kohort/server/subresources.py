@@ -13,12 +13,12 @@ from kohort.api.apply import scale as scale_books
 from kohort.api.errors import invalid, required
 from kohort.api.generations import NEWEST
 from kohort.server import ages, codec, objects, options, paths, status
+from kohort.server.bodies import body_of
 from kohort.server.call import CREATE, Call
 from kohort.server.columns.cells import labels as selector_text
 from kohort.server.options import DeleteOptions, WriteOptions
 from kohort.server.selectors import match_labels
 from kohort.server.store import ConflictError
-from kohort.server.writing import body_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from kohort.api import admit
 from kohort.server import status
 from kohort.server.auth import jwt, reviews
+from kohort.server.bodies import body_of, refused
 from kohort.server.kinds import generic
-from kohort.server.writing import body_of, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ import msgspec
 
 from kohort.server import objects
 from kohort.server.store import ConflictError
+from kohort.server.updating import is_over
 from kohort.server.wire import Request, User
-from kohort.server.writing import is_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,88 @@
+"""The body of a write as a value: read, of the right kind, remarked on; and how a refusal of one is answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kohort.api import admit
+from kohort.api.errors import invalid
+from kohort.server import codec, options, status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kohort.api.answer import Answer
+    from kohort.api.kind import Context, Object
+    from kohort.server.ask import Ask
+
+
+def body_of(ask: Ask, ctx: Context | None = None) -> Any:
+    """The body of a write as a value; repeated keys are warned of, or refused (with what else is not known)."""
+    media = codec.media_type(ask.content_type) or codec.JSON
+    if media not in codec.READ:
+        raise status.unsupported_media_type(codec.READ)
+    value, remarks = codec.parse(ask.request.body, ask.resource.kind, media)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        kind = ask.resource.kind
+        raise status.bad_request(
+            f'{kind} in version "{ask.resource.version}" cannot be handled as a {kind}: json: cannot unmarshal '
+            f"{_go_type(value)} into Go value of type object"
+        )
+    _check_kind(ask, value, ctx)
+    remark(ask, remarks, admit.unknown(ask.resource.rules, value, ctx) if remarks and ctx else ())
+    return value
+
+
+def _check_kind(ask: Ask, body: Object, ctx: Context | None) -> None:
+    """Of a custom resource the kind is a field like others; where there are rules, a wrong one cannot be read."""
+    one, given = ask.resource, body.get("kind")
+    if one.native or not isinstance(given, str) or given in ("", one.kind) or body.get("apiVersion") != one.api_version:
+        return
+    if ctx is None or admit.received({**body, "kind": one.kind}, ctx, kind=one.rules).code == 400:
+        return  # something else cannot be read
+    name = str((body.get("metadata") or {}).get("name") or "")
+    raise status.invalid(one.group, given, name, [invalid("kind", given, f"must be {one.kind}")])
+
+
+def _go_type(value: Any) -> str:
+    return {list: "array", str: "string", bool: "bool", type(None): "null"}.get(type(value), "number")
+
+
+def remark(ask: Ask, remarks: list[str], unknown: Sequence[str] = ()) -> None:
+    mode = options.one(ask.query, "fieldValidation") or "Warn"
+    if remarks and mode == "Strict":
+        one = ask.resource
+        lead = f'{one.kind} in version "{one.version}" cannot be handled as a {one.kind}: strict decoding error: '
+        raise status.bad_request(lead + ", ".join([*unknown, *remarks]))
+    if mode == "Warn":
+        ask.warnings += remarks
+
+
+def refused(answer: Answer) -> status.ApiError:
+    """What upstream answers with 500 though the client is wrong is 400 here (a listed difference)."""
+    if answer.code == 500:
+        return status.ApiError(status.failure(400, "BadRequest", answer.message), warnings=answer.warnings)
+    return status.from_answer(answer)
+
+
+def check_patch(ask: Ask, media: str) -> None:
+    accepted = [
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        *(["application/strategic-merge-patch+json"] if ask.resource.definition else []),
+        options.APPLY,
+    ]
+    if media not in accepted:
+        raise status.unsupported_media_type(accepted)
+
+
+def change_of(ask: Ask) -> Any:
+    try:
+        value, _ = codec.parse_json(ask.request.body, "")
+    except status.ApiError as error:
+        if "nested" in str(error):
+            raise
+        raise status.bad_request("invalid JSON patch") from None
+    return value

@@ -1,0 +1,181 @@
+"""update: an object in the place of a stored one. Patches and the small endpoints end here, too.
+
+decode -> managedFields -> mutating plugins -> rules -> validating plugins -> store. A write that builds on what is
+stored is tried again when somebody else was faster, unless it named the version it meant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api import admit, apply, shape
+from kohort.server import objects, options, status
+from kohort.server.bodies import body_of, refused
+from kohort.server.call import UPDATE, Call
+from kohort.server.creating import call_of, suffix
+from kohort.server.store import ConflictError
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Object
+    from kohort.server.ask import Ask
+    from kohort.server.core import Core
+    from kohort.server.creating import Creator
+    from kohort.server.options import WriteOptions
+    from kohort.server.store import Item
+
+_TRIES: Final = 50
+_MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+class Updater:
+    def __init__(self, core: Core, creator: Creator) -> None:
+        self.core, self.creator = core, creator
+
+    async def update(self, ask: Ask) -> tuple[int, Item | Object]:
+        chosen = options.write_options(ask.query, "UpdateOptions", ask.agent)
+        body = body_of(ask, self.core.ctx)
+        meta = body.get("metadata")
+        meta = meta if isinstance(meta, dict) else {}
+        remarks = list(ask.warnings)
+        for _ in range(_TRIES):
+            ask.warnings[:] = remarks
+            head = self.core.head(ask.resource, ask.namespace, ask.name)
+            if head is None:
+                return await self._update_nothing(ask, body, chosen)
+            try:
+                return 200, await self.replace(ask, head, body, chosen)
+            except ConflictError:
+                if meta.get("resourceVersion"):
+                    break
+        raise conflict(ask)
+
+    async def _update_nothing(self, ask: Ask, body: Object, chosen: WriteOptions) -> tuple[int, Item | Object]:
+        resource = ask.resource
+        if ask.subresource or not resource.create_on_update:
+            self._readable(ask, body, chosen)
+            raise status.not_found(resource.group, resource.plural, ask.name)
+        self.core.check_namespace(resource, ask.namespace)
+        return await self.creator.create_object(ask, body, chosen)
+
+    def _readable(self, ask: Ask, body: Object, chosen: WriteOptions) -> None:
+        """A body is read, and remarked on, before anybody looks for what it is about."""
+        rules = ask.resource.rules
+        namespace = ask.namespace if ask.resource.namespaced else None
+        read = admit.received(
+            body, self.core.ctx, namespace=namespace, field_validation=chosen.validation, kind=rules, suffix=suffix
+        )
+        if read.object is None and read.code == 400:
+            raise refused(read)
+        if (body.get("metadata") or {}).get("name") != ask.name:
+            raise status.bad_request("the name of the object does not match the name on the URL")
+        ask.warnings += read.warnings
+
+    async def replace(
+        self,
+        ask: Ask,
+        head: Item,
+        body: Object,
+        chosen: WriteOptions,
+        *,
+        named: bool = True,
+        applied: bool = False,
+        prior: Object | None = None,
+    ) -> Item | Object:
+        """Put an object in the place of the stored one. ConflictError: it is no longer the stored one.
+
+        `prior`: the stored one with its defaults, where the caller has it already.
+        """
+        resource, core = ask.resource, self.core
+        old = objects.load(resource, head)
+        if prior is None:
+            prior = admit.defaulted(old, resource.rules, core.ctx)
+        # The approval of a certificate is a part of its status.
+        sub = "status" if ask.subresource in ("status", "approval") else ""
+        read = admit.replacing(
+            body,
+            old,
+            core.ctx,
+            subresource=sub,
+            field_validation=chosen.validation,
+            kind=resource.rules,
+            named=named,
+            prior=prior,
+        )
+        if read.object is None:
+            raise refused(read)
+        new = read.object
+        ask.warnings += read.warnings
+        if sub == "status" and not applied:
+            fields = (body.get("metadata") or {}).get("managedFields")
+            if fields is not None:
+                new["metadata"]["managedFields"] = fields
+        if applied:
+            fields = (body.get("metadata") or {}).get("managedFields")
+            _put(new["metadata"], "managedFields", fields)
+        else:
+            new = core.books.keep(resource, ask.subresource, old, new, chosen.manager)
+        call = call_of(ask, UPDATE, new, old, chosen)
+        await core.mutate(call)
+        new = call.object or new
+        answer = core.judge_update(resource, new, old, sub, prior)
+        if answer.object is None:
+            raise refused(answer)
+        new = apply.keep_times(old, shape.written(resource.rules, answer.object))
+        call.object = new
+        await core.validate(call)
+        ask.warnings += [*answer.warnings, *call.warnings]
+        return await self.put(ask, head, old, new, dry_run=chosen.dry_run, call=call)
+
+    async def put(
+        self, ask: Ask, head: Item, old: Object, new: Object, *, dry_run: bool, call: Call | None = None
+    ) -> Item | Object:
+        """Store what passed; nothing is written if nothing changed; the last finalizer gone is the end."""
+        resource, store = ask.resource, self.core.store
+        new["metadata"]["resourceVersion"] = old["metadata"].get("resourceVersion")
+        ending = is_over(new)
+        if not ending and _equal(new, old):
+            return head
+        if dry_run:
+            return new
+        item = await store.write(
+            resource.table,
+            head.namespace,
+            head.name,
+            lambda revision: objects.dump(resource, old if ending else new, revision),  # the last that was stored
+            expect=head,
+            delete=ending,
+        )
+        if call is not None:
+            await self.core.stored(call)
+        return new if ending else item
+
+
+def conflict(ask: Ask) -> status.ApiError:
+    return status.conflict(ask.resource.group, ask.resource.plural, ask.name, _MODIFIED)
+
+
+def _put(block: Object, name: str, value: Any) -> None:
+    if value is None:
+        block.pop(name, None)
+    else:
+        block[name] = value
+
+
+def is_over(obj: Object) -> bool:
+    """Whether an object that was asked to go has nothing left to wait for."""
+    meta = obj["metadata"]
+    if not meta.get("deletionTimestamp") or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
+        return False
+    # A namespace has finalizers of its own.
+    return not (obj.get("kind") == "Namespace" and (obj.get("spec") or {}).get("finalizers"))
+
+
+def _equal(new: Object, old: Object) -> bool:
+    return new == old or _tidy(new) == _tidy(old)
+
+
+def _tidy(obj: Object) -> Object:
+    """Absent and empty metadata are the same."""
+    kept = dict(obj)
+    kept["metadata"] = {name: value for name, value in obj["metadata"].items() if value not in (None, [], {})}
+    return kept
