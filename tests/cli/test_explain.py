@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 from tests.scheduler.short import create, pod_body
 from tests.scheduler.sim import START, Sim
-from typer.testing import CliRunner
 
 from kohort.cli.explainprint import page
 from kohort.cli.lookup import find_in_state

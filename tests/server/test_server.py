@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kohort.api.crd import crds
 from kohort.kube.transport import ADMIN
 from kohort.kube.wire import Request
-from kohort.server import bootstrap
+from kohort.server.crd import shipped
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 
@@ -77,19 +78,22 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 JOBSETS, SETS = f"{CRDS}/jobsets.jobset.x-k8s.io", f"{CRDS}/leaderworkersets.leaderworkerset.x-k8s.io"
 
 
+def _older(one: shipped.Shipped) -> shipped.Shipped:
+    return shipped.Shipped(one.name, msgspec.Raw(bytes(one.spec).replace(b'"Restarts"', b'"Starts"')))
+
+
 async def test_definitions_of_an_older_version_are_brought_up_to_date_unless_somebody_changed_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings, now = Settings(tmp_path, listen=False), bootstrap._definitions()
-    older = {name: body.replace(b'"Restarts"', b'"Starts"') for name, body in now.items()}
-    monkeypatch.setattr(bootstrap, "_definitions", lambda: older)
+    settings, now = Settings(tmp_path, listen=False), shipped.shipped()
+    monkeypatch.setattr(shipped, "shipped", lambda: {name: _older(one) for name, one in now.items()})
     async with Server(settings) as server:
         _, found = await send(server, "GET", JOBSETS)
         assert "Starts" in json.dumps(found)
         _, other = await send(server, "GET", SETS)
         other["spec"]["names"]["shortNames"] = ["mine"]
         assert (await send(server, "PUT", SETS, other))[0] == 200
-    monkeypatch.setattr(bootstrap, "_definitions", lambda: {name: body + b" " for name, body in now.items()})
+    monkeypatch.setattr(shipped, "shipped", lambda: now)
     async with Server(settings) as server:
         _, fresh = await send(server, "GET", JOBSETS)
         assert "Starts" not in json.dumps(fresh)

@@ -37,11 +37,16 @@ def target(schema: dict[str, Any]) -> str | None:
     return reference.removeprefix("#/definitions/") if reference else None
 
 
-@cache
 def of_kind(minor: str, group: str, version: str, kind: str) -> str | None:
     """The name of a kind's definition."""
-    wanted = {"group": group, "version": version, "kind": kind}
+    return _by_kind(minor).get((group, version, kind))
+
+
+@cache
+def _by_kind(minor: str) -> dict[tuple[str, str, str], str]:
+    """Some are about many kinds (DeleteOptions); the first that names a kind is its own."""
+    found: dict[tuple[str, str, str], str] = {}
     for name, schema in document(minor)["definitions"].items():
-        if wanted in schema.get("x-kubernetes-group-version-kind", ()):
-            return str(name)
-    return None
+        for one in schema.get("x-kubernetes-group-version-kind", ()):
+            found.setdefault((one["group"], one["version"], one["kind"]), name)
+    return found

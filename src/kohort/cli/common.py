@@ -1,20 +1,23 @@
-"""What the commands share: reading input, gate settings, and telling people what is wrong."""
+"""What the commands share: reading input, gate settings, and telling people what is wrong.
+
+`kohort up` starts with this: what only some commands need (rich, YAML) is imported when it is used.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
-from functools import wraps
-from typing import Any, ParamSpec
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec
 
-import msgspec
-from rich.console import Console
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
 
-from kohort.library import Problem
-from kohort.yamlread import ManifestError
+    from kohort.library import Problem
+
+    out: Console
+    err: Console
 
 P = ParamSpec("P")
 _DEBUG = "KOHORT_TRACEBACK"
@@ -23,13 +26,21 @@ _FAULT = 70  # EX_SOFTWARE of sysexits: tells a bug from bad input
 _WIDE = 1_000  # a pipe has no edge to wrap at
 
 
-def _console(*, stderr: bool = False) -> Console:
+@cache
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
     console = Console(highlight=False, soft_wrap=True, stderr=stderr)
     return console if console.is_terminal else Console(highlight=False, soft_wrap=True, stderr=stderr, width=_WIDE)
 
 
-out = _console()
-err = _console(stderr=True)
+def __getattr__(name: str) -> Any:
+    """`out` and `err`: made when somebody asks for them."""
+    if name not in ("out", "err"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _console(stderr=name == "err")
+
+
 _STYLE = {"error": "bold red", "warning": "yellow"}
 
 
@@ -44,13 +55,13 @@ def friendly(run: Callable[P, int]) -> Callable[P, int]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> int:
         try:
             return run(*args, **kwargs)
-        except (ManifestError, UsageError) as error:
-            for line in str(error).splitlines():
-                say("error", line)
-            return 1
         except BrokenPipeError:
             raise  # whoever read our output went away: main knows
         except Exception as error:
+            if _is_of_the_input(error):
+                for line in str(error).splitlines():
+                    say("error", line)
+                return 1
             if os.environ.get(_DEBUG):
                 raise
             say("error", f"a fault of Kohort, not of your input: {type(error).__name__}: {error}")
@@ -60,8 +71,16 @@ def friendly(run: Callable[P, int]) -> Callable[P, int]:
     return wrapped
 
 
+def _is_of_the_input(error: Exception) -> bool:
+    from kohort.yamlread import ManifestError
+
+    return isinstance(error, (ManifestError, UsageError))
+
+
 def say(severity: str, text: str) -> None:
-    err.print(Text.assemble((f"{severity}: ", _STYLE.get(severity, "")), text))
+    from rich.text import Text
+
+    _console(stderr=True).print(Text.assemble((f"{severity}: ", _STYLE.get(severity, "")), text))
 
 
 def choice(option: str, value: str, accepted: Iterable[str]) -> str:
@@ -85,14 +104,17 @@ def checked(make: Callable[[], Any]) -> Any:
     """Settings that the library refuses (an unknown minor or gate) are usage errors here."""
     try:
         return make()
-    except ManifestError:
-        raise
     except ValueError as error:
+        if _is_of_the_input(error):
+            raise
         raise UsageError(str(error)) from None
 
 
-def report(problems: Iterable[Problem], console: Console = err) -> None:
-    """One line per problem, grouped by file."""
+def report(problems: Iterable[Problem], console: Console | None = None) -> None:
+    """One line per problem, grouped by file; on standard error unless told otherwise."""
+    from rich.text import Text
+
+    console = console or _console(stderr=True)
     source = None
     for problem in problems:
         if problem.source and problem.source != source:
@@ -102,10 +124,14 @@ def report(problems: Iterable[Problem], console: Console = err) -> None:
 
 
 def as_json(value: Any) -> str:
+    import msgspec
+
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def problems_json(problems: Iterable[Problem]) -> list[Mapping[str, Any]]:
+    from dataclasses import asdict
+
     return [{name: value for name, value in asdict(problem).items() if value not in ("", None)} for problem in problems]
 
 

@@ -4,242 +4,201 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-import typer
+import click
 
 from kohort import __version__
 
-app = typer.Typer(
-    name="kohort",
-    help="Workload-aware scheduling for Kubernetes: gangs and trees that start together or not at all.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Group(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which people meet them."""
+        return list(self.commands)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="kohort %(version)s", help="Say which.")
+def app() -> None:
+    """Workload-aware scheduling for Kubernetes: gangs and trees that start together or not at all."""
+
+
+def _text(*names: str, metavar: str, says: str, default: str | None = "") -> Callable[[F], F]:
+    """An option with a text; a default that says something is shown."""
+    return click.option(*names, metavar=metavar, default=default, show_default=bool(default), help=says)
+
+
+def _flag(*names: str, says: str) -> Callable[[F], F]:
+    return click.option(*names, is_flag=True, help=says)
+
+
+def _switch(names: str, *, says: str) -> Callable[[F], F]:
+    """On, off, or not said."""
+    return click.option(names, default=None, help=says)
+
+
+def _number(name: str, *, most: int, default: int, says: str) -> Callable[[F], F]:
+    return click.option(name, metavar="N", type=click.IntRange(0, most), default=default, show_default=True, help=says)
+
+
+def _output(forms: str) -> Callable[[F], F]:
+    return _text("-o", "--output", metavar=forms, default=forms.partition("|")[0], says="How to print.")
+
+
+def _minor(name: str) -> Callable[[F], F]:
+    return _text(name, metavar="1.35|1.36|1.37", default="1.37", says="The Kubernetes minor.")
+
+
+_files = click.option(
+    "-f",
+    "--filename",
+    metavar="FILE",
+    multiple=True,
+    required=True,
+    help="A file, a directory, or - for standard input. Repeatable.",
 )
-
-Files = Annotated[
-    list[str],
-    typer.Option("-f", "--filename", metavar="FILE", help="A file, a directory, or - for standard input. Repeatable."),
-]
-Recursive = Annotated[bool, typer.Option("-R", "--recursive", help="Look into directories below, too.")]
-Gates = Annotated[
-    str,
-    typer.Option("--gates", metavar="A=true,B=false", help="Feature gates of Kubernetes or of Kohort to switch."),
-]
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"kohort {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
-) -> None:
-    """Kohort."""
+_recursive = _flag("-R", "--recursive", says="Look into directories below, too.")
+_gates = _text("--gates", metavar="A=true,B=false", says="Feature gates of Kubernetes or of Kohort to switch.")
+_context = _text("--context", metavar="NAME", says="Of the kubeconfig.")
 
 
 @app.command()
-def translate(
-    filename: Files,
-    to: Annotated[str, typer.Option("--to", metavar="1.35|1.36|1.37", help="The Kubernetes minor.")] = "1.37",
-    output: Annotated[str, typer.Option("-o", "--output", metavar="yaml|json|tree", help="How to print.")] = "yaml",
-    gates: Gates = "",
-    recursive: Recursive = False,
-    children: Annotated[
-        bool, typer.Option("--children", help="Also print what the workload's own controller makes on the way.")
-    ] = False,
-) -> None:
+@_files
+@_minor("--to")
+@_output("yaml|json|tree")
+@_gates
+@_recursive
+@_flag("--children", says="Also print what the workload's own controller makes on the way.")
+def translate(filename: tuple[str, ...], to: str, output: str, gates: str, recursive: bool, children: bool) -> None:
     """Print the Workload, PodGroup and CompositePodGroup objects that workloads become, in creation order."""
     from kohort.cli.translate import run
 
-    raise typer.Exit(run(filename, to, output, gates, recursive=recursive, children=children))
+    sys.exit(run(list(filename), to, output, gates, recursive=recursive, children=children))
 
 
 @app.command()
-def validate(
-    filename: Files,
-    kubernetes: Annotated[str, typer.Option("--kubernetes", metavar="1.35|1.36|1.37", help="The minor.")] = "1.37",
-    output: Annotated[str, typer.Option("-o", "--output", metavar="text|json", help="How to print.")] = "text",
-    gates: Gates = "",
-    recursive: Recursive = False,
-) -> None:
+@_files
+@_minor("--kubernetes")
+@_output("text|json")
+@_gates
+@_recursive
+def validate(filename: tuple[str, ...], kubernetes: str, output: str, gates: str, recursive: bool) -> None:
     """Print every error of every document at once; exit 1 if there is any."""
     from kohort.cli.validate import run
 
-    raise typer.Exit(run(filename, kubernetes, output, gates, recursive=recursive))
+    sys.exit(run(list(filename), kubernetes, output, gates, recursive=recursive))
 
 
 @app.command()
-def convert(
-    filename: Files,
-    to: Annotated[str, typer.Option("--to", metavar="1.35|1.36|1.37", help="The Kubernetes minor.")] = "1.37",
-    output: Annotated[str, typer.Option("-o", "--output", metavar="yaml|json", help="How to print.")] = "yaml",
-    flatten: Annotated[
-        bool, typer.Option("--flatten", help="Take trees apart into independent gangs where the minor has no trees.")
-    ] = False,
-    recursive: Recursive = False,
-) -> None:
+@_files
+@_minor("--to")
+@_output("yaml|json")
+@_flag("--flatten", says="Take trees apart into independent gangs where the minor has no trees.")
+@_recursive
+def convert(filename: tuple[str, ...], to: str, output: str, flatten: bool, recursive: bool) -> None:
     """Carry Workload, PodGroup and CompositePodGroup objects over to another generation of the API."""
     from kohort.cli.convert import run
 
-    raise typer.Exit(run(filename, to, output, flatten=flatten, recursive=recursive))
+    sys.exit(run(list(filename), to, output, flatten=flatten, recursive=recursive))
 
 
 @app.command()
-def up(
-    bare: Annotated[bool, typer.Option("--bare", help="Only the API server: no controllers, no nodes.")] = False,
-    nodes: Annotated[int, typer.Option("--nodes", min=0, max=50_000, help="So many equal virtual nodes.")] = 4,
-    cluster: Annotated[
-        str, typer.Option("--cluster", metavar="FILE", help="Virtual nodes as a file describes them, instead.")
-    ] = "",
-    data_dir: Annotated[str, typer.Option("--data-dir", metavar="DIR", help="Where objects and keys are kept.")] = "",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="On loopback; 0 takes a free one.")] = 6443,
-    kubeconfig: Annotated[
-        str, typer.Option("--kubeconfig", metavar="FILE", help="To write; DIR/kubeconfig by default.")
-    ] = "",
-    kubernetes: Annotated[str, typer.Option("--kubernetes", metavar="1.35|1.36|1.37", help="The minor.")] = "1.37",
-    feature_gates: Annotated[
-        str, typer.Option("--feature-gates", metavar="A=true,B=false", help="Feature gates to switch.")
-    ] = "",
-    in_memory: Annotated[bool, typer.Option("--in-memory", help="Forget everything at the end.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready; end it with down.")] = False,
-    profile: Annotated[
-        str, typer.Option("--profile", metavar="FILE", help="What placement weighs; as kube-scheduler by default.")
-    ] = "",
-) -> None:
+@_flag("--bare", says="Only the API server: no controllers, no nodes.")
+@_number("--nodes", most=50_000, default=4, says="So many equal virtual nodes.")
+@_text("--cluster", metavar="FILE", says="Virtual nodes as a file describes them, instead.")
+@_text("--data-dir", metavar="DIR", says="Where objects and keys are kept.")
+@_number("--port", most=65535, default=6443, says="On loopback; 0 takes a free one.")
+@_text("--kubeconfig", metavar="FILE", says="To write; DIR/kubeconfig by default.")
+@_minor("--kubernetes")
+@_text("--feature-gates", metavar="A=true,B=false", says="Feature gates to switch.")
+@_flag("--in-memory", says="Forget everything at the end.")
+@_flag("--detach", says="Return when it is ready; end it with down.")
+@_text("--profile", metavar="FILE", says="What placement weighs; as kube-scheduler by default.")
+def up(data_dir: str, port: int, kubeconfig: str, kubernetes: str, feature_gates: str, **chosen: Any) -> None:
     """Start an embedded Kubernetes: API server, controllers, gang scheduler and virtual nodes."""
     from kohort.cli import up as command
 
-    raise typer.Exit(
-        command.up(
-            data_dir,
-            port,
-            kubeconfig,
-            kubernetes,
-            feature_gates,
-            bare=bare,
-            nodes=nodes,
-            cluster=cluster,
-            in_memory=in_memory,
-            detach=detach,
-            profile=profile,
-        )
-    )
+    sys.exit(command.up(data_dir, port, kubeconfig, kubernetes, feature_gates, **chosen))
 
 
 @app.command()
-def down(
-    data_dir: Annotated[str, typer.Option("--data-dir", metavar="DIR", help="The folder given to up.")] = "",
-) -> None:
+@_text("--data-dir", metavar="DIR", says="The folder given to up.")
+def down(data_dir: str) -> None:
     """Stop the server that runs on a data folder."""
     from kohort.cli import up as command
 
-    raise typer.Exit(command.down(data_dir))
+    sys.exit(command.down(data_dir))
 
 
 @app.command()
-def run(
-    kubeconfig: Annotated[
-        str | None, typer.Option("--kubeconfig", metavar="FILE", help="Else KUBECONFIG, ~/.kube/config, or the pod.")
-    ] = None,
-    context: Annotated[str | None, typer.Option("--context", metavar="NAME", help="Of the kubeconfig.")] = None,
-    config: Annotated[str, typer.Option("--config", metavar="FILE", help="Options in a file; flags win.")] = "",
-    controllers: Annotated[
-        str | None, typer.Option("--controllers", metavar="A,B|all|none", help="Which; all that nobody else runs.")
-    ] = None,
-    scheduler: Annotated[
-        bool | None, typer.Option("--scheduler/--no-scheduler", help="Whether pods are placed.", show_default=False)
-    ] = None,
-    scheduler_name: Annotated[
-        str | None, typer.Option("--scheduler-name", metavar="A,B", help="Whose pods are placed: kohort.")
-    ] = None,
-    namespaces: Annotated[str | None, typer.Option("--namespaces", metavar="A,B", help="Only there; all.")] = None,
-    leader_elect: Annotated[
-        bool | None, typer.Option("--leader-elect/--no-leader-elect", help="One of many works.", show_default=False)
-    ] = None,
-    listen: Annotated[
-        str | None, typer.Option("--listen", metavar="HOST:PORT", help="Health and metrics: 127.0.0.1:10351.")
-    ] = None,
-    once: Annotated[bool, typer.Option("--once", help="With --dry-run: look, say, and end.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="text|json", help="How to print.")] = "text",
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="A line for each decision.")] = False,
-) -> None:
+@_text("--kubeconfig", metavar="FILE", default=None, says="Else KUBECONFIG, ~/.kube/config, or the pod.")
+@_text("--context", metavar="NAME", default=None, says="Of the kubeconfig.")
+@_text("--config", metavar="FILE", says="Options in a file; flags win.")
+@_text("--controllers", metavar="A,B|all|none", default=None, says="Which; all that nobody else runs.")
+@_switch("--scheduler/--no-scheduler", says="Whether pods are placed.")
+@_text("--scheduler-name", "scheduler_names", metavar="A,B", default=None, says="Whose pods are placed: kohort.")
+@_text("--namespaces", metavar="A,B", default=None, says="Only there; all.")
+@_switch("--leader-elect/--no-leader-elect", says="One of many works.")
+@_text("--listen", metavar="HOST:PORT", default=None, says="Health and metrics: 127.0.0.1:10351.")
+@_flag("--once", says="With --dry-run: look, say, and end.")
+@_flag("--dry-run", says="Write nothing.")
+@_output("text|json")
+@_flag("-v", "--verbose", says="A line for each decision.")
+def run(config: str, output: str, **chosen: Any) -> None:
     """Run the controllers and the gang scheduler on a Kubernetes cluster, beside what is there."""
     from kohort.cli import run as command
 
-    raise typer.Exit(
-        command.run(
-            config,
-            output,
-            once=once,
-            dry_run=dry_run,
-            verbose=verbose,
-            kubeconfig=kubeconfig,
-            context=context,
-            controllers=controllers,
-            scheduler=scheduler,
-            scheduler_names=scheduler_name,
-            namespaces=namespaces,
-            leader_elect=leader_elect,
-            listen=listen,
-        )
-    )
+    sys.exit(command.run(config, output, **chosen))
 
 
 @app.command()
-def explain(
-    target: Annotated[
-        str, typer.Argument(metavar="[KIND/]NAME", help="A workload, group or pod: job/train, podgroup/g, train.")
-    ],
-    namespace: Annotated[str, typer.Option("-n", "--namespace", metavar="NS", help="Else the kubeconfig's.")] = "",
-    kubeconfig: Annotated[
-        str, typer.Option("--kubeconfig", metavar="FILE", help="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
-    ] = "",
-    context: Annotated[str, typer.Option("--context", metavar="NAME", help="Of the kubeconfig.")] = "",
-    state: Annotated[
-        str, typer.Option("--state", metavar="FILE", help="Ask a saved /debug/state instead of a cluster.")
-    ] = "",
-    output: Annotated[str, typer.Option("-o", "--output", metavar="text|json", help="How to print.")] = "text",
-) -> None:
-    """Say why something waits, what came closest and what would help; or where it runs."""
+@click.argument("target", metavar="[KIND/]NAME")
+@_text("-n", "--namespace", metavar="NS", says="Else the kubeconfig's.")
+@_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
+@_context
+@_text("--state", metavar="FILE", says="Ask a saved /debug/state instead of a cluster.")
+@_output("text|json")
+def explain(target: str, namespace: str, kubeconfig: str, context: str, state: str, output: str) -> None:
+    """Say why something waits, what came closest and what would help; or where it runs.
+
+    NAME is that of a workload, group or pod: job/train, podgroup/g, train.
+    """
     from kohort.cli import explain as command
 
-    raise typer.Exit(command.explain(target, namespace, kubeconfig, context, state, output))
+    sys.exit(command.explain(target, namespace, kubeconfig, context, state, output))
 
 
 @app.command()
-def tree(
-    target: Annotated[str, typer.Argument(metavar="[KIND/]NAME", help="A workload, a group or a pod.")],
-    namespace: Annotated[str, typer.Option("-n", "--namespace", metavar="NS", help="Else the context's.")] = "",
-    kubeconfig: Annotated[
-        str, typer.Option("--kubeconfig", metavar="FILE", help="Else KUBECONFIG, or kohort up's.")
-    ] = "",
-    context: Annotated[str, typer.Option("--context", metavar="NAME", help="Of the kubeconfig.")] = "",
-    every: Annotated[bool, typer.Option("--all", help="Every pod, however many.")] = False,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="text|json", help="How to print.")] = "text",
-) -> None:
-    """Show a workload as it is now: groups with their minimum, who has a place, on which node, in which domain."""
+@click.argument("target", metavar="[KIND/]NAME")
+@_text("-n", "--namespace", metavar="NS", says="Else the context's.")
+@_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, or kohort up's.")
+@_context
+@_flag("--all", "every", says="Every pod, however many.")
+@_output("text|json")
+def tree(target: str, namespace: str, kubeconfig: str, context: str, every: bool, output: str) -> None:
+    """Show a workload as it is now: groups with their minimum, who has a place, on which node, in which domain.
+
+    NAME is that of a workload, a group or a pod.
+    """
     from kohort.cli import tree as command
 
-    raise typer.Exit(command.run(target, namespace, kubeconfig, context, output, every=every))
+    sys.exit(command.run(target, namespace, kubeconfig, context, output, every=every))
 
 
 @app.command()
-def crds(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[KIND|GROUP]...", help="All if none is named.")] = None,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="yaml|json|name", help="How to print.")] = "yaml",
-) -> None:
-    """Print the definitions of JobSet, Trainer, Grove and LeaderWorkerSet kinds, for kubectl apply."""
+@click.argument("names", metavar="[KIND|GROUP]...", nargs=-1)
+@_output("yaml|json|name")
+def crds(names: tuple[str, ...], output: str) -> None:
+    """Print the definitions of JobSet, Trainer, Grove and LeaderWorkerSet kinds, for kubectl apply.
+
+    All of them if none is named.
+    """
     from kohort.cli import crds as command
 
-    raise typer.Exit(command.run(names or [], output))
+    sys.exit(command.run(list(names), output))
 
 
 def main() -> None:

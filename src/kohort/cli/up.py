@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kohort.api.generations import GENERATIONS
+from kohort.cli import lean
 from kohort.cli.common import UsageError, checked, choice, friendly, parse_gates, say, write
 
 if TYPE_CHECKING:
@@ -85,11 +86,13 @@ def _pools(nodes: int, cluster: str) -> tuple[Pool, ...]:
 
 
 def _profile(path: str) -> Profile | None:
+    if not path:
+        return None
     from kohort.place.profile import ProfileError
     from kohort.scheduler.profilefile import read_profile_file
 
     try:
-        return read_profile_file(path) if path else None
+        return read_profile_file(path)
     except ProfileError as error:
         raise UsageError("\n".join(f"--profile {line}" for line in error.mistakes)) from None
 
@@ -113,6 +116,7 @@ def _folder(data_dir: str, *, in_memory: bool, kept: bool) -> Iterator[Path]:
 
 def _here(settings: Settings, pools: tuple[Pool, ...] | None, profile: Profile | None) -> int:
     began = time.perf_counter()
+    gc.disable()  # nothing that is loaded goes away again
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     with settings.pid_path.open("a+") as pid:
         if not _lock(pid.fileno()):
@@ -131,6 +135,8 @@ def _here(settings: Settings, pools: tuple[Pool, ...] | None, profile: Profile |
 
 
 async def _serve(settings: Settings, pools: tuple[Pool, ...] | None, profile: Profile | None, began: float) -> None:
+    if pools is None:
+        lean.serving()
     from kohort.server.server import Server
     from kohort.server.store import StoreError
 
@@ -144,8 +150,8 @@ async def _serve(settings: Settings, pools: tuple[Pool, ...] | None, profile: Pr
         raise UsageError(f"kohort up: {error}") from None
     try:
         async with _around(server, pools, profile):
-            gc.collect()
             gc.freeze()  # what is loaded stays: no need to look at it again
+            gc.enable()
             write(_ready(settings, server.url, pools, time.perf_counter() - began))
             sys.stdout.flush()
             await stop.wait()

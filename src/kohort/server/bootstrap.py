@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import hashlib
 import uuid
 from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
 
 from kohort.api import shape
 from kohort.server import ages, objects
 from kohort.server.auth import bootstrap as roles
-from kohort.server.codec import encode
+from kohort.server.crd import definition, naming, shipped
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
     from kohort.server.api import Api
+    from kohort.server.crd.shipped import Shipped
     from kohort.server.resources import Resource
+    from kohort.server.store import Item
 
 _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _MADE_FROM: Final = "kohort.dev/made-from"
@@ -42,39 +40,47 @@ async def custom_kinds(api: Api) -> None:
     resource = api.resources.of_kind("apiextensions.k8s.io", "CustomResourceDefinition")
     if resource is None:
         return
+    alone = not api.store.table(resource.table).items()
     writes = []
-    for name, body in _definitions().items():
+    for name, ours in shipped.shipped().items():
         head = api.core.head(resource, "", name)
-        stored = objects.load(resource, head) if head is not None else None
-        wanted = _defined(api, resource, stored, body)
-        if wanted is not None:
+        if head is None:
+            writes.append(_write(api, resource, _defined(ours, established=alone), None))
+        elif (wanted := _renewed(resource, ours, head)) is not None:
             writes.append(_write(api, resource, wanted, head))
     await asyncio.gather(*writes)
 
 
-def _defined(api: Api, resource: Resource, stored: Object | None, body: bytes) -> Object | None:
-    """What to write. The annotation says of what, and as which generation, a definition was put in."""
-    made_from = hashlib.sha256(body).hexdigest()[:16]
-    meta = stored["metadata"] if stored is not None else {}
-    if stored is not None:
-        before, _, generation = (meta.get("annotations") or {}).get(_MADE_FROM, "").partition("/")
-        if before in ("", made_from) or generation != str(meta.get("generation")):
-            return None
-    new = _new(api, resource, msgspec.json.decode(body))
-    generation = int(meta.get("generation") or 0) + 1
-    if stored is not None:
-        new = {**stored, "spec": new["spec"]}
-    annotations = {**(meta.get("annotations") or {}), _MADE_FROM: f"{made_from}/{generation}"}
-    new["metadata"] |= {"generation": generation, "annotations": annotations}
+def _defined(ours: Shipped, *, established: bool) -> Object:
+    """A new definition. The annotation says of what, and as which generation, it was put in.
+
+    `established`: there are no others whose names it could take, so it is served from the start.
+    """
+    meta = {
+        "name": ours.name,
+        "uid": str(uuid.uuid4()),
+        "creationTimestamp": ages.stamp(),
+        "generation": 1,
+        "annotations": {_MADE_FROM: f"{ours.made_from}/1"},
+    }
+    outline = {"spec": ours.outline}
+    status = definition.first_status(outline)
+    if established:
+        meta["finalizers"] = [naming.CLEANUP]
+        status = naming.named({**outline, "status": status}, (), ages.stamp())
+    return {"metadata": meta, "spec": ours.spec, "status": status}
+
+
+def _renewed(resource: Resource, ours: Shipped, head: Item) -> Object | None:
+    meta = shipped.read(head.value).metadata
+    before, _, generation = (meta.get("annotations") or {}).get(_MADE_FROM, "").partition("/")
+    if before in ("", ours.made_from) or generation != str(meta.get("generation")):
+        return None
+    new = {**objects.load(resource, head), "spec": ours.whole}
+    now = int(meta.get("generation") or 0) + 1
+    annotations = {**(meta.get("annotations") or {}), _MADE_FROM: f"{ours.made_from}/{now}"}
+    new["metadata"] |= {"generation": now, "annotations": annotations}
     return new
-
-
-@functools.cache
-def _definitions() -> dict[str, bytes]:
-    """They are valid: a test gives them to the API like anybody's."""
-    from kohort.api.crd import crds
-
-    return {one["metadata"]["name"]: encode(one) for one in crds()}
 
 
 def _wanted(api: Api) -> list[tuple[str, Object]]:

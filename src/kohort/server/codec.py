@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from kohort.server.status import bad_request
 
@@ -109,28 +108,6 @@ def _walk(value: Any, path: str, found: list[str]) -> None:
             _walk(item, f"{path}[{index}]", found)
 
 
-class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
-    """YAML as a server reads it: the last of several equal keys counts, each of them is remarked upon."""
-
-    remarks: list[str]
-
-
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
-    loader.flatten_mapping(node)
-    found: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        text = key if isinstance(key, str) else json.dumps(key)
-        if text in found:
-            loader.remarks.append(f'line {key_node.start_mark.line + 1}: key "{text}" already set in map')
-        found[text] = loader.construct_object(value_node, deep=True)
-    return found
-
-
-_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: loader.construct_scalar(node))
-
-
 def _parse_yaml(body: bytes, kind: str) -> tuple[Any, list[str]]:
     if body.lstrip().startswith(b"{"):  # what clients send as YAML is JSON most of the time
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -139,35 +116,14 @@ def _parse_yaml(body: bytes, kind: str) -> tuple[Any, list[str]]:
                 return value, []
     if b"*" in body and re.search(rb"(?m)(^|[\s\[{,:-])\*[\w-]", body):
         raise bad_request("YAML aliases are not accepted in a request")  # a few bytes of them can mean gigabytes
-    try:
-        _check_depth(body)
-        loader = _Loader(body)
-        loader.remarks = []
-        try:
-            value = loader.get_single_data()
-        finally:
-            loader.dispose()
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        first = str(error).splitlines()[0] if str(error) else "nested too deep"
-        text = f"error converting YAML to JSON: yaml: {first}"
-        lead = f"the object provided is unrecognized (must be of type {kind}): " if kind else ""
-        raise bad_request(lead + text) from None
+    from kohort.server import yamlbody
+
+    value, remarks = yamlbody.load(body, kind, MAX_DEPTH)
     _count(value, 0)
-    return value, loader.remarks
-
-
-def _check_depth(body: bytes) -> None:
-    """Building values recurses, in C where nothing stops it; reading events does not."""
-    depth = 0
-    for event in yaml.parse(body, Loader=_Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise bad_request(f"the body is nested deeper than {MAX_DEPTH} levels")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+    return value, remarks
 
 
 def to_yaml(value: Any) -> bytes:
-    text: str = yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=True)
-    return text.encode()
+    from kohort.server import yamlbody
+
+    return yamlbody.dump(value)

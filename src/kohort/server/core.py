@@ -121,7 +121,7 @@ class Core:
     def reread(self) -> None:
         """What is stored may be from under other gates: a server fills in the defaults of today as it reads."""
         for resource in self.resources.stored().values():
-            if resource.rules.gate is None:
+            if resource.gate is None:
                 continue
             table = self.store.table(resource.table)
             for item in table.items():

@@ -20,18 +20,34 @@ _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDis
 
 
 class Documentation:
-    """`added`: OpenAPI definitions of CRDs by name; whoever adds resources keeps it up to date.
+    """`added`: OpenAPI definitions of CRDs by name; whoever adds resources keeps it up to date (`add`).
 
     `fixed`: documents of others by path, such as the public keys of tokens.
     """
 
     def __init__(self, minor: str, resources: Resources, version: str, address: str) -> None:
         self._minor, self._resources, self._address = minor, resources, address
-        self.version = version or str(definitions.document(minor)["info"]["version"]).removeprefix("v")
-        self.added: dict[str, dict[str, Any]] = {}
+        self._version = version
+        self._added: dict[str, dict[str, Any]] = {}
+        self._later: list[Callable[[], dict[str, dict[str, Any]]]] = []
         self.fixed: dict[str, Callable[[], Any]] = {}
         self._made: dict[str, tuple[bytes, str]] = {}
         self._changes = -1
+
+    @property
+    def version(self) -> str:
+        self._version = self._version or str(definitions.document(self._minor)["info"]["version"]).removeprefix("v")
+        return self._version
+
+    def add(self, make: Callable[[], dict[str, dict[str, Any]]]) -> None:
+        """Definitions that are made when somebody reads them."""
+        self._later.append(make)
+
+    @property
+    def added(self) -> dict[str, dict[str, Any]]:
+        while self._later:
+            self._added.update(self._later.pop(0)())
+        return self._added
 
     def answer(self, request: Request, at: Address | None) -> Response | None:
         if self._changes != self._resources.changes:

@@ -8,8 +8,12 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
-from aiohttp import web
+from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response as HttpResponse
+from aiohttp.web_response import StreamResponse
+from aiohttp.web_server import Server
 
 from kohort.server import render, status
 from kohort.server.wire import Request
@@ -43,7 +47,7 @@ class _Protocol(RequestHandler):
 
     def handle_error(
         self, request: Any, status_code: int = 500, exc: BaseException | None = None, message: str | None = None
-    ) -> web.StreamResponse:
+    ) -> StreamResponse:
         if status_code >= 500:
             log.error("%s", message or exc, exc_info=exc)
         reason = "BadRequest" if status_code < 500 else "InternalError"
@@ -54,7 +58,7 @@ class _Protocol(RequestHandler):
         return found
 
 
-class _Server(web.Server):
+class _Server(Server):
     def __call__(self) -> RequestHandler:
         return _Protocol(self, loop=self._loop, **self._kwargs)
 
@@ -64,7 +68,8 @@ class HttpServer:
 
     def __init__(self, api: Api, *, context: ssl.SSLContext | None = None, authenticator: Any = None) -> None:
         self._api, self._context, self._authenticator = api, context, authenticator
-        self._runner: web.ServerRunner | None = None
+        self._server: _Server | None = None
+        self._listening: asyncio.Server | None = None
         self.host, self.port = "", 0
 
     async def listen(self, host: str, port: int) -> None:
@@ -77,10 +82,10 @@ class HttpServer:
             protocol: RequestHandler,
             writer: AbstractStreamWriter,
             task: asyncio.Task[None],
-        ) -> web.BaseRequest:
-            return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY)
+        ) -> BaseRequest:
+            return BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY)
 
-        server = _Server(
+        self._server = _Server(
             self._handle,
             request_factory=make,
             handler_cancellation=True,
@@ -89,22 +94,22 @@ class HttpServer:
             max_field_size=_MAX_HEADER,
             access_log=None,
         )
-        self._runner = web.ServerRunner(server, shutdown_timeout=_GRACE_SECONDS, access_log=None)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=self._context, backlog=1024)
-        await site.start()
+        self._listening = await loop.create_server(self._server, host, port, ssl=self._context, backlog=1024)
         self.host = host
-        self.port = self._runner.addresses[0][1]
+        self.port = self._listening.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
         """Watches end, requests under way are answered, then connections are closed."""
         self._api.stop()
-        if self._runner is None:
+        if self._listening is None or self._server is None:
             return
-        server = self._runner.server
-        open_ = [one.transport for one in server.connections if one.transport is not None] if server else []
-        await self._runner.cleanup()
-        self._runner = None
+        server, self._server = self._server, None
+        open_ = [one.transport for one in server.connections if one.transport is not None]
+        self._listening.close()
+        await asyncio.sleep(0)  # what came in before is begun
+        server.pre_shutdown()
+        await server.shutdown(_GRACE_SECONDS)
+        self._listening = None
         # TLS says goodbye and waits for the other side, which may be a client that sleeps.
         for _ in range(_FLUSHING):
             if not any(map(_unsent, open_)):
@@ -116,7 +121,7 @@ class HttpServer:
 
     # ---- one request
 
-    async def _handle(self, incoming: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, incoming: BaseRequest) -> StreamResponse:
         try:
             request = await self._read(incoming)
         except status.ApiError as error:
@@ -133,7 +138,7 @@ class HttpServer:
             return _plain(response)
         return await _stream(incoming, response, response.body)
 
-    async def _read(self, incoming: web.BaseRequest) -> Request:
+    async def _read(self, incoming: BaseRequest) -> Request:
         headers: dict[str, str] = {}
         for name, value in incoming.headers.items():
             key = name.lower()
@@ -150,7 +155,7 @@ class HttpServer:
             try:
                 async with asyncio.timeout(_BODY_SECONDS):
                     body = await incoming.read()
-            except web.HTTPRequestEntityTooLarge:
+            except HTTPRequestEntityTooLarge:
                 raise status.too_large(MAX_BODY) from None
             except TimeoutError:
                 raise status.ApiError(status.failure(408, "Timeout", "the body did not come")) from None
@@ -163,7 +168,7 @@ class HttpServer:
             raise status.bad_request("the query has too many fields") from None
         return Request(incoming.method, incoming.rel_url.path, parsed, headers, body, user)
 
-    def _who(self, incoming: web.BaseRequest, headers: dict[str, str]) -> User | None:
+    def _who(self, incoming: BaseRequest, headers: dict[str, str]) -> User | None:
         if self._authenticator is None:
             return None
         peer: bytes | None = None
@@ -184,13 +189,13 @@ def _unsent(transport: asyncio.Transport) -> int:
         return 0
 
 
-def _plain(response: Response) -> web.Response:
+def _plain(response: Response) -> HttpResponse:
     assert isinstance(response.body, bytes)
-    return web.Response(body=response.body, status=response.status, headers=response.headers)
+    return HttpResponse(body=response.body, status=response.status, headers=response.headers)
 
 
-async def _stream(incoming: web.BaseRequest, response: Response, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
-    outgoing = web.StreamResponse(status=response.status, headers=response.headers)
+async def _stream(incoming: BaseRequest, response: Response, chunks: AsyncIterator[bytes]) -> StreamResponse:
+    outgoing = StreamResponse(status=response.status, headers=response.headers)
     outgoing.enable_chunked_encoding()
     try:
         await outgoing.prepare(incoming)

@@ -8,9 +8,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,7 +16,6 @@ if TYPE_CHECKING:
     from kohort.server.store import Store
 
 _BUCKETS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0)
-CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 
 
 class Metrics:
@@ -45,6 +41,8 @@ class Metrics:
         self._sums[verb] += seconds
 
     def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
         names = ["verb", "resource", "code"]
         requests = CounterMetricFamily("apiserver_request", "Requests by verb, resource and code.", labels=names)
         for (verb, resource, code), number in self._requests.items():
@@ -67,10 +65,13 @@ class Metrics:
         ):
             yield GaugeMetricFamily(name, text, value)
 
-    def text(self) -> bytes:
+    def text(self) -> tuple[bytes, str]:
+        """All of it, and its content type."""
+        from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
         registry = CollectorRegistry()
         registry.register(self)
-        return generate_latest(registry)
+        return generate_latest(registry), CONTENT_TYPE_LATEST
 
 
 def _cumulated(buckets: list[int]) -> list[tuple[str, float]]:

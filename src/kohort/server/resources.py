@@ -9,6 +9,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import definitions, registry
@@ -42,18 +43,24 @@ def unchanged(obj: Object) -> Object:
     return obj
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+def _none() -> None:
+    return None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Resource:
     """One resource in one version. `table` is shared by all versions; `read` and `write` carry objects to and from it.
 
-    What is stored has neither apiVersion nor kind, so versions with the same schema need no conversion.
+    What is stored has neither apiVersion nor kind, so versions with the same schema need no conversion. What takes time
+    to make (`make_...`) is made when it is first asked for: a server starts with some hundred resources.
     """
 
     group: str
     version: str
     plural: str
     kind: str
-    rules: Kind
+    make_rules: Callable[[], Kind]
+    gate: str | None = None  # the feature gate without which it is not served
     singular: str = ""
     namespaced: bool = True
     native: bool = True  # items of lists are without apiVersion and kind
@@ -63,14 +70,28 @@ class Resource:
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
     table: str = ""
     fields: Mapping[str, Getter] = field(default_factory=dict)
-    definition: str | None = None  # of the OpenAPI document, for strategic merge patches
-    structure: Structure | None = None  # for managedFields; None: that of the OpenAPI document
+    make_definition: Callable[[], str | None] = _none
+    make_structure: Callable[[], Structure | None] = _none
     create_on_update: bool = False
     stored: bool = True  # reviews are answered, not kept
     read: Callable[[Object], Object] = unchanged
     write: Callable[[Object], Object] = unchanged
     response_group: str = ""
     response_version: str = ""
+
+    @cached_property
+    def rules(self) -> Kind:
+        return self.make_rules()
+
+    @cached_property
+    def definition(self) -> str | None:
+        """Its name in the OpenAPI document, for strategic merge patches."""
+        return self.make_definition()
+
+    @cached_property
+    def structure(self) -> Structure | None:
+        """For managedFields; None: that of the OpenAPI document."""
+        return self.make_structure()
 
     @property
     def api_version(self) -> str:
@@ -182,11 +203,12 @@ def _resource(ctx: Context, group: str, version: str, entry: dict[str, Any]) -> 
         if one["subresource"] not in _CONNECT
     }
     namespaced, minor = entry["scope"] == "Namespaced", ctx.generation.minor
-    rules = next((k for k in registry.kinds(group) if (k.version, k.plural) == (version, plural)), None)
-    if rules is None:
-        rules = generic(minor, group, version, kind, plural, namespaced, "status" in subresources)
-    elif not rules.served(ctx):
+    known = next((k for k in registry.kinds(group) if (k.version, k.plural) == (version, plural)), None)
+    if known is not None and not known.served(ctx):
         return None
+    make: Callable[[], Kind] = partial(
+        generic, minor, group, version, kind, plural, namespaced, "status" in subresources
+    )
     read, write = convert.of(group, version, kind)
     verbs = tuple(entry["verbs"])
     return Resource(
@@ -194,7 +216,8 @@ def _resource(ctx: Context, group: str, version: str, entry: dict[str, Any]) -> 
         version=version,
         plural=plural,
         kind=kind,
-        rules=rules,
+        make_rules=make if known is None else lambda: known,
+        gate=known.gate if known is not None else None,
         singular=entry.get("singularResource", ""),
         namespaced=namespaced,
         verbs=verbs,
@@ -203,7 +226,7 @@ def _resource(ctx: Context, group: str, version: str, entry: dict[str, Any]) -> 
         subresources=subresources,
         table=_SHARED.get((group, plural), f"{group}/{plural}" if group else plural),
         fields=fields.of(group, plural, namespaced),
-        definition=definitions.of_kind(minor, group, version, kind),
+        make_definition=partial(definitions.of_kind, minor, group, version, kind),
         create_on_update=traits.of(group, kind).create_on_update,
         stored="get" in verbs,
         read=read or unchanged,

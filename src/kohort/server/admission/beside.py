@@ -6,46 +6,34 @@ of what they find. Upstream they are webhooks of the operators, and for Jobs a p
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kohort.api import answer, meta, registry
 from kohort.api.errors import ErrorKind
-from kohort.gang import admission
-from kohort.gang.compile import CompileContext, Lookup
 from kohort.server import ages, status
 
 if TYPE_CHECKING:
     from kohort.api.answer import Answer
-    from kohort.api.kind import Context, Kind, Object
+    from kohort.api.kind import Context, Kind
     from kohort.gang.admission import Beside, Findings
+    from kohort.gang.compile import CompileContext
     from kohort.server.auth.objects import Objects
     from kohort.server.call import Call
-    from kohort.server.resources import Resource, Resources
-
-
-class Stored(Lookup):
-    """What is in the store, by kind. Of kinds that several groups have, the one that this project knows is meant."""
-
-    def __init__(self, objects: Objects, resources: Resources) -> None:
-        super().__init__()
-        self._stored, self._resources = objects, resources
-
-    def _resource(self, kind: str) -> Resource | None:
-        found = [one for one in self._resources.every() if one.kind == kind and one.stored]
-        return next((one for one in found if one.group in registry.groups()), found[0] if found else None)
-
-    def find(self, kind: str, name: str, namespace: str | None = None) -> Object | None:
-        resource = self._resource(kind)
-        return self._stored.get(resource.group, resource.plural, namespace or "", name) if resource else None
-
-    def every(self, kind: str, namespace: str | None = None) -> list[Object]:
-        resource = self._resource(kind)
-        return list(self._stored.list(resource.group, resource.plural, namespace)) if resource else []
+    from kohort.server.resources import Resources
 
 
 class BesideRules:
     def __init__(self, objects: Objects, resources: Resources, ctx: Context) -> None:
-        self._ctx = CompileContext(ctx.generation, ctx.gates, ctx.options, Stored(objects, resources))
+        self._objects, self._resources, self._given = objects, resources, ctx
+
+    @cached_property
+    def _ctx(self) -> CompileContext:
+        from kohort.gang.compile import CompileContext
+        from kohort.server.admission.lookup import Stored
+
+        given = self._given
+        return CompileContext(given.generation, given.gates, given.options, Stored(self._objects, self._resources))
 
     async def admit(self, call: Call) -> None:
         rules = _concerned(call)
@@ -64,6 +52,8 @@ class BesideRules:
 
 def _concerned(call: Call) -> Beside | None:
     """Objects of our own rules only: somebody else's definition of the same kind may mean something else."""
+    from kohort.gang import admission
+
     kind = call.resource.rules
     if call.object is None or call.subresource == "status" or call.object["metadata"].get("deletionTimestamp"):
         return None

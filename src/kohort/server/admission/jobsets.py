@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kohort.api.jobset import names, placement, volumes
+from kohort.api.later import module
 from kohort.server import status
 from kohort.server.call import CREATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kohort.api.jobset import names, placement, volumes
     from kohort.api.kind import Object
     from kohort.server.call import Call
     from kohort.server.objects import StoredObjects
+else:
+    names, placement, volumes = (module(f"kohort.api.jobset.{name}") for name in ("names", "placement", "volumes"))
 
 
 class JobSets:

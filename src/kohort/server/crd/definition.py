@@ -8,7 +8,6 @@ from typing import Any, Final
 from kohort.api import formats
 from kohort.api.errors import FieldError, invalid, not_supported, required
 from kohort.api.kind import Context, Object
-from kohort.server.crd import structural
 
 GROUP: Final = "apiextensions.k8s.io"
 PLURAL: Final = "customresourcedefinitions"
@@ -59,6 +58,8 @@ def first_status(crd: Object) -> Object:
 
 def warn(crd: Object, _: Context) -> list[str]:
     """Rules that are not enforced here; a version that is served though nobody converts to it."""
+    from kohort.server.crd import structural
+
     found: list[str] = []
     for one, path in _schemas(crd):
         found += structural.warnings(one, path)
@@ -180,6 +181,8 @@ def _schemas(crd: Object) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def _versions(crd: Object) -> Iterator[FieldError]:
+    from kohort.server.crd import structural
+
     every = versions(crd)
     for place, one in enumerate(every):
         yield from _said(f"spec.versions[{place}].name", one.get("name") or "", formats.label_1035)

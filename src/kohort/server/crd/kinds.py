@@ -1,214 +1,111 @@
-"""A version of a definition as a Kind and a Resource, so that custom resources take the way of all others."""
+"""A version of a definition as a Resource, so that custom resources take the way of all others."""
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from kohort.api import apply, decode, registry
-from kohort.api.errors import ErrorKind, FieldError, invalid
-from kohort.api.kind import Column, Context, Kind, Object, Scale
-from kohort.api.openapi import structural as schema_of
-from kohort.api.schema import Node, Obj
+from kohort.api import registry
 from kohort.server import fields, paths, words
-from kohort.server.crd import rules, schema, validate
 from kohort.server.crd.definition import spec_of, versions
 from kohort.server.resources import Resource, Subresource, unchanged
-from kohort.server.selectors import Getter
+
+if TYPE_CHECKING:
+    from kohort.api.apply import Structure
+    from kohort.api.kind import Kind, Object
+    from kohort.server.crd.shipped import Shipped
+    from kohort.server.selectors import Getter
 
 _VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _ENDING: Final = tuple(verb for verb in _VERBS if verb != "create")  # finalizers must still be removed
-_UNCHECKED: Final = (
-    "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
-    "validation"
-)
-# After one of these, upstream does not try the rules: they may not fit what they are about.
-_BLOCKING: Final = frozenset(
-    {
-        ErrorKind.NOT_SUPPORTED,
-        ErrorKind.REQUIRED,
-        ErrorKind.TOO_LONG,
-        ErrorKind.TOO_MANY,
-        ErrorKind.TYPE_INVALID,
-    }
-)
-_MOST_REPLICAS: Final = 2**31 - 1
 _LIST_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Structural(Node):
-    """A member of a custom resource: wrong types are found by validation, unknown fields while decoding."""
+def resources_of(crd: Object, shipped: Shipped | None = None) -> list[Resource]:
+    """The served versions, the one that clients should prefer first.
 
-    schema: Mapping[str, Any] = field(default_factory=dict)
-
-
-@decode.check.register
-def _(node: Structural, value: Any, path: str, minor: str) -> Iterator[FieldError]:
-    for found in schema.unknown(value, node.schema, path):
-        yield FieldError(ErrorKind.UNKNOWN, found, "not a field of this kind")
-
-
-class _Judge:
-    """The rules of one schema, as the functions of a Kind."""
-
-    def __init__(self, whole: Mapping[str, Any], scale: Scale | None) -> None:
-        # An object has metadata whether its schema says so or not.
-        self._schema = {**whole, "x-kubernetes-embedded-resource": True}
-        self._ruled = "x-kubernetes-validations" in str(whole)
-        self._scale = scale
-
-    def default(self, obj: Object, _: Context) -> None:
-        schema.prune(obj, self._schema)
-        schema.drop_nulls(obj, self._schema)
-        schema.fill(obj, self._schema)
-
-    def validate(self, obj: Object, _: Context) -> list[FieldError]:
-        return self._judged(list(validate.check(self._schema, obj)), obj, validate.ABSENT)
-
-    def validate_update(self, new: Object, old: Object, _: Context) -> list[FieldError]:
-        return self._judged(list(validate.check(self._schema, new, "", old)), new, old)
-
-    def _judged(self, found: list[FieldError], new: Object, old: Any) -> list[FieldError]:
-        found += self._scaled(new)
-        if not self._ruled:
-            return found
-        if any(one.kind in _BLOCKING for one in found):
-            return [*found, FieldError(ErrorKind.INVALID, validate.NOWHERE, _UNCHECKED, None)]
-        return [*found, *rules.check(self._schema, new, old)]
-
-    def _scaled(self, new: Object) -> Iterator[FieldError]:
-        """What the scale endpoint will read must be a number of replicas."""
-        for path in (self._scale.spec_replicas, self._scale.status_replicas) if self._scale is not None else ():
-            found = paths.first(new, path)
-            if found is None:
-                continue
-            if isinstance(found, bool) or not isinstance(found, int):
-                yield invalid(path, 0, f"{path} accessor error: {found} is of the type {_go(found)}, expected int64")
-            elif found < 0:
-                yield invalid(path, found, "should be a non-negative integer")
-            elif found > _MOST_REPLICAS:
-                yield invalid(path, found, f"should be less than or equal to {_MOST_REPLICAS}")
-
-
-def _go(value: Any) -> str:
-    names = {bool: "bool", str: "string", float: "float64", dict: "map[string]interface {}", list: "[]interface {}"}
-    return names.get(type(value), type(value).__name__)
-
-
-def kind_of(crd: Object, version: Mapping[str, Any]) -> Kind:
-    spec = spec_of(crd)
-    names = (crd.get("status") or {}).get("acceptedNames") or spec.get("names") or {}
-    whole = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-    own = registry.find(f"{spec['group']}/{version['name']}", names["kind"])
-    if own is not None and not own.native and _schema_of(own.api_version, own.kind) == whole:
-        return own  # our own definition: our rules, which say more than a schema can
-    members = {
-        name: Structural(schema=member)
-        for name, member in (whole.get("properties") or {}).items()
-        if name not in schema.META
-    }
-    subresources = version.get("subresources") or {}
-    scale = _scale(subresources.get("scale"))
-    judge = _Judge(whole, scale)
-    return Kind(
-        group=spec["group"],
-        version=version["name"],
-        kind=names["kind"],
-        plural=names["plural"],
-        schema=Obj(fields=members, preserve_unknown=whole.get("x-kubernetes-preserve-unknown-fields") is True),
-        singular=names.get("singular") or "",
-        short_names=tuple(names.get("shortNames") or ()),
-        categories=tuple(names.get("categories") or ()),
-        namespaced=spec.get("scope") == "Namespaced",
-        native=False,
-        columns=tuple(_column(one) for one in version.get("additionalPrinterColumns") or ()),
-        status=subresources.get("status") is not None,
-        scale=scale,
-        storage=version.get("storage") is True,
-        needs_version=True,
-        counts_changes=True,
-        default=judge.default,
-        validate=judge.validate,
-        validate_update=judge.validate_update,
-        validate_status=judge.validate_update,
-    )
-
-
-@functools.cache
-def _schema_of(api_version: str, kind: str) -> Mapping[str, Any] | None:
-    own = registry.find(api_version, kind)
-    return None if own is None else schema_of(own)
-
-
-def _column(one: Mapping[str, Any]) -> Column:
-    return Column(
-        one["name"], one["type"], one["jsonPath"], None, int(one.get("priority") or 0), one.get("description") or ""
-    )
-
-
-def _scale(one: Mapping[str, Any] | None) -> Scale | None:
-    if not one:
-        return None
-    return Scale(one["specReplicasPath"], one["statusReplicasPath"], one.get("labelSelectorPath"))
-
-
-def resources_of(crd: Object) -> list[Resource]:
-    """The served versions, the one that clients should prefer first."""
+    `shipped`: the definition is this one of ours, letter by letter. Then `crd` may lack its schemas, and our rules,
+    which say more than a schema can, are loaded when an object of the kind is first looked at.
+    """
     served = [one for one in versions(crd) if one.get("served")]
-    return [_resource(crd, one) for one in sorted(served, key=lambda one: priority(one["name"]))]
+    return [_resource(crd, one, shipped) for one in sorted(served, key=lambda one: priority(one["name"]))]
 
 
-def _resource(crd: Object, version: Mapping[str, Any]) -> Resource:
-    rules_of, group = kind_of(crd, version), spec_of(crd)["group"]
-    whole = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-    found: dict[str, Subresource] = {}
-    if rules_of.status:
-        found["status"] = Subresource("status", rules_of.kind)
-    if rules_of.scale is not None:
-        found["scale"] = Subresource("scale", "Scale", "autoscaling", "v1")
+def _resource(crd: Object, version: Mapping[str, Any], shipped: Shipped | None) -> Resource:
+    spec, name = spec_of(crd), version["name"]
+    names = (crd.get("status") or {}).get("acceptedNames") or spec.get("names") or {}
+    group, plural, kind, namespaced = spec["group"], names["plural"], names["kind"], spec.get("scope") == "Namespaced"
     selectable: dict[str, Getter] = {
         one["jsonPath"].removeprefix("."): _getter(one["jsonPath"]) for one in version.get("selectableFields") or ()
     }
+    make_rules, make_structure, read = _judged(crd, version) if shipped is None else _ours(shipped, group, name, kind)
     return Resource(
         group=group,
-        version=version["name"],
-        plural=rules_of.plural,
-        kind=rules_of.kind,
-        rules=rules_of,
-        singular=rules_of.singular or rules_of.kind.lower(),
-        namespaced=rules_of.namespaced,
+        version=name,
+        plural=plural,
+        kind=kind,
+        make_rules=make_rules,
+        singular=names.get("singular") or kind.lower(),
+        namespaced=namespaced,
         native=False,
         verbs=_ENDING if (crd.get("metadata") or {}).get("deletionTimestamp") else _VERBS,
-        short_names=rules_of.short_names,
-        categories=rules_of.categories,
-        subresources=found,
-        table=f"{group}/{rules_of.plural}",
-        fields={**fields.of(group, rules_of.plural, rules_of.namespaced), **selectable},
-        structure=apply.custom(whole),
-        read=_completed(rules_of, whole),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=_subresources(version, kind),
+        table=f"{group}/{plural}",
+        fields={**fields.of(group, plural, namespaced), **selectable},
+        make_structure=make_structure,
+        read=read,
     )
 
 
-def _completed(rules_of: Kind, whole: Mapping[str, Any]) -> Callable[[Object], Object]:
-    """Objects that were stored before a default was defined have it when they are read. Our own schemas are fixed."""
-    if registry.find(rules_of.api_version, rules_of.kind) is rules_of or not _has_default(whole):
-        return unchanged
-
-    def complete(obj: Object) -> Object:
-        schema.fill(obj, whole)
-        return obj
-
-    return complete
+def _subresources(version: Mapping[str, Any], kind: str) -> dict[str, Subresource]:
+    given, found = version.get("subresources") or {}, {}
+    if given.get("status") is not None:
+        found["status"] = Subresource("status", kind)
+    if given.get("scale"):
+        found["scale"] = Subresource("scale", "Scale", "autoscaling", "v1")
+    return found
 
 
-def _has_default(value: Any) -> bool:
-    if isinstance(value, list):
-        return any(map(_has_default, value))
-    return isinstance(value, dict) and ("default" in value or any(map(_has_default, value.values())))
+_Parts = tuple["Callable[[], Kind]", "Callable[[], Structure | None]", "Callable[[Object], Object]"]
+
+
+def _ours(shipped: Shipped, group: str, version: str, kind: str) -> _Parts:
+    return partial(_own, group, version, kind), partial(_shipped, shipped, version), unchanged
+
+
+def _judged(crd: Object, version: Mapping[str, Any]) -> _Parts:
+    from kohort.server.crd import judge
+
+    whole = _schema(version)
+    rules = judge.kind_of(crd, version)
+    return lambda: rules, partial(_structure, whole), judge.completed(rules, whole) or unchanged
+
+
+def _own(group: str, version: str, kind: str) -> Kind:
+    found = registry.find(f"{group}/{version}", kind)
+    if found is None:
+        raise LookupError(f"{kind}.{version}.{group}: shipped as a definition, but not a kind of ours")
+    return found
+
+
+def _structure(whole: Mapping[str, Any]) -> Structure:
+    from kohort.api import apply
+
+    return apply.custom(whole)
+
+
+def _shipped(shipped: Shipped, version: str) -> Structure:
+    return _structure(shipped.schema(version))
+
+
+def _schema(version: Mapping[str, Any]) -> Mapping[str, Any]:
+    whole: Mapping[str, Any] = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    return whole
 
 
 def _getter(path: str) -> Getter:
@@ -236,11 +133,14 @@ def priority(version: str) -> tuple[int, int, int, str]:
 def openapi(crd: Object) -> dict[str, dict[str, Any]]:
     """Definitions for the server's OpenAPI document, by name."""
     found: dict[str, dict[str, Any]] = {}
-    for resource in resources_of(crd):
-        version = next(one for one in versions(crd) if one["name"] == resource.version)
-        whole = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-        name = ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
-        identity = {"group": resource.group, "kind": resource.kind, "version": resource.version}
+    spec = spec_of(crd)
+    names = (crd.get("status") or {}).get("acceptedNames") or spec.get("names") or {}
+    for version in sorted(versions(crd), key=lambda one: priority(one["name"])):
+        if not version.get("served"):
+            continue
+        whole = _schema(version)
+        identity = {"group": spec["group"], "kind": names["kind"], "version": version["name"]}
+        name = ".".join([*reversed(spec["group"].split(".")), version["name"], names["kind"]])
         head = {
             "apiVersion": {"type": "string", "description": words.HEAD["apiVersion"]},
             "kind": {"type": "string", "description": words.HEAD["kind"]},
@@ -261,11 +161,11 @@ def openapi(crd: Object) -> dict[str, dict[str, Any]]:
                 "metadata": {"$ref": f"#/definitions/{_LIST_META}"},
                 "items": {"type": "array", "items": {"$ref": f"#/definitions/{name}"}},
             },
-            "x-kubernetes-group-version-kind": [{**identity, "kind": resource.list_kind}],
+            "x-kubernetes-group-version-kind": [{**identity, "kind": f"{names['kind']}List"}],
         }
     return found
 
 
 def with_rules(resource: Resource, **rules_: Any) -> Resource:
     """The resource with other functions in its kind."""
-    return replace(resource, rules=replace(resource.rules, **rules_))
+    return replace(resource, make_rules=lambda: replace(resource.rules, **rules_))

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from kohort.server import ages, objects
 from kohort.server.collect.writing import change, delete
-from kohort.server.crd import definition, kinds, naming
+from kohort.server.crd import definition, kinds, naming, shipped
 from kohort.server.crd.definition import GROUP, PLURAL, spec_of
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
     from kohort.server.api import Api
     from kohort.server.resources import Resource
-    from kohort.server.store.records import Entry
+    from kohort.server.store.records import Entry, Item
 
 log = logging.getLogger(__name__)
 _IN_PROGRESS: Final = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
@@ -61,7 +61,8 @@ class Definitions:
     async def start(self) -> None:
         self._store.listeners.append(self._listen)
         for item in self._store.table(self._table).items():
-            await self._try(item.name)
+            if not self._is_shipped(item):
+                await self._try(item.name)
         self._task = asyncio.create_task(self._run(), name="custom resource definitions")
 
     async def stop(self) -> None:
@@ -94,6 +95,22 @@ class Definitions:
             await self._sync(name)
         except Exception:  # one bad definition must not stop the others
             log.exception("CustomResourceDefinition %s", name)
+
+    def _is_shipped(self, item: Item) -> bool:
+        """Whether it is one of ours that is in order; then it is served, without a look at its schemas."""
+        ours, stored = shipped.shipped().get(item.name), shipped.read(item.value)
+        if ours is None or stored.spec != ours.spec:
+            return False
+        crd = stored.object(ours.outline)
+        meta, accepted = crd["metadata"], crd["status"].get("acceptedNames") or {}
+        named = definition.is_true(crd, "NamesAccepted") and definition.is_true(crd, "Established")
+        if meta.get("deletionTimestamp") or naming.CLEANUP not in (meta.get("finalizers") or []) or not named:
+            return False
+        if {name: value for name, value in ours.outline["names"].items() if value} != accepted:
+            return False
+        self._put(item.name, kinds.resources_of(crd, ours))
+        self._api.documentation.add(lambda: kinds.openapi({**crd, "spec": ours.whole}))
+        return True
 
     def _crd(self, name: str) -> Object | None:
         item = self._store.table(self._table).get("", name)
@@ -145,10 +162,14 @@ class Definitions:
             if one.version not in kept:
                 self._resources.remove(one.group, one.version, one.plural)
                 self._forget(one)
-        self._api.documentation.added.update(kinds.openapi(crd))
+        self._api.documentation.add(lambda: kinds.openapi(crd))
+        self._put(name, fresh)
+        self._shown[name] = mark
+
+    def _put(self, name: str, fresh: list[Resource]) -> None:
         for one in fresh:
             self._resources.add(one)
-        self._served[name], self._shown[name] = fresh, mark
+        self._served[name] = fresh
 
     def _withdraw(self, name: str) -> None:
         self._shown.pop(name, None)

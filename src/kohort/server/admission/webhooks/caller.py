@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-import aiohttp
-
 from kohort.server.admission.webhooks.review import AnswerError
 from kohort.server.codec import encode
 
 if TYPE_CHECKING:
+    import aiohttp
+
     from kohort.server.admission.webhooks.matching import Hook
     from kohort.server.auth.objects import Objects
 
@@ -36,6 +36,8 @@ class Caller:
 
     async def ask(self, hook: Hook, review: dict[str, Any]) -> bytes:
         """The body of the answer; AnswerError if there is none."""
+        from aiohttp import ClientError
+
         url, server = "", ""
         try:
             url, server = self._address(hook)
@@ -45,12 +47,14 @@ class Caller:
             raise _failed(f'Post "{url}": context deadline exceeded') from None
         except LookupError as error:
             raise _failed(str(error)) from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except (ClientError, OSError, ValueError) as error:
             raise _failed(f'Post "{url}": {error or type(error).__name__}') from None
 
     async def _post(self, url: str, server: str, hook: Hook, review: dict[str, Any]) -> bytes:
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None), trust_env=False)
+            from aiohttp import ClientSession, ClientTimeout
+
+            self._session = ClientSession(timeout=ClientTimeout(total=None), trust_env=False)
         context = self._context((hook.spec.get("clientConfig") or {}).get("caBundle") or "")
         async with self._session.post(
             url,
