@@ -13,10 +13,11 @@ from typing import Any
 from kohort.api.copying import copied
 from kohort.api.grove import labels
 from kohort.api.kind import Object
+from kohort.controllers.controller import Key
 from kohort.controllers.grove.sets import CliqueSet
 from kohort.controllers.grove.writing import label, number, owner
 from kohort.controllers.script import SyncError
-from kohort.controllers.writes import name_of
+from kohort.controllers.writes import name_of, namespace_of
 from kohort.gang.compile.grove.podgang import part_of
 
 ALL = "AllReplicas"
@@ -50,6 +51,17 @@ def of_clique(pcs: CliqueSet, pclq: Object) -> Level:
     replicas = int(pclq["spec"].get("replicas") or 0)
     marks = {labels.PODCLIQUE: name_of(pclq)}
     return Level(pclq, template.get("resourceSharing") or (), replicas, labels.POD_INDEX, marks)
+
+
+def templates(pcs: Object) -> Iterator[Key]:
+    """Objects of the cluster that shared claims of a set, or of anything below it, are made from."""
+    template = pcs["spec"].get("template") or {}
+    own = {one["name"] for one in template.get("resourceClaimTemplates") or ()}
+    owners = [template, *(template.get("podCliqueScalingGroups") or ()), *(template.get("cliques") or ())]
+    for above in owners:
+        for share in above.get("resourceSharing") or ():
+            if share.get("namespace") or share["name"] not in own:
+                yield Key(str(share.get("namespace") or namespace_of(pcs)), str(share["name"]))
 
 
 def wanted(pcs: CliqueSet, level: Level, find: Finder) -> list[Object]:

@@ -11,9 +11,9 @@ from kohort.api.grove import labels
 from kohort.api.grove import topology as topology_rules
 from kohort.api.kind import Object
 from kohort.controllers.controller import Concerns, Controller, Due, Indexer, Key, Reader, Watch, key_of
-from kohort.controllers.grove import binding, clique, group, podcliqueset, podgang
+from kohort.controllers.following import Followers
+from kohort.controllers.grove import binding, claims, clique, group, podcliqueset, podgang
 from kohort.controllers.grove.backend import Backend, choose
-from kohort.controllers.grove.following import Followers
 from kohort.controllers.grove.sets import CliqueSet
 from kohort.controllers.grove.workload import KINDS
 from kohort.controllers.grove.writing import label, meta_of, status_of
@@ -144,13 +144,18 @@ def _watch(kind: str, concerns: Concerns, indexers: dict[str, Indexer] | None = 
     return Watch(version, kind, concerns, indexers or {})
 
 
-def _claim_watches(kind: str) -> list[Watch]:
-    """Shared claims, where the server has them."""
+def _claim_watches(kind: str, of_template: Concerns) -> list[Watch]:
+    """Shared claims and what they are made from, where the server has them."""
     version = "resource.k8s.io/v1"
     return [
         Watch(version, _CLAIM, _changed(_by_owner(kind)), {"owner": _by_owner(kind)}, optional=True),
-        Watch(version, _CLAIM_TEMPLATE, _nobody, optional=True),
+        Watch(version, _CLAIM_TEMPLATE, of_template, optional=True),
     ]
+
+
+def _made(of: Callable[[Key], Iterable[Due]]) -> Concerns:
+    """Concerned when it appears: what is made from it is never changed later."""
+    return lambda old, new: of(key_of(new)) if old is None and new is not None else ()
 
 
 def _group_watches(ctx: CompileContext, *, served: bool, concerns: Concerns) -> list[Watch]:
@@ -170,10 +175,11 @@ def _group_watches(ctx: CompileContext, *, served: bool, concerns: Concerns) -> 
 
 
 def podcliqueset_controller(ctx: CompileContext) -> Controller:
-    sets = Followers(_topology)
+    sets, sharing = Followers(_topology), Followers(claims.templates)
 
     def of_pcs(old: Object | None, new: Object | None) -> Iterable[Due]:
         sets.note(old, new)
+        sharing.note(old, new)
         return _itself(old, new)
 
     def of_binding(old: Object | None, new: Object | None) -> Iterable[Due]:
@@ -206,7 +212,7 @@ def podcliqueset_controller(ctx: CompileContext) -> Controller:
         _watch(_GANG, _changed(by_owner, LATER), {"owner": by_owner}),
         _watch(_BINDING, of_binding),
         *(Watch(version, kind, _changed(by_owner), {"owner": by_owner}, optional=True) for version, kind in _OWNED),
-        *_claim_watches(_SET),
+        *_claim_watches(_SET, _made(sharing.of)),
     ]
     return Controller(name="podcliqueset", watches=tuple(watches), script=script, workers=10)
 
@@ -218,13 +224,14 @@ def _mine(cliques: list[Object], groups: list[Object], pcs: CliqueSet | None) ->
 
 
 def podcliquescalinggroup_controller(ctx: CompileContext) -> Controller:
-    groups = Followers(_of_set)
+    groups, sharing = Followers(_of_set), Followers(claims.templates)
 
     def of_group(old: Object | None, new: Object | None) -> Iterable[Due]:
         groups.note(old, new)
         return _itself(old, new)
 
     def of_pcs(old: Object | None, new: Object | None) -> Iterable[Due]:
+        sharing.note(old, new)
         pcs = new or old or {}
         return groups.of(key_of(pcs)) if _differ(old, new, _shape_of, _generation_of) else ()
 
@@ -246,13 +253,14 @@ def podcliquescalinggroup_controller(ctx: CompileContext) -> Controller:
         _watch(_GROUP, of_group, {"set": _of_set}),
         _watch(_SET, of_pcs),
         _watch(_CLIQUE, _changed(by_owner), {"owner": by_owner}),
-        *_claim_watches(_GROUP),
+        *_claim_watches(_GROUP, _made(lambda name: [due for pcs in sharing.of(name) for due in groups.of(pcs.key)])),
     ]
     return Controller(name="podcliquescalinggroup", watches=tuple(watches), script=script, workers=10)
 
 
 def podclique_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
     cliques, later = Followers(_of_set), Followers(_by_label(labels.BASE_PODGANG))
+    sharing = Followers(claims.templates)
     waiter = str(ctx.settings.get("groveInitImage") or WAITER)
 
     def of_clique(old: Object | None, new: Object | None) -> Iterable[Due]:
@@ -265,6 +273,7 @@ def podclique_controller(ctx: CompileContext, *, grouping: bool = True) -> Contr
         return found
 
     def of_pcs(old: Object | None, new: Object | None) -> Iterable[Due]:
+        sharing.note(old, new)
         return cliques.of(key_of(new or old or {})) if _differ(old, new, _generation_of) else ()
 
     def script(key: Key, reader: Reader, now: datetime) -> Script:
@@ -280,7 +289,7 @@ def podclique_controller(ctx: CompileContext, *, grouping: bool = True) -> Contr
         _watch(_GROUP, _nobody, {"set": _of_set}),
         _watch(_GANG, _of_gang),
         Watch("v1", "Pod", _changed(by_owner), {"owner": by_owner}),
-        *_claim_watches(_CLIQUE),
+        *_claim_watches(_CLIQUE, _made(lambda name: [due for pcs in sharing.of(name) for due in cliques.of(pcs.key)])),
         *_group_watches(ctx, served=grouping, concerns=_of_group),
     ]
     return Controller(name="podclique", watches=tuple(watches), script=script, workers=20)

@@ -10,11 +10,13 @@ from typing import Any, Final
 from kohort.api.generations import Gate
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
+from kohort.controllers.following import Followers
 from kohort.controllers.job.pod import is_tracked
 from kohort.controllers.job.sync import Memory, View, sync
 from kohort.controllers.script import Script
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.job_find import MAX_CHAIN, controller_of
+from kohort.gang.compile.job_parts import GROUP_TEMPLATE
 from kohort.gang.render import v1alpha2, v1beta1
 
 BATCH: Final = 1.0  # seconds in which changes of pods are gathered
@@ -26,19 +28,35 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
     """`grouping`: whether the server has Workloads and PodGroups. Without, Jobs run as they always did."""
     if not grouping:
         ctx = replace(ctx, gates=ctx.gates - {Gate.JOB})
+    waiting, parents = Followers(_delegated), Followers(_above)
+
+    def of_job(old: Object | None, new: Object | None) -> Iterable[Due]:
+        waiting.note(old, new)
+        return _of_job(old, new)
+
+    def of_parent(old: Object | None, new: Object | None) -> Iterable[Due]:
+        parents.note(old, new)
+        return ()
+
+    def of_workload(old: Object | None, new: Object | None) -> Iterable[Due]:
+        """Jobs whose group is to be of a Workload further up may have waited for it."""
+        if old is not None or new is None:
+            return _of_owned(old, new)
+        owners = [ref for top in _reference(new) for ref in (top, *_between(top, parents))]
+        return [due for ref in owners for due in waiting.of(ref)]
+
     watches = [
-        Watch("batch/v1", "Job", _of_job),
+        Watch("batch/v1", "Job", of_job),
         Watch("v1", "Pod", _of_pod, {"job": _jobs_of_pod, "loose": _loose}),
     ]
     if grouping and ctx.generation.has_pod_groups:
         version = ctx.generation.api_version
         parity = bool(ctx.settings.get("parity"))
         # Upstream does not look at a Job when its groups change; an edit stays until something else happens.
-        owner = _nothing if parity else _of_owned
         watches += [
-            Watch(version, "Workload", owner, {"ref": _reference}),
-            Watch(version, "PodGroup", owner, {"workload": _workload}),
-            *(Watch(api_version, kind, _nothing, optional=True) for api_version, kind in _PARENTS),
+            Watch(version, "Workload", _nothing if parity else of_workload, {"ref": _reference}),
+            Watch(version, "PodGroup", _nothing if parity else _of_owned, {"workload": _workload}),
+            *(Watch(api_version, kind, of_parent, optional=True) for api_version, kind in _PARENTS),
         ]
     memories: dict[Key, Memory] = {}
 
@@ -118,6 +136,21 @@ def _of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
         yield Due(Key(str(new["metadata"].get("namespace") or ""), _NOBODY), 0.0)
 
 
+def _above(obj: Object) -> Iterable[tuple[str, str, str]]:
+    owner = controller_of(obj)
+    if owner is not None:
+        yield (str(obj["metadata"].get("namespace") or ""), str(owner.get("kind")), str(owner.get("name")))
+
+
+def _delegated(job: Object) -> Iterable[tuple[str, str, str]]:
+    return _above(job) if GROUP_TEMPLATE in (job["metadata"].get("annotations") or {}) else ()
+
+
+def _between(top: tuple[str, str, str], parents: Followers) -> Iterable[tuple[str, str, str]]:
+    """Owners of Jobs that belong to the one on top themselves."""
+    return [(key.namespace, kind, key.name) for _, kind in _PARENTS for key, _ in parents.of(top)]
+
+
 def _of_owned(old: Object | None, new: Object | None) -> Iterable[Due]:
     if old is None:
         return  # made by us, or by somebody who tells the Job in another way
@@ -140,7 +173,7 @@ def _loose(pod: Object) -> Iterable[Hashable]:
         yield str(pod["metadata"].get("namespace") or "")
 
 
-def _reference(workload: Object) -> Iterable[Hashable]:
+def _reference(workload: Object) -> Iterable[tuple[str, str, str]]:
     found = (workload.get("spec") or {}).get("controllerRef") or {}
     if found:
         yield (str(workload["metadata"].get("namespace") or ""), str(found.get("kind")), str(found.get("name")))

@@ -11,6 +11,7 @@ from kohort.api.kind import Object
 from kohort.api.leaderworkerset import words
 from kohort.api.leaderworkerset.levels import annotation, controller_owner, is_delegated
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
+from kohort.controllers.following import Followers
 from kohort.controllers.leaderworkerset import volcano
 from kohort.controllers.leaderworkerset.reading import controller_uid, is_going, label, name_of, topology, worker_index
 from kohort.controllers.leaderworkerset.sync import View, sync
@@ -24,12 +25,34 @@ _LONGEST_CHAIN: Final = 10
 
 def leaderworkerset_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
     """`grouping`: whether the server has groups. Without, sets that ask for them wait, and say so."""
+    delegated, led = Followers(_delegated), Followers(_node_of_leader)
+
+    def of_set(old: Object | None, new: Object | None) -> Iterable[Due]:
+        delegated.note(old, new)
+        return _of_set(old, new)
+
+    def of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
+        led.note(old, new)
+        return _of_pod(old, new)
+
+    def of_node(old: Object | None, new: Object | None) -> Iterable[Due]:
+        """Where a leader is decides where its workers go: the domain may have become known."""
+        if new is None or (old is not None and _labels(old) == _labels(new)):
+            return ()
+        leaders = [due.key for due in led.of(name_of(new))]
+        return [Due(Key(leader.namespace, leader.name.rpartition("-")[0])) for leader in leaders]
+
+    def of_group(old: Object | None, new: Object | None) -> Iterable[Due]:
+        """Sets whose groups belong into somebody else's tree may have waited for it."""
+        found = [*_of_labelled(old, new)]
+        return [*found, *delegated.of(_of_space(new))] if old is None and new is not None else found
+
     watches = [
-        Watch(words.API_VERSION, words.KIND, _of_set),
-        Watch("v1", "Pod", _of_pod, {"lws": _named}),
+        Watch(words.API_VERSION, words.KIND, of_set),
+        Watch("v1", "Pod", of_pod, {"lws": _named}),
         Watch("v1", "Service", _of_labelled, {"lws": _named}),
         Watch("v1", "PersistentVolumeClaim", _nothing, {"lws": _named}),
-        Watch("v1", "Node", _nothing),
+        Watch("v1", "Node", of_node),
         Watch("apps/v1", "ControllerRevision", _of_labelled, {"lws": _named}),
     ]
     if grouping:
@@ -37,9 +60,9 @@ def leaderworkerset_controller(ctx: CompileContext, *, grouping: bool = True) ->
         kinds = [(version, "Workload")]
         if ctx.generation.has_pod_groups:
             kinds.append((version, "PodGroup"))
-        watches += [Watch(*kind, _of_labelled, {"lws": _owned, "space": _space}) for kind in kinds]
+        watches += [Watch(*kind, of_group, {"lws": _owned, "space": _space}) for kind in kinds]
         if composite:
-            branch = Watch(composite, "CompositePodGroup", _of_labelled, {"lws": _owned}, optional=True)
+            branch = Watch(composite, "CompositePodGroup", of_group, {"lws": _owned}, optional=True)
             watches.append(branch)
 
     by_volcano = ctx.on(words.VOLCANO)
@@ -113,6 +136,22 @@ def _parents(lws: Object, key: Key, reader: Reader) -> list[Object]:
 
 def _nothing(_: Object | None, __: Object | None) -> Iterable[Due]:
     return ()
+
+
+def _delegated(lws: Object) -> list[str]:
+    return [_of_space(lws)] if is_delegated(lws) else []
+
+
+def _node_of_leader(pod: Object) -> list[str]:
+    if not label(pod, words.NAME) or worker_index(pod) != 0 or not topology(pod):
+        return []
+    node = str((pod.get("spec") or {}).get("nodeName") or "")
+    return [node] if node else []
+
+
+def _labels(node: Object) -> Object:
+    found: Object = node["metadata"].get("labels") or {}
+    return found
 
 
 def _of_set(old: Object | None, new: Object | None) -> Iterable[Due]:

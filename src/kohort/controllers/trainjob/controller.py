@@ -9,8 +9,9 @@ from typing import Final
 
 from kohort.api.jobset import names as jobset_names
 from kohort.api.kind import Object
-from kohort.api.trainer.words import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME
+from kohort.api.trainer.words import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME, RUNTIME_KINDS
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
+from kohort.controllers.following import Followers
 from kohort.controllers.script import Script
 from kohort.controllers.trainjob.keys import Keys
 from kohort.controllers.trainjob.sync import sync
@@ -22,6 +23,12 @@ from kohort.gang.compile.trainer.lookup import snapshot_name
 
 KIND: Final = "TrainJob"
 _OTHERS: Final = (others.COSCHEDULING_VERSION, others.VOLCANO_VERSION)
+# How the names of ConfigMaps and Secrets end, after that of their job.
+_ENDS: Final = (
+    snapshot_name({"metadata": {"name": ""}}),
+    *(named("") for named in (mpi.hostfile_name, mpi.secret_name, flux.scripts_name, flux.secret_name)),
+    progress.config_name(""),
+)
 _BRANCHES_AND_LEAVES: Final = ("CompositePodGroup", "PodGroup")
 
 
@@ -29,13 +36,23 @@ def trainjob_controller(ctx: CompileContext, *, grouping: bool = True, keys: Key
     """`grouping`: whether the server has groups. Without, TrainJobs run, and nothing starts together."""
     if not grouping:
         ctx = replace(ctx, gates=ctx.gates - {"GenericWorkload"})
+    using = Followers(_runtime_of)
+
+    def of_job(old: Object | None, new: Object | None) -> Iterable[Due]:
+        using.note(old, new)
+        return _of_itself(old, new)
+
+    def of_runtime(old: Object | None, new: Object | None) -> Iterable[Due]:
+        """Jobs that began have a copy; others may have waited for it, or for it to fit."""
+        return () if new is None else using.of((new["kind"], key_of(new)))
+
     watches = [
-        Watch(API_VERSION, KIND, _of_itself),
-        Watch(API_VERSION, RUNTIME, _nothing),
-        Watch(API_VERSION, CLUSTER_RUNTIME, _nothing),
+        Watch(API_VERSION, KIND, of_job),
+        Watch(API_VERSION, RUNTIME, of_runtime),
+        Watch(API_VERSION, CLUSTER_RUNTIME, of_runtime),
         Watch(jobset_names.API_VERSION, jobset_names.KIND, _of_itself),
-        Watch("v1", "ConfigMap", _of_owned),
-        Watch("v1", "Secret", _of_owned),
+        Watch("v1", "ConfigMap", _of_beside),
+        Watch("v1", "Secret", _of_beside),
         *(Watch(version, others.KIND, _of_owned, optional=True, alias=_alias(version)) for version in _OTHERS),
     ]
     if grouping:
@@ -71,10 +88,8 @@ def view_of(key: Key, reader: Reader, now: datetime) -> View:
     job = reader.get(KIND, key)
     if job is None:
         return View(None, None, None, (), (), now)
-    ref = job["spec"]["runtimeRef"]
-    kind = ref.get("kind", CLUSTER_RUNTIME)
-    place = "" if kind == CLUSTER_RUNTIME else key.namespace
-    runtime = reader.get(kind, Key(place, ref["name"])) if kind in (RUNTIME, CLUSTER_RUNTIME) else None
+    (named,) = _runtime_of(job)
+    runtime = reader.get(*named) if named[0] in RUNTIME_KINDS else None
     jobset = reader.get(jobset_names.KIND, key)
     return View(job, jobset, runtime, _beside(job, key, reader), _groups(key, reader), now)
 
@@ -112,8 +127,11 @@ def _groups(key: Key, reader: Reader) -> list[Object]:
 # ---- whom a change concerns
 
 
-def _nothing(_: Object | None, __: Object | None) -> Iterable[Due]:
-    return ()
+def _runtime_of(job: Object) -> tuple[tuple[str, Key]]:
+    ref = job["spec"]["runtimeRef"]
+    kind = str(ref.get("kind", CLUSTER_RUNTIME))
+    space = "" if kind == CLUSTER_RUNTIME else str(job["metadata"].get("namespace") or "")
+    return ((kind, Key(space, str(ref["name"]))),)
 
 
 def _of_itself(old: Object | None, new: Object | None) -> Iterable[Due]:
@@ -153,6 +171,14 @@ def _workloads(obj: Object) -> Iterable[Hashable]:
     ref = spec.get("workloadRef") or (spec.get("podGroupTemplateRef") or {}).get("workload") or {}
     if ref.get("workloadName"):
         yield (str(obj["metadata"].get("namespace") or ""), str(ref["workloadName"]))
+
+
+def _of_beside(old: Object | None, new: Object | None) -> Iterable[Due]:
+    """Also when a stranger's goes whose name a job needs."""
+    yield from _of_owned(old, new)
+    if new is None and old is not None:
+        space, name = key_of(old)
+        yield from (Due(Key(space, name.removesuffix(end))) for end in _ENDS if name.endswith(end))
 
 
 _of_owned = _by(_owners)

@@ -1,7 +1,7 @@
-"""Who is concerned by a change of something above: kept in memory, filled by the watches themselves.
+"""Who is concerned by a change of what it refers to: kept in memory, filled by the watches themselves.
 
-A watch is only told of the object that changed. A PodClique names its set by a label, but a set does not name its
-PodCliques; so each controller remembers who named whom.
+A watch is only told of the object that changed. A TrainJob names its runtime, a runtime does not name its TrainJobs;
+so each controller remembers who named whom.
 """
 
 from __future__ import annotations
