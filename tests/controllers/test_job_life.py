@@ -199,3 +199,46 @@ def test_a_pod_without_an_owner_that_a_job_adopts_is_held() -> None:
     (pod,) = world.every("Pod")
     assert pod["metadata"]["ownerReferences"][0]["name"] == "keeper"
     assert pod["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]
+
+
+def test_a_pod_that_gets_its_label_back_is_adopted_again() -> None:
+    """Although nothing else happens to the Job (J-36, with time between the steps)."""
+    world = World()
+    template = {
+        "metadata": {"labels": {"crew": "b"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]},
+    }
+    selector = {"matchLabels": {"crew": "b"}}
+    world.job("leash", manualSelector=True, selector=selector, template=template)
+    world.run(30)
+    (pod,) = world.every("Pod")
+    world.patch("Pod", pod["metadata"]["name"], {"metadata": {"labels": {"crew": "c"}}})
+    world.run(30)
+    assert len(world.every("Pod")) == 2
+    world.patch("Pod", pod["metadata"]["name"], {"metadata": {"labels": {"crew": "b"}}})
+    world.run(30)
+    assert len(world.every("Pod")) == 1  # both are the Job's now, and one is too many
+    assert "SuccessfulDelete" in world.reasons()
+
+
+def test_a_group_that_somebody_made_as_a_gang_follows_the_job() -> None:
+    """Also where the Job's own Workload beside it is not one."""
+    world = World(start=False)
+    job = world.gang("w", 3)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "w", "uid": job["metadata"]["uid"], "controller": True}
+    version = "scheduling.k8s.io/v1beta1"
+    template: Object = {"name": "grp", "schedulingPolicy": {"basic": {}}}
+    reference = {"apiGroup": "batch", "kind": "Job", "name": "w"}
+    workload = {"controllerRef": reference, "podGroupTemplates": [template]}
+    group = {
+        "workloadRef": {"workloadName": "own", "templateName": "grp"},
+        "schedulingPolicy": {"gang": {"minCount": 2}},
+    }
+    for kind, name, spec in (("Workload", "own", workload), ("PodGroup", "g", group)):
+        meta = {"name": name, "ownerReferences": [owner]}
+        world.make({"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec})
+    world.start()
+    world.run(5)
+    assert world.minimum() == 3
+    assert world.minimum("Workload") is None
+    assert {world.group_of(pod) for pod in world.active()} == {"g"}

@@ -203,7 +203,7 @@ class Subresources:
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
             "metadata": kept,
-            "spec": {"replicas": wanted} if wanted is not None else {},
+            "spec": {"replicas": wanted} if wanted else {},
             "status": state,
         }
 
@@ -248,7 +248,7 @@ class Subresources:
                 problem = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
                 raise status.invalid("autoscaling", "Scale", ask.name, [problem])
             if codec.media_type(ask.content_type) != options.APPLY:
-                after = {**shown, "spec": {"replicas": replicas}}
+                after = {**shown, "spec": {"replicas": replicas} if replicas else {}}
                 scale = apply.update_managed_fields(
                     shown, after, of=_scale_target(), manager=chosen.manager, now=ages.stamp()
                 )
@@ -317,12 +317,12 @@ def _bind(pod: Object, meta: dict[str, Any], node: str) -> None:
     if meta.get("labels"):
         pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **meta["labels"]}
     state = pod.setdefault("status", {})
+    known = [one for one in state.get("conditions") or [] if one.get("type") == "PodScheduled"]
     conditions = [one for one in state.get("conditions") or [] if one.get("type") != "PodScheduled"]
     scheduled: dict[str, Any] = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
-    generation = pod["metadata"].get("generation")
-    if generation:
-        pod["metadata"]["generation"] = generation + 1
-        scheduled["observedGeneration"] = generation + 1
+    # To be bound is no new generation; which one was seen is only said where somebody has said so before.
+    if state.get("observedGeneration") or any(one.get("observedGeneration") for one in known):
+        scheduled["observedGeneration"] = pod["metadata"].get("generation")
     scheduled["lastTransitionTime"] = ages.stamp()
     state["conditions"] = [*conditions, scheduled]
 

@@ -23,6 +23,7 @@ _FROZEN: Final = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
+_GATES_MESSAGE: Final = "Scheduling is blocked due to non-empty scheduling gates"
 # Members of a pod's spec that vanish without a feature gate.
 GATED: Final[Mapping[str, str]] = {
     "schedulingGroup": Gate.GENERIC_WORKLOAD,
@@ -149,6 +150,16 @@ def warn(pod: Object, _: Context) -> list[str]:
     ]
 
 
+def _first_status(pod: Object) -> Object:
+    spec = pod.get("spec") or {}
+    found: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
+    if spec.get("schedulingGates"):
+        gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+        moments = {"lastProbeTime": None, "lastTransitionTime": pod["metadata"].get("creationTimestamp")}
+        found["conditions"] = [gated | moments | {"message": _GATES_MESSAGE}]
+    return found
+
+
 POD: Final = Kind(
     group="",
     version="v1",
@@ -160,7 +171,7 @@ POD: Final = Kind(
     native=True,
     schema=SCHEMA,
     counts_changes=True,
-    first_status=lambda pod: {"phase": "Pending", "qosClass": qos_class(pod.get("spec") or {})},
+    first_status=_first_status,
     default=default,
     validate=validate,
     validate_update=validate_update,

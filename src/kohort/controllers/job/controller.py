@@ -11,6 +11,7 @@ from kohort.api.generations import Gate
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
 from kohort.controllers.following import Followers
+from kohort.controllers.job.adopters import Adopters
 from kohort.controllers.job.pod import is_tracked
 from kohort.controllers.job.sync import Memory, View, sync
 from kohort.controllers.script import Script
@@ -30,9 +31,17 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
         ctx = replace(ctx, gates=ctx.gates - {Gate.JOB})
     waiting, parents = Followers(_delegated), Followers(_above)
 
+    adopters = Adopters()
+
     def of_job(old: Object | None, new: Object | None) -> Iterable[Due]:
         waiting.note(old, new)
+        adopters.see(old, new)
         return _of_job(old, new)
+
+    def of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
+        yield from _of_pod(old, new)
+        if new is not None and controller_of(new) is None:
+            yield from (Due(key, BATCH) for key in adopters.of(new))
 
     def of_parent(old: Object | None, new: Object | None) -> Iterable[Due]:
         parents.note(old, new)
@@ -47,7 +56,7 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
 
     watches = [
         Watch("batch/v1", "Job", of_job),
-        Watch("v1", "Pod", _of_pod, {"job": _jobs_of_pod, "loose": _loose}),
+        Watch("v1", "Pod", of_pod, {"job": _jobs_of_pod, "loose": _loose}),
     ]
     if grouping and ctx.generation.has_pod_groups:
         version = ctx.generation.api_version

@@ -6,8 +6,9 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from kohort.api import formats
 from kohort.api.errors import ErrorKind, FieldError
-from kohort.api.generations import Generation
+from kohort.api.generations import SCHEDULING_GROUP, Generation
 from kohort.api.kind import Object
 from kohort.controllers.job.finish import is_decided
 from kohort.controllers.job.writes import create, namespace, told
@@ -15,6 +16,7 @@ from kohort.controllers.script import Answer, Step, SyncError, Told, Write, one,
 from kohort.gang import blocks
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.gang.compile.job import compile_object
+from kohort.gang.compile.job_names import template_name, workload_name
 from kohort.gang.render import pod_link, render
 from kohort.gang.tree import Plan
 
@@ -58,7 +60,7 @@ def _impossible(job: Object, done: Compilation, generation: Generation, parity: 
     error = done.errors[0]
     reason, _, text = error.detail.partition(": ")
     if not (parity and _silent(reason, generation)):
-        yield from tell(told(job, "Warning", reason, text))
+        yield from tell(told(job, "Warning", reason, _as_refused(job) if parity else text))
     if error.kind is ErrorKind.NOT_FOUND:
         return Grouped(wait=WAIT)
     raise SyncError(str(error))
@@ -67,6 +69,15 @@ def _impossible(job: Object, done: Compilation, generation: Generation, parity: 
 def _silent(reason: str, generation: Generation) -> bool:
     """Upstream tells of few of these: in 1.37 that a Workload cannot be created, in 1.36 of nothing."""
     return generation.minor == "1.36" or reason != "FailedWorkloadCreate"
+
+
+def _as_refused(job: Object) -> str:
+    """In the words of the server that upstream learns it from: a bad name of the template, one reason after another."""
+    name = str(job["metadata"]["name"])
+    workload, template = workload_name(name, str(job["metadata"]["uid"])), template_name(name)
+    where = f'spec.podGroupTemplates[0].name: Invalid value: "{template}"'
+    refusal = f'Workload.{SCHEDULING_GROUP} "{workload}" is invalid: {where}: {formats.label(template)}'
+    return f"Failed to create Workload for Job {name}: {refusal}"
 
 
 def _warnings(job: Object, done: Compilation) -> list[Told]:

@@ -100,7 +100,9 @@ def _existing(job: Object, workload: Object, ctx: CompileContext, settings: Sett
         groups=(),
         owners=(owner,),
     )
-    return _with_group(job, plan, (owner, _workload_owner(name, ctx)), ctx, settings)
+    # A group that somebody made as a gang follows the Job even where the Workload beside it is none.
+    least = wanted.minimum if settings.declared and wanted.is_gang else None
+    return _with_group(job, plan, (owner, _workload_owner(name, ctx)), ctx, settings, least)
 
 
 def _brought(job: Object, workloads: list[Object], ctx: CompileContext, settings: Settings) -> Compilation:
@@ -123,7 +125,12 @@ def _brought(job: Object, workloads: list[Object], ctx: CompileContext, settings
 
 
 def _with_group(
-    job: Object, plan: Plan, owners: tuple[Owner, ...], ctx: CompileContext, settings: Settings
+    job: Object,
+    plan: Plan,
+    owners: tuple[Owner, ...],
+    ctx: CompileContext,
+    settings: Settings,
+    least: int | None = None,
 ) -> Compilation:
     """The group of a Workload that is there: the Job's own one, or a new one while the Job is new."""
     groups = job_find.groups_of(plan.workload, plan.namespace, ctx.lookup)
@@ -137,7 +144,8 @@ def _with_group(
         return Compilation(reason="the Job has started, and its PodGroup is gone; it is not made again")
     template = plan.templates[0].name
     name = _names(own)[0] if own else pod_group_name(plan.workload, template)
-    return _planned(job, replace(plan, groups=(Group(name=name, template=template, owners=owners),)), ctx, settings)
+    group = Group(name=name, template=template, owners=owners, minimum=least if own else None)
+    return _planned(job, replace(plan, groups=(group,)), ctx, settings)
 
 
 def _workload_owner(workload: str, ctx: CompileContext) -> Owner:
