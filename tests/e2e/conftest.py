@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from kohort.api.options import known_option
 from kohort.sim.cluster import Pool, plain
 from kohort.testing.bed.bed import Bed
 from kohort.testing.cluster import Cluster
@@ -63,14 +64,15 @@ def gates() -> Mapping[str, bool]:
 
 
 @pytest.fixture(scope="session")
-def kubernetes(kubernetes_beds: Callable[..., Bed]) -> Iterator[Callable[[str], Kubernetes]]:
-    """A function: minor version -> a bed with `kohort run` beside it."""
-    made: dict[str, Kubernetes] = {}
+def kubernetes(kubernetes_beds: Callable[..., Bed]) -> Iterator[Callable[..., Kubernetes]]:
+    """A function: minor version and gates of the server -> a bed with `kohort run` beside it."""
+    made: dict[tuple[object, ...], Kubernetes] = {}
 
-    def get(minor: str) -> Kubernetes:
-        if minor not in made:
-            made[minor] = Kubernetes(kubernetes_beds(minor, ("kcm",)), RBAC)
-        return made[minor]
+    def get(minor: str, gates: Mapping[str, bool]) -> Kubernetes:
+        key = (minor, *sorted(gates.items()))
+        if key not in made:
+            made[key] = Kubernetes(kubernetes_beds(minor, ("kcm",), gates), RBAC)
+        return made[key]
 
     yield get
     for one in made.values():
@@ -86,8 +88,9 @@ async def cluster(
             if request.node.get_closest_marker(marker):
                 pytest.skip(why)
         name = re.sub(r"[^a-z0-9]+", "-", request.node.originalname.lower()).strip("-")[:40]
-        behind = request.getfixturevalue("kubernetes")(minor)
-        async with on(behind, pools=pools, gates=gates, name=name.strip("-")) as found:
+        ours = {gate: value for gate, value in gates.items() if known_option(gate) is not None}
+        behind = request.getfixturevalue("kubernetes")(minor, {gate: gates[gate] for gate in gates if gate not in ours})
+        async with on(behind, pools=pools, gates=ours, name=name.strip("-")) as found:
             yield found
         return
     async with embedded(minor, pools=pools, gates=gates, rbac=(RBAC, RBAC.with_name("rbac-jobs.yaml"))) as found:

@@ -239,6 +239,7 @@ async def test_t_85_the_workload_of_a_grandparent(cluster: Cluster) -> None:
 
 
 @only_37
+@ours
 async def test_t_86_the_group_joins_its_parent(cluster: Cluster) -> None:
     above = await owner(cluster)
     await cluster.create(fleet(template("workers", 3)))

@@ -297,13 +297,24 @@ class TestNoTopology:
         await cluster.running(2)
 
 
+VIP = job("vip", 2, scheduling=policy(), template=pod_template(priorityClassName="no-such-class"))
+
+
 @only_37
 async def test_t_28_an_unknown_priority_class(cluster: Cluster) -> None:
-    await cluster.create(job("vip", 2, scheduling=policy(), template=pod_template(priorityClassName="no-such-class")))
-    await told(cluster, "FailedPodGroupCreate")
+    await cluster.create(VIP)
+    await cluster.until(cluster.workloads)
     await cluster.sleep(5)
     assert await cluster.pods() == []
+    assert await cluster.pod_groups() == []
     assert len(await cluster.workloads()) == 1
+
+
+@only_37
+@ours
+async def test_t_28_an_unknown_priority_class_is_told(cluster: Cluster) -> None:
+    await cluster.create(VIP)
+    await told(cluster, "FailedPodGroupCreate")
 
 
 @only_37

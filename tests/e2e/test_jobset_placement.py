@@ -40,11 +40,17 @@ async def nodes_of(cluster: Cluster) -> list[Object]:
 @pytest.mark.generations("1.37")
 async def test_each_job_has_a_rack_of_its_own(cluster: Cluster) -> None:
     await cluster.create(jobset("hawk", rj("a", 2, 3, runs=pod(None)), notes=EXCLUSIVE))
-    found = await cluster.running(6)
-    by_job = await racks(cluster, found)
+    by_job = await racks(cluster, await cluster.running(6))
     assert [len(found) for found in by_job.values()] == [1, 1]
     assert by_job["0"] != by_job["1"]
-    for one in found:
+
+
+@pytest.mark.admission
+@pytest.mark.generations("1.37")
+async def test_the_first_pod_leads(cluster: Cluster) -> None:
+    """As upstream's webhooks do it. Where a cluster has none, the Job's template keeps its pods together."""
+    await cluster.create(jobset("hawk", rj("a", 2, 3, runs=pod(None)), notes=EXCLUSIVE))
+    for one in await cluster.running(6):
         follows = one["metadata"]["annotations"][INDEX] != "0"
         assert (RACK in (one["spec"].get("nodeSelector") or {})) == follows
         assert ("affinity" in one["spec"]) != follows
@@ -59,6 +65,7 @@ async def test_a_fourth_job_waits_for_a_rack(cluster: Cluster) -> None:
     await ended(cluster, "four")
 
 
+@pytest.mark.admission
 @pytest.mark.generations("1.37")
 async def test_followers_go_where_their_leader_went(cluster: Cluster) -> None:
     """The rack changes its name under the leader: followers that were sent to the old one are replaced."""
@@ -96,6 +103,7 @@ async def test_by_node_selectors_that_an_administrator_gives(cluster: Cluster) -
     assert {one["spec"]["nodeName"] for one in await cluster.running(2)} == {"rack-b-1"}
 
 
+@pytest.mark.admission
 @pytest.mark.generations("1.37")
 async def test_jobs_that_are_not_indexed_have_no_first_pod(cluster: Cluster) -> None:
     spec = {"completionMode": "NonIndexed"}

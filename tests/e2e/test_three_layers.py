@@ -31,7 +31,7 @@ def jobset(**spec: Any) -> Object:
 async def one_workload(cluster: Cluster, pods: int, kind: str) -> Object:
     """All pods run, in groups of one Workload, which is of the object on top."""
     running = await cluster.running(pods)
-    await cluster.sleep(5)
+    await cluster.sleep(2)
     (workload,) = await cluster.workloads()
     assert workload["spec"]["controllerRef"]["kind"] == kind
     name, groups = workload["metadata"]["name"], await cluster.pod_groups()
@@ -79,7 +79,7 @@ async def test_wishes_of_the_layers_below_do_not_count(cluster: Cluster) -> None
     body = t.runtime(groups=False, template={"gangConfig": {"gangMode": "Gang"}})
     await cluster.create(body, t.trainjob(2))
     await cluster.running(2)
-    await cluster.sleep(5)
+    await cluster.sleep(2)
     assert await t.uids(cluster) == []
 
 

@@ -22,7 +22,6 @@ import yaml
 
 from kohort.api.crd import crds
 from kohort.api.kind import Object
-from kohort.api.options import known_option
 from kohort.controllers.trainjob.builtin import install
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError
@@ -138,10 +137,7 @@ def _bearable(seconds: float, limit: float) -> None:
 async def on(
     kubernetes: Kubernetes, *, pools: Sequence[Pool], gates: Mapping[str, bool], name: str
 ) -> AsyncIterator[Cluster]:
-    """A namespace of its own and these nodes, for the time of the block."""
-    foreign = [gate for gate in gates if known_option(gate) is None]
-    if foreign:
-        pytest.skip(f"needs an API server with other gates ({', '.join(foreign)}): only on the embedded server")
+    """A namespace of its own and these nodes, for the time of the block. `gates`: of `kohort run`."""
     await asyncio.to_thread(kubernetes.run, gates)
     async with Client.connect(kubernetes.bed.kubeconfig, manager="test") as client:
         await install(client)
