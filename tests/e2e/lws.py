@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kohort.api.kind import Object
+from kohort.kube.errors import ApiError
 from kohort.testing.cluster import Cluster, condition
 
 API = "leaderworkerset.x-k8s.io/v1"
@@ -163,3 +164,23 @@ def label(obj: Object, key: str) -> str | None:
 
 def env(pod: Object) -> dict[str, str]:
     return {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0]["env"]}
+
+
+async def refused(cluster: Cluster, sets: Sets, body: Object) -> None:
+    """At admission; a server that does not know our rules takes it, and then the set says why nothing comes of it."""
+    code = 201
+    try:
+        await cluster.create(body)
+    except ApiError as error:
+        code = error.code
+
+    async def told() -> bool:
+        found = condition(await cluster.get(API, KIND, "no"), "WorkloadSchedulingCreated")
+        return bool(found and found["reason"] == "InvalidSchedulingConfiguration")
+
+    assert code in (201, 403, 422)
+    if code == 201:
+        await cluster.until(told, what="the refusal being told")
+    await cluster.sleep(1)
+    assert not await sets.names()
+    assert not await cluster.workloads()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.e2e.lws import API, KIND, PREFIX, Sets, container, group_of, label, lws, minimum, template
+from tests.e2e.lws import API, KIND, PREFIX, Sets, container, group_of, label, lws, minimum, refused, template
 
 from kohort.api.kind import Object
 from kohort.kube.errors import ApiError
@@ -118,26 +118,6 @@ REFUSED: dict[str, dict[str, Any]] = {
     "W6": {"annotations": {f"{PREFIX}exclusive-topology": "rack"}, "scheduling": {}},
     "size 1 with roles": {"size": 1, "scheduling": {"replica": {"leader": GANG}}},
 }
-
-
-async def refused(cluster: Cluster, sets: Sets, body: Object) -> None:
-    """At admission; a server that does not know our rules takes it, and then the set says why nothing comes of it."""
-    code = 201
-    try:
-        await cluster.create(body)
-    except ApiError as error:
-        code = error.code
-
-    async def told() -> bool:
-        found = condition(await cluster.get(API, KIND, "no"), "WorkloadSchedulingCreated")
-        return bool(found and found["reason"] == "InvalidSchedulingConfiguration")
-
-    assert code in (201, 403, 422)
-    if code == 201:
-        await cluster.until(told, what="the refusal being told")
-    await cluster.sleep(1)
-    assert not await sets.names()
-    assert not await cluster.workloads()
 
 
 @pytest.mark.parametrize("case", REFUSED)

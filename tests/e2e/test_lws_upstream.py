@@ -179,7 +179,7 @@ async def test_pods_of_another_scheduler_are_left_to_it(cluster: Cluster, sets: 
 async def test_our_example_runs(cluster: Cluster, sets: Sets, file: str, pods: int, gangs: int) -> None:
     (document,) = manifest.read([str(EXAMPLES / f"{file}.yaml")])
     example: Object = document.obj
-    example["metadata"].pop("namespace")
+    example["metadata"].pop("namespace", None)
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "serving-high"}}
     await cluster.client.of(high).create({**high, "value": 1000})
     await cluster.create(example)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
-from tests.e2e.lws import Sets, template
+from tests.e2e.lws import Sets, lws, refused, template
 
 from kohort.api.kind import Object
-from kohort.kube.errors import ApiError
 from kohort.testing.cluster import Cluster
 
 pytestmark = pytest.mark.generations("1.37")
@@ -37,7 +36,9 @@ def sets(cluster: Cluster) -> Sets:
     return Sets(cluster)
 
 
-async def serve(cluster: Cluster) -> None:
+@pytest.fixture
+async def volcano(cluster: Cluster) -> AsyncIterator[None]:
+    """Its kind, for the time of a test."""
     await cluster.client.of(CRD).create(CRD)
 
     async def served() -> bool:
@@ -45,14 +46,22 @@ async def serve(cluster: Cluster) -> None:
         return await cluster.serves(VERSION, "PodGroup")
 
     await cluster.until(served, what="Volcano's kind")
+    yield
+    await cluster.client.of(CRD).delete(CRD["metadata"]["name"])
+
+    async def gone() -> bool:
+        found = await cluster.client.of(CRD).list()
+        return CRD["metadata"]["name"] not in {one["metadata"]["name"] for one in found.items}
+
+    await cluster.until(gone, what="Volcano's kind going")
 
 
 async def groups(cluster: Cluster) -> dict[str, int]:
     return {one["metadata"]["name"]: one["spec"]["minMember"] for one in await cluster.every(VERSION, "PodGroup")}
 
 
+@pytest.mark.usefixtures("volcano")
 async def test_l_48_a_group_of_volcanos_for_each_replica(cluster: Cluster, sets: Sets) -> None:
-    await serve(cluster)
     notes = {"scheduling.volcano.sh/queue-name": "fast", "volcano.sh/some": "x", "other": "y"}
     await sets.create("vol", replicas=2, size=3, annotations=notes)
     await sets.available("vol")
@@ -66,9 +75,10 @@ async def test_l_48_a_group_of_volcanos_for_each_replica(cluster: Cluster, sets:
     before = await sets.uids()
     await cluster.delete("v1", "Pod", "vol-0-1")
     await sets.renewed(before, {"vol-0", "vol-0-1", "vol-0-2"})
+    leader = (await sets.pods())["vol-0"]["metadata"]["uid"]
     again, same = await cluster.every(VERSION, "PodGroup")
     assert same["metadata"]["uid"] == second["metadata"]["uid"]
-    assert again["metadata"]["uid"] != first["metadata"]["uid"]
+    assert [one["uid"] for one in again["metadata"]["ownerReferences"]] == [leader]
     await sets.patch("vol", {"replicas": 1, "leaderWorkerTemplate": {"workerTemplate": template("tool:2")}})
     await sets.settled("vol", replicas=1, readyReplicas=1, updatedReplicas=1)
 
@@ -78,8 +88,8 @@ async def test_l_48_a_group_of_volcanos_for_each_replica(cluster: Cluster, sets:
     await cluster.until(one, what="the other group going")
 
 
+@pytest.mark.usefixtures("volcano")
 async def test_l_48_leader_ready_counts_the_leader(cluster: Cluster, sets: Sets) -> None:
-    await serve(cluster)
     await sets.create("rdy", size=3, startupPolicy="LeaderReady")
     await sets.available("rdy")
     assert list((await groups(cluster)).values()) == [1]
@@ -91,7 +101,5 @@ async def test_l_48_without_its_kind_workers_wait_and_it_is_told(cluster: Cluste
     assert await sets.names() == ["vol-0"]
 
 
-async def test_l_48_scheduling_is_refused(sets: Sets) -> None:
-    with pytest.raises(ApiError) as refused:
-        await sets.create("vol", scheduling={})  # W7
-    assert refused.value.code == 403
+async def test_l_48_scheduling_is_refused(cluster: Cluster, sets: Sets) -> None:
+    await refused(cluster, sets, lws("no", scheduling={}))  # W7

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.api.scheduling.blocks import CLAIMS, COMPOSITE_POLICY, CONSTRAINTS, DISRUPTION, POLICY
-from kohort.api.schema import Arr, Int, IntOrStr, Obj, Ref, Str, Update, but
+from kohort.api.schema import Arr, Cel, Int, IntOrStr, Obj, Ref, Str, Update, but
 
 MOST_REPLICAS: Final = 1_000_000
 RETENTION: Final = ("Retain", "Delete")
@@ -60,7 +60,11 @@ SCHEDULING: Final = Obj(
     },
 )
 
-# ---- the rest of the spec
+# ---- the rest of the spec. Its rules in CEL are those of rules.py and update.py, for servers that do not ask us.
+
+_SUBGROUP_SIZE: Final = "self.subGroupPolicy.subGroupSize"
+_PERCENT: Final = "^([0-9]{1,2}|100)%$"
+_ROLLING: Final = "self.rolloutStrategy.rollingUpdateConfiguration"
 
 _SUBGROUPS: Final = Obj(
     description="Splits a group into subgroups for placement and TPU variables; not a scheduling level.",
@@ -73,6 +77,21 @@ _SUBGROUPS: Final = Obj(
 )
 _LEADER_WORKER_TEMPLATE: Final = Obj(
     required=True,
+    rules=(
+        Cel("self.size >= 1", "size must be equal or greater than 1"),
+        Cel(
+            f"!has(self.subGroupPolicy) || has({_SUBGROUP_SIZE}) && {_SUBGROUP_SIZE} >= 1"
+            f" && {_SUBGROUP_SIZE} <= self.size && ((self.size - 1) % {_SUBGROUP_SIZE} == 0"
+            f" || self.size % {_SUBGROUP_SIZE} == 0 && !(has(self.subGroupPolicy.subGroupPolicyType)"
+            " && self.subGroupPolicy.subGroupPolicyType == 'LeaderExcluded'))",
+            "subGroupSize must be 1 to size, and size (without LeaderExcluded) or size - 1 divisible by it",
+        ),
+        Cel(
+            "has(self.subGroupPolicy) == has(oldSelf.subGroupPolicy) && (!has(self.subGroupPolicy)"
+            f" || {_SUBGROUP_SIZE} == oldSelf.subGroupPolicy.subGroupSize)",
+            "subGroupSize cannot be set, cleared or changed later",
+        ),
+    ),
     fields={
         "size": Int(default=1, description="Pods in a group, its leader included."),
         "workerTemplate": but(_TEMPLATE, description="Pods other than the leader; the leader too without its own."),
@@ -95,16 +114,40 @@ _ROLLOUT: Final = Obj(
     fields={
         "type": Str(enum=("RollingUpdate",)),
         "rollingUpdateConfiguration": Obj(
+            rules=(
+                Cel("!has(self.partition) || self.partition >= 0", "partition must be greater than or equal to 0"),
+                *(
+                    Cel(
+                        f"type(self.{name}) == string ? self.{name}.matches('{_PERCENT}') : self.{name} >= 0",
+                        f"{name} must be a number of groups, or a percentage up to 100%",
+                    )
+                    for name in ("maxUnavailable", "maxSurge")
+                ),
+            ),
             fields={
                 "partition": Int(default=0, description="Groups below this index keep their revision."),
                 "maxUnavailable": IntOrStr(default=1, description="Groups or percentage (rounded down)."),
                 "maxSurge": IntOrStr(default=0, description="Groups or percentage (rounded up)."),
-            }
+            },
         ),
     }
 )
 SPEC: Final = Obj(
     required=True,
+    rules=(
+        Cel(
+            f"self.replicas * self.leaderWorkerTemplate.size <= {2**31 - 1}",
+            f"the product of replicas and size must not exceed {2**31 - 1}",
+        ),
+        Cel(
+            f"self.replicas == 0 || !has(self.rolloutStrategy) || !has({_ROLLING})"
+            f" || (type({_ROLLING}.maxSurge) == string ? {_ROLLING}.maxSurge != '0%' : {_ROLLING}.maxSurge != 0)"
+            f" || (type({_ROLLING}.maxUnavailable) == string"
+            f" ? int({_ROLLING}.maxUnavailable.replace('%', '')) * self.replicas >= 100"
+            f" : {_ROLLING}.maxUnavailable != 0)",
+            "maxUnavailable must not be 0 when maxSurge is 0",
+        ),
+    ),
     fields={
         "replicas": Int(default=1, minimum=0, maximum=MOST_REPLICAS, description="Number of groups."),
         "leaderWorkerTemplate": _LEADER_WORKER_TEMPLATE,
@@ -128,4 +171,12 @@ STATUS: Final = Obj(
         "conditions": Arr(key=("type",), item=Ref(definition="io.k8s.apimachinery.pkg.apis.meta.v1.Condition")),
     }
 )
-SCHEMA: Final = Obj(fields={"spec": SPEC, "status": STATUS})
+SCHEMA: Final = Obj(
+    rules=(
+        Cel(
+            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",
+            "metadata.name must be a DNS label that begins with a letter: pods and Services are named after it",
+        ),
+    ),
+    fields={"spec": SPEC, "status": STATUS},
+)

@@ -289,14 +289,24 @@ def _volcano_groups(look: Look, kept: set[int]) -> Part:
             else:
                 look.waits = True  # the one before goes with its leader
     answers = (yield Step([create(group) for group in wanted])) if wanted else ()
-    for group, answer in zip(wanted, answers, strict=True):
-        # It may be there unseen: a kind that the server got after we began is not watched.
-        if answer.refusal is None or answer.refusal.already_exists:
+    for group, first in zip(wanted, answers, strict=True):
+        there = first.refusal is not None and first.refusal.already_exists
+        answer = (yield from _unseen(group)) if there else first
+        if answer.refusal is None:
             look.volcano.add(name_of(group))
         else:
             note = f"PodGroup {name_of(group)} could not be created: {answer.refusal.message}"
             look.problems.append(note)
             yield from tell(Told(look.lws, "Warning", "FailedCreate", note))
+
+
+def _unseen(group: Object) -> Part:
+    """One that is there, of a kind that the server got after we began and that is not watched therefore.
+
+    It may be that of the leader before, and would go with it: it belongs to this one from now on.
+    """
+    owners = {"ownerReferences": meta_of(group)["ownerReferences"]}
+    return (yield from one(patch(group, {"metadata": owners, "spec": group["spec"]})))
 
 
 def _workers(look: Look, kept: set[int]) -> Part:
