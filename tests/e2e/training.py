@@ -10,6 +10,7 @@ from tests.gang.trainjob.build import runtime as built
 from kohort.api.jobset import names
 from kohort.api.kind import Object
 from kohort.api.trainer.words import API_VERSION, STEP_LABEL, replicated_jobs
+from kohort.kube.errors import ApiError
 from kohort.testing.cluster import Cluster, condition
 
 __all__ = ["API_VERSION", "STEP_LABEL"]
@@ -63,6 +64,32 @@ async def suspend(cluster: Cluster, value: bool = True, name: str = "job") -> No
 
 async def complete(cluster: Cluster, name: str = "job") -> Object:
     return await cluster.until(lambda: cluster.condition(*TRAINJOB, name, "Complete"), what=f"TrainJob {name} Complete")
+
+
+async def refused(cluster: Cluster, body: Object, *, made: bool = False) -> None:
+    """A runtime that is refused; a server without rules in front takes it, and then a job of it tells why it waits.
+
+    `made`: what is taken serves jobs all the same.
+    """
+    try:
+        await cluster.create(body)
+    except ApiError as error:
+        if error.code not in (403, 422):
+            raise
+        return
+    if not made:
+        job = await cluster.create(trainjob(2, name="no"))
+
+        async def answered() -> bool:
+            events = await cluster.events("TrainJobResourcesCreationFailed")
+            return any(one["involvedObject"]["uid"] == job["metadata"]["uid"] for one in events)
+
+        await cluster.until(answered, what="a job of it telling why it waits")
+        assert await cluster.get(*JOBSET, "no") is None
+        assert await uids(cluster) == []
+        await cluster.delete(*TRAINJOB, "no")
+        await cluster.gone(*TRAINJOB)
+    await cluster.delete(API_VERSION, "TrainingRuntime", "rt")
 
 
 async def told(cluster: Cluster, reason: str) -> list[Object]:

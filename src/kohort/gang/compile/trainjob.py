@@ -5,7 +5,7 @@ from __future__ import annotations
 from kohort.api.kind import Object
 from kohort.api.trainer import check_fit, fit_warnings
 from kohort.api.trainer.trainjob_rules import is_suspended
-from kohort.api.trainer.words import MANAGED_HERE, spec_of, tidy
+from kohort.api.trainer.words import MANAGED_HERE, PRESERVE_GATE, spec_of, tidy
 from kohort.gang.compile import Compilation, CompileContext
 from kohort.gang.compile.trainer import jobset, plugins
 from kohort.gang.compile.trainer.draft import Draft, draft
@@ -55,4 +55,4 @@ def _built(made: Draft, ctx: CompileContext) -> Compilation:
 
 def preserves(ctx: CompileContext) -> bool:
     """Whether groups are kept over a suspension, and made for jobs that are born suspended."""
-    return bool(ctx.settings.get("onSuspend") == PRESERVE)
+    return ctx.on(PRESERVE_GATE) or bool(ctx.settings.get("onSuspend") == PRESERVE)
