@@ -60,6 +60,11 @@ class Candidate:
 
     async def stop(self) -> None:
         self.task.cancel()
+        for _ in range(10):  # seconds
+            await asyncio.wait({self.task}, timeout=0.001)
+            if self.task.done():
+                break
+            await self.network.clock.advance(1)
         await asyncio.gather(self.task, return_exceptions=True)
 
 
@@ -105,6 +110,19 @@ async def test_who_stops_releases_and_the_next_need_not_wait_for_the_end() -> No
     assert b.leadership.is_leader
     assert (lease(api)["holderIdentity"], lease(api)["leaseTransitions"], b.leadership.epoch) == ("b", 1, 1)
     await end([b])
+
+
+async def test_who_is_stopped_while_it_takes_the_lease_lets_go_of_it() -> None:
+    """The server heard the write, and whoever sent it is stopped before the answer comes."""
+    api, clock = FakeApi(), VirtualClock()
+    a = Candidate(api, clock, "a")
+    a.network.delay = 1.0
+    await clock.advance(1.5)
+    assert lease(api)["holderIdentity"] == "a"
+    assert not a.leadership.is_leader
+    await a.stop()
+    assert "holderIdentity" not in lease(api)
+    assert a.times == 0
 
 
 async def test_who_dies_is_followed_after_the_duration_and_not_before() -> None:

@@ -1,19 +1,27 @@
 """`kohort run` on real Kubernetes while things die under it in the middle of binding: afterwards every gang is whole
-or waits and says why, and no pod was bound a second time. Two hundred random runs of the same: tests/run/test_chaos.
+or waits and says why, and no pod was bound a second time.
+
+Big gangs and one trouble each; then random runs (tests.kubernetes.chaos), of which KOHORT_CHAOS says how many
+(`KOHORT_CHAOS=200`) and KOHORT_CHAOS_SEED where to begin: a run that failed names its seed. The same in virtual time,
+where a seed repeats every request: tests/run/test_chaos.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import time
+import traceback
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kubernetes.chaos import Run
+from tests.kubernetes.ground import Ground
 
 from kohort.kube.client import Client
 from kohort.kube.errors import KubeError
@@ -153,3 +161,29 @@ async def _wrong(client: Client) -> list[str]:
         if told is None or told["status"] != ("True" if name in bound else "False"):
             found.append(f"{name} says {told}")
     return found
+
+
+# ---- random runs
+
+RUNS, AT_A_TIME = int(os.environ.get("KOHORT_CHAOS", "12")), 12
+SEED = int(os.environ.get("KOHORT_CHAOS_SEED") or random.randrange(1_000_000))
+
+
+async def test_random_runs(kubernetes: Kubernetes, tmp_path: Path) -> None:
+    kubernetes.stop()
+    failed: list[str] = []
+    seconds: list[float] = []
+    async with Ground(kubernetes, tmp_path) as ground:
+        for first in range(SEED, SEED + RUNS, AT_A_TIME):
+            seeds = range(first, min(first + AT_A_TIME, SEED + RUNS))
+            ended = await asyncio.gather(*(Run(ground, seed).play() for seed in seeds), return_exceptions=True)
+            for seed, end in zip(seeds, ended, strict=True):
+                if isinstance(end, float):
+                    seconds.append(end)
+                else:
+                    said = str(end) if isinstance(end, AssertionError) else "".join(traceback.format_exception(end))
+                    failed.append(f"seed {seed}: {said}")
+            took = f"{min(seconds, default=0):.0f} to {max(seconds, default=0):.0f} s each"
+            print(f"seeds {seeds[0]} to {seeds[-1]}: {len(seconds)} runs are well, {took}; {len(failed)} are not")
+    told = "\n".join(failed)
+    assert not failed, f"{len(failed)} of {RUNS} (KOHORT_CHAOS={RUNS} KOHORT_CHAOS_SEED={SEED}):\n{told}"

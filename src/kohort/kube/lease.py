@@ -13,7 +13,7 @@ import logging
 import random
 import socket
 import uuid
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kohort.kube.clock import REAL
 from kohort.kube.discovery import ResourceType
@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 LEASES: Final = ResourceType("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
 SPREAD: Final = 1.2  # candidates that wait for the same lease come at different moments
+_FAREWELL: Final = 5.0  # seconds for letting go of it when we are told to stop
 
 
 class Leadership:
@@ -65,6 +66,7 @@ class Leadership:
         self._chance = chance or client.chance
         self._until = float("-inf")
         self._mine: Object | None = None
+        self._under_way: asyncio.Task[Object] | None = None
         self._seen: tuple[str, float] = ("", 0.0)
         self.holder = ""
 
@@ -122,6 +124,8 @@ class Leadership:
             async with self._clock.timeout(seconds):
                 return await self._take()
         except TimeoutError:
+            if self._under_way is not None:
+                self._under_way.cancel()
             log.warning("%s/%s: no answer within %.1f s", self._namespace, self._name, seconds)
         except KubeError as error:
             log.warning("%s/%s: %s", self._namespace, self._name, error)
@@ -177,22 +181,36 @@ class Leadership:
         self.holder = self.identity
         return True
 
-    async def _send(self, lease: Object) -> dict[str, Any]:
+    async def _send(self, lease: Object) -> Object:
+        """Whoever is stopped in the middle of this has to know what came of it: it may be the holder now."""
         if lease["metadata"].get("resourceVersion"):
-            return await self._leases.update(lease, self._namespace)
-        return await self._leases.create(lease, self._namespace)
+            call = self._leases.update(lease, self._namespace)
+        else:
+            call = self._leases.create(lease, self._namespace)
+        self._under_way = asyncio.create_task(call)
+        return await asyncio.shield(self._under_way)
 
     async def _release(self) -> None:
         """Give it up if it is ours, so that the next one need not wait. Nobody leads here any more at this point."""
         self._until = float("-inf")
-        mine, self._mine = self._mine, None
-        if mine is None or mine["spec"].get("holderIdentity") != self.identity:
-            return
         try:
-            async with self._clock.timeout(self._retry):
-                await self._let_go(mine)
+            async with self._clock.timeout(_FAREWELL):
+                await self._arrived()
+                mine, self._mine = self._mine, None
+                if mine is not None and mine["spec"].get("holderIdentity") == self.identity:
+                    await self._let_go(mine)
         except (KubeError, TimeoutError) as error:
             log.info("%s/%s: not released, it will expire: %s", self._namespace, self._name, error or "no answer")
+        finally:
+            self._mine = None
+            if self._under_way is not None:
+                self._under_way.cancel()
+
+    async def _arrived(self) -> None:
+        """A write that was under way when we were stopped ends first."""
+        if self._under_way is not None and not self._under_way.done():
+            with contextlib.suppress(KubeError):
+                self._mine = await asyncio.shield(self._under_way)
 
     async def _let_go(self, mine: Object) -> None:
         try:

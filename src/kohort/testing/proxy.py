@@ -174,7 +174,7 @@ class Proxy:
         except (ConnectionError, aiohttp.ClientError, TimeoutError):
             if request.transport is not None:
                 _abort(request.transport)
-            raise ConnectionResetError from None
+            return web.Response()  # nobody hears it
 
     async def _way(self) -> None:
         """As far as here, or not at all."""
