@@ -242,3 +242,24 @@ def test_a_group_that_somebody_made_as_a_gang_follows_the_job() -> None:
     assert world.minimum() == 3
     assert world.minimum("Workload") is None
     assert {world.group_of(pod) for pod in world.active()} == {"g"}
+
+
+def test_pods_that_go_with_their_job_have_not_failed() -> None:
+    """A foreground deletion takes the pods first; whoever looks then does not count them (T-64f)."""
+    world = World(start=False)
+    world.job("busy", parallelism=2, completions=2)
+    world.start()
+    world.run()
+    world.pods_do("bind", "run")
+    world.run()
+    world.driver.stop()
+    world.patch("Job", "busy", {"metadata": {"finalizers": ["a.io/hold"]}})
+    world.delete("Job", "busy", "Foreground")
+    for pod in world.every("Pod"):
+        world.delete("Pod", pod["metadata"]["name"])
+    world.start()
+    world.run(5)
+    assert "failed" not in world.status("busy")
+    assert all(
+        "batch.kubernetes.io/job-tracking" not in pod["metadata"].get("finalizers", ()) for pod in world.every("Pod")
+    )

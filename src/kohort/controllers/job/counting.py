@@ -32,6 +32,8 @@ def waits_for_end(job: Object) -> bool:
 def is_failed(pod: Object, job: Object) -> bool:
     if pods_.phase(pod) == "Failed":
         return True
+    if (job.get("metadata") or {}).get("deletionTimestamp"):
+        return False  # it goes with the Job; who is first, the collector or the Job's own look, must not matter
     return not waits_for_end(job) and pods_.is_deleting(pod) and pods_.phase(pod) != "Succeeded"
 
 
