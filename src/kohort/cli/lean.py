@@ -8,8 +8,10 @@ server has no use for. Here the parts that serve are imported alone; whoever ask
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
-from importlib import import_module, metadata
+from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
@@ -34,10 +36,11 @@ def serving() -> None:
     if _PACKAGE in sys.modules:
         return
     spec = importlib.util.find_spec(_PACKAGE)
-    if spec is None:
+    version = re.search(r'^__version__ = "(.+)"', Path(spec.origin).read_text()) if spec and spec.origin else None
+    if spec is None or version is None:
         return
     package = importlib.util.module_from_spec(spec)
-    package.__version__ = metadata.version(_PACKAGE)  # type: ignore[attr-defined]
+    package.__version__ = version[1]  # type: ignore[attr-defined]
     sys.modules[_PACKAGE] = package
     try:
         for name in _SERVING:

@@ -9,12 +9,11 @@ import gc
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from kohort.api.generations import GENERATIONS
 from kohort.cli import lean
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
 _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 20.0
+_LOOK_SECONDS: Final = 0.01  # between looks whether another process has done what it should
 
 
 def default_folder() -> Path:
@@ -68,7 +68,7 @@ def up(
             kubeconfig=Path(kubeconfig).absolute() if kubeconfig else None,
         )
         checked(settings.context)
-        return _detached(settings, bare, nodes, cluster, profile) if detach else _here(settings, pools, weighs)
+        return (_detached if detach else _here)(settings, pools, weighs)
 
 
 def _pools(nodes: int, cluster: str) -> tuple[Pool, ...]:
@@ -201,36 +201,47 @@ def _lock(descriptor: int) -> bool:
 # ---- behind the terminal
 
 
-def _detached(settings: Settings, bare: bool, nodes: int, cluster: str, profile: str) -> int:
+def _detached(settings: Settings, pools: tuple[Pool, ...] | None, profile: Profile | None) -> int:
+    """A fork: what this process has loaded by now need not be loaded again."""
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = settings.data / "server.log"
-    command = [
-        sys.executable, "-m", "kohort.cli.main", "up", "--data-dir", str(settings.data),
-        *(["--bare"] if bare else ["--cluster", str(Path(cluster).absolute())] if cluster else ["--nodes", str(nodes)]),
-        "--port", str(settings.port), "--kubernetes", settings.minor,
-        "--kubeconfig", str(settings.kubeconfig_path),
-        "--feature-gates", ",".join(f"{name}={str(on).lower()}" for name, on in settings.gates.items()),
-        *(["--in-memory"] if settings.in_memory else []),
-        *(["--profile", str(Path(profile).absolute())] if profile else []),
-    ]  # fmt: skip
-    with log.open("wb") as output:
-        log.chmod(0o600)
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
+    log.touch(0o600)
+    os.truncate(log, 0)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        _behind(log, settings, pools, profile)
     end = time.monotonic() + _START_SECONDS
     while time.monotonic() < end:
-        text = log.read_text(errors="replace")
+        text = log.read_text(errors="replace") if log.stat().st_size else ""
         if "kubectl get" in text:
             write(f"{text}  kohort down --data-dir {settings.data}\n")  # at once: a reader may want one line only
             sys.stdout.flush()
             return 0
-        if process.poll() is not None:
+        if os.waitpid(child, os.WNOHANG)[0]:
             break
-        time.sleep(0.02)
+        time.sleep(_LOOK_SECONDS)
     for line in log.read_text(errors="replace").splitlines() or ["it said nothing"]:
         say("error", line.removeprefix("error: "))
     return 1
+
+
+def _behind(log: Path, settings: Settings, pools: tuple[Pool, ...] | None, profile: Profile | None) -> NoReturn:
+    """The server, with nothing left of the terminal it was started from."""
+    code = 1
+    try:
+        os.setsid()
+        for descriptor, path, flags in ((0, os.devnull, os.O_RDONLY), (1, str(log), os.O_WRONLY | os.O_APPEND)):
+            opened = os.open(path, flags)
+            os.dup2(opened, descriptor)
+        os.dup2(1, 2)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        code = friendly(_here)(settings, pools, profile)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
 
 
 @friendly
@@ -254,6 +265,6 @@ def down(data_dir: str) -> int:
         while not _lock(pid_file.fileno()):
             if time.monotonic() > end:
                 raise UsageError(f"process {pid} does not stop; look at {folder / 'server.log'}")
-            time.sleep(0.02)
+            time.sleep(_LOOK_SECONDS)
     write(f"stopped (process {pid})\n")
     return 0
