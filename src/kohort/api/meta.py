@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import formats
 from kohort.api.errors import FieldError, forbidden, invalid, required, too_long
+from kohort.api.sameness import same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +63,7 @@ def count(kind: Kind, new: Object, old: Object | None = None) -> None:
         return
     before = ((old or {}).get("metadata") or {}).get("generation") or 0
     counted = [member for member in kind.schema.fields if member != "status"]
-    if old is None or any(new.get(member) != old.get(member) for member in counted) or _noted(kind, new, old):
+    if old is None or any(not same(new.get(member), old.get(member)) for member in counted) or _noted(kind, new, old):
         before += 1
     new["metadata"]["generation"] = before
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kohort.api import definitions
 from kohort.api.copying import copied
+from kohort.api.sameness import same, whole
 
 MERGE: Final = "application/merge-patch+json"  # RFC 7396
 JSON: Final = "application/json-patch+json"  # RFC 6902
@@ -87,7 +88,7 @@ def _op_copy(document: Json, path: list[str], operation: dict[str, Any]) -> Json
 
 def _op_test(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
     found = _look_up(document, path)
-    if found != operation.get("value"):
+    if not same(found, operation.get("value")):
         raise PatchError(f"test of {operation.get('path')} failed: found {found!r}")
     return document
 
@@ -166,16 +167,7 @@ def strategic(target: Json, patch: Json, definition: str, minor: str) -> Json:
     """Merge by the patch strategies that the OpenAPI document of a minor gives for a definition."""
     if not isinstance(patch, dict):
         raise PatchError("a strategic merge patch is an object", malformed=True)
-    return _merge_map(target or {}, _whole(patch), definitions.definition(minor, definition), minor)
-
-
-def _whole(value: Json) -> Json:
-    """Numbers of this patch are read without a type: 4.0 is 4."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, dict):
-        return {name: _whole(item) for name, item in value.items()}
-    return [_whole(item) for item in value] if isinstance(value, list) else value
+    return _merge_map(target or {}, whole(patch), definitions.definition(minor, definition), minor)
 
 
 def _resolved(schema: dict[str, Any], minor: str) -> dict[str, Any]:
@@ -218,6 +210,9 @@ def _merge_member(
     elif isinstance(value, dict) and (isinstance(before, dict) or "$patch" in value or before is None):
         merged[name] = _merge_map(before or {}, value, schema, minor)
     elif isinstance(value, list) and "merge" in str(schema.get("x-kubernetes-patch-strategy", "")).split(","):
+        if before is None and not any(isinstance(item, dict) and "$patch" in item for item in value):
+            merged[name] = copied(value)  # there is nothing to merge with, not even its own items
+            return
         order = patch.get(f"$setElementOrder/{name}")
         merged[name] = _merge_list(before or [], value, order, schema, minor)
     else:

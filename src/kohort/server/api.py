@@ -172,7 +172,10 @@ class Api:
         watching = at.watch or options.flag(request.query, "watch")
         named = bool(at.name)
         verb = asking.verb_of(request.method, named, watching and request.method == "GET" and not at.subresource)
-        if (verb == "create" and named and not at.subresource) or (verb in ("update", "patch") and not named):
+        custom = resource is not None and not resource.native
+        if verb == "create" and named and not at.subresource and not custom:
+            verb = ""
+        if verb in ("update", "patch") and not named and not custom:
             verb = ""
         self._allow(
             user,
@@ -195,7 +198,13 @@ class Api:
                 raise status.no_such_path()
         self._check_verb(resource, at, verb)
         form = negotiate.form(request.headers.get("accept", ""), whole=not resource.stored)
-        return asking.Ask(request, resource, verb, at.namespace, at.name, at.subresource, user, form)
+        name = at.name
+        if custom and not at.subresource:
+            # Whatever the path of a custom resource is, the verb decides: what is created has the name of its body.
+            if verb in ("update", "patch") and not named:
+                raise status.bad_request("name must be provided")
+            name = "" if verb == "create" else at.name
+        return asking.Ask(request, resource, verb, at.namespace, name, at.subresource, user, form)
 
     def _check_verb(self, resource: Resource, at: Address, verb: str) -> None:
         if at.subresource:

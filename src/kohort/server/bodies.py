@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from kohort.api import admit
 from kohort.api.errors import invalid
+from kohort.api.sameness import whole
 from kohort.server import codec, options, status
+from kohort.server.naming import name_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,19 +32,29 @@ def body_of(ask: Ask, ctx: Context | None = None) -> Any:
             f'{kind} in version "{ask.resource.version}" cannot be handled as a {kind}: json: cannot unmarshal '
             f"{_go_type(value)} into Go value of type object"
         )
+    if not ask.resource.native:
+        value = whole(value)
     _check_kind(ask, value, ctx)
     remark(ask, remarks, admit.unknown(ask.resource.rules, value, ctx) if remarks and ctx else ())
     return value
 
 
 def _check_kind(ask: Ask, body: Object, ctx: Context | None) -> None:
-    """Of a custom resource the kind is a field like others; where there are rules, a wrong one cannot be read."""
+    """A custom resource has to say what it is; then its kind is a field like others."""
     one, given = ask.resource, body.get("kind")
-    if one.native or not isinstance(given, str) or given in ("", one.kind) or body.get("apiVersion") != one.api_version:
+    if one.native:
+        return
+    if not isinstance(given, str) or not given:
+        text = f"the object provided is unrecognized (must be of type {one.kind}): 'kind' is missing, or not a string"
+        raise status.bad_request(text)
+    if not body.get("apiVersion"):
+        text = f"the API version in the data () does not match the expected API version ({one.api_version})"
+        raise status.bad_request(text)
+    if given == one.kind or body["apiVersion"] != one.api_version:
         return
     if ctx is None or admit.received({**body, "kind": one.kind}, ctx, kind=one.rules).code == 400:
         return  # something else cannot be read
-    name = str((body.get("metadata") or {}).get("name") or "")
+    name = name_for(body.get("metadata") or {})
     raise status.invalid(one.group, given, name, [invalid("kind", given, f"must be {one.kind}")])
 
 
@@ -85,4 +97,4 @@ def change_of(ask: Ask) -> Any:
         if "nested" in str(error):
             raise
         raise status.bad_request("invalid JSON patch") from None
-    return value
+    return value if ask.resource.native else whole(value)

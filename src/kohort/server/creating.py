@@ -6,7 +6,6 @@ way.
 
 from __future__ import annotations
 
-import secrets
 import uuid
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +13,7 @@ from kohort.api import admit, shape
 from kohort.server import ages, objects, options, status
 from kohort.server.bodies import body_of, refused
 from kohort.server.call import CREATE, Call
+from kohort.server.naming import name_for, suffix
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
@@ -23,13 +23,7 @@ if TYPE_CHECKING:
     from kohort.server.stencil import Key
     from kohort.server.store import Item
 
-_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # no words by accident
 _TRIES: Final = 8
-_GENERATED: Final = 58  # characters of generateName that are kept
-
-
-def suffix() -> str:
-    return "".join(secrets.choice(_LETTERS) for _ in range(5))
 
 
 class _TakenError(Exception):
@@ -81,7 +75,7 @@ class Creator:
     async def _traced(self, ask: Ask, key: Key, body: Object, chosen: WriteOptions) -> Item | Object | None:
         """The short way, for a pod like one before."""
         meta = body["metadata"]
-        name = meta.get("name") or (meta["generateName"][:_GENERATED] + suffix() if meta.get("generateName") else "")
+        name = name_for(meta)
         new = self.core.stencils.make(key, ask.resource, body, ask.namespace, name)
         if new is None:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -23,6 +24,8 @@ from kohort.server.selectors import (
 from kohort.server.store import CompactedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kohort.api.errors import FieldError
     from kohort.api.kind import Object
     from kohort.server.ask import Ask
@@ -53,11 +56,16 @@ class Wish:
         return not self.labels and not self.fields
 
 
-def wish_of(ask: Ask) -> Wish:
-    """The selectors of a request."""
+def _nothing() -> None:
+    return None
+
+
+def wish_of(ask: Ask, check: Callable[[], None] = _nothing) -> Wish:
+    """The selectors of a request. `check`: what is looked at once they are read, before they are understood."""
     label_text, field_text = options.one(ask.query, "labelSelector"), options.one(ask.query, "fieldSelector")
     namespace = ask.namespace if ask.resource.namespaced and ask.namespace else None
     if not label_text and not field_text:
+        check()
         return Wish(namespace=namespace)
     try:
         labels = parse_labels(label_text)
@@ -67,6 +75,7 @@ def wish_of(ask: Ask) -> Wish:
         terms = parse_fields(field_text)
     except SelectorError as error:
         raise status.bad_request(str(error)) from None
+    check()
     name = ""
     for term in terms:
         if term.path not in ask.resource.fields:
@@ -120,8 +129,7 @@ class Reader:
         limit = max(0, options.whole(ask.query, "limit") or 0)  # less than nothing is no limit
         token = options.one(ask.query, "continue")
         version, match = options.one(ask.query, "resourceVersion"), options.one(ask.query, "resourceVersionMatch")
-        check_versions(version, match, token)
-        wish = wish_of(ask)
+        wish = wish_of(ask, partial(check_versions, version, match, token))
         if token:
             revision, after = self._continued(token)
         else:
@@ -140,7 +148,10 @@ class Reader:
     def _all(self, resource: Resource, wish: Wish, revision: int) -> list[Item]:
         table = self.core.store.table(resource.table)
         if revision != self.core.store.revision:
-            return table.items_at(revision, wish.namespace)
+            found_then = table.items_at(revision, wish.namespace)
+            if wish.name and (wish.namespace is not None or not resource.namespaced):
+                return [item for item in found_then if item.name == wish.name]
+            return found_then
         if wish.name and wish.namespace is not None:
             found = table.get(wish.namespace, wish.name)
             return [found] if found is not None else []
@@ -208,12 +219,15 @@ def _invalid_list(*found: FieldError) -> status.ApiError:
 
 def check_versions(version: str, match: str, token: str) -> None:
     """Which of resourceVersion, resourceVersionMatch and continue go together."""
+    if match:
+        _check_match(version, match, token)
     if version:
         version_number(version)
     if token and version not in ("", "0"):
         raise status.bad_request("specifying resource version is not allowed when using continue")
-    if not match:
-        return
+
+
+def _check_match(version: str, match: str, token: str) -> None:
     if match not in (_EXACT, _NOT_OLDER):
         raise _invalid_list(not_supported("resourceVersionMatch", match, (_EXACT, _NOT_OLDER, "")))
     if token:

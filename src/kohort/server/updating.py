@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import admit, apply, shape
+from kohort.api.sameness import same
 from kohort.server import objects, options, status
 from kohort.server.bodies import body_of, refused
 from kohort.server.call import UPDATE, Call
-from kohort.server.creating import call_of, suffix
+from kohort.server.creating import call_of
+from kohort.server.naming import suffix
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
@@ -66,9 +68,9 @@ class Updater:
         )
         if read.object is None and read.code == 400:
             raise refused(read)
+        ask.warnings += read.warnings
         if (body.get("metadata") or {}).get("name") != ask.name:
             raise status.bad_request("the name of the object does not match the name on the URL")
-        ask.warnings += read.warnings
 
     async def replace(
         self,
@@ -171,7 +173,7 @@ def is_over(obj: Object) -> bool:
 
 
 def _equal(new: Object, old: Object) -> bool:
-    return new == old or _tidy(new) == _tidy(old)
+    return same(new, old) or same(_tidy(new), _tidy(old))
 
 
 def _tidy(obj: Object) -> Object:

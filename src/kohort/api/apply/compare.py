@@ -8,7 +8,8 @@ from typing import Any
 from kohort.api.apply import fields as sets
 from kohort.api.apply.fields import Fields
 from kohort.api.apply.structure import DEDUCED, ListOf, MapOf, Structure
-from kohort.api.apply.values import elements, equal, handled_as
+from kohort.api.apply.values import elements, handled_as
+from kohort.api.sameness import same
 
 
 @dataclass(slots=True)
@@ -63,9 +64,7 @@ def whole(value: Any, structure: Structure) -> Fields:
 
 
 def _compare(old: Any, new: Any, structure: Structure) -> _Change:
-    # Most of an object does not change; this comparison is the fast one. (That true equals 1 does no harm: it would
-    # have to be the only change of a field without a type.)
-    if old is new or (old == new and old.__class__ is new.__class__):
+    if same(old, new):  # most of an object does not change, and this is quick
         return _SAME
     before, after = structure.sort_of(old), structure.sort_of(new)
     change = _as(handled_as(structure, new), old, new, structure)
@@ -85,7 +84,7 @@ def _as(sort: str, old: Any, new: Any, structure: Structure) -> _Change:
         second = new if isinstance(new, list) else []
         if not structure.list.atomic and (first or second):
             return _lists(first, second, structure.list)
-    return _SAME if equal(old, new) else _OTHER
+    return _SAME if same(old, new) else _OTHER
 
 
 def _maps(old: dict[str, Any], new: dict[str, Any], sort: MapOf) -> _Change:
@@ -96,7 +95,7 @@ def _maps(old: dict[str, Any], new: dict[str, Any], sort: MapOf) -> _Change:
         element = sets.named(name)
         if name not in new:
             removed[element] = whole(before, sort.of(name) or DEDUCED)
-        elif before != new[name] or before.__class__ is not new[name].__class__:
+        elif not same(before, new[name]):
             _put(element, _compare(before, new[name], sort.of(name) or DEDUCED), removed, modified, added)
     for name, after in new.items():
         if name not in old:
@@ -114,7 +113,7 @@ def _lists(old: list[Any], new: list[Any], sort: ListOf) -> _Change:
         if len(left) == 1 and len(right) == 1:
             _put(element, _compare(left[0], right[0], sort.item), removed, modified, added)
         elif len(left) > 1 and len(right) > 1:  # repeated keys are owned as one thing
-            if not equal(left, right):
+            if not same(left, right):
                 modified[element] = {}
         else:
             if left:

@@ -45,5 +45,6 @@ def parent_entries(parent: Object, scale: Object, replicas: Path, api_version: s
             after[who] = replace(owned, fields=left)
     for who, owned in there.items():
         if sets.has(owned.fields, _IN_SCALE):
-            after[who] = Owned(mine, api_version, owned.time)
+            # Without a time, unless this was somebody's entry before: upstream's way to sort it first.
+            after[who] = Owned(mine, api_version, before[who].time if who in before else None)
     return managed.encode(after)

@@ -1,4 +1,4 @@
-"""Typed values: which fields a value has, whether it fits its structure, whether two are equal."""
+"""Typed values: which fields a value has, and whether it fits its structure."""
 
 from __future__ import annotations
 
@@ -22,15 +22,6 @@ _EXPECTED: Final = {
     "boolean": "boolean",
     "untyped": "any scalar",
 }
-
-
-def equal(one: Any, other: Any) -> bool:
-    """JSON equality: 1 is 1.0, but true is not 1."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(equal(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(equal, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def handled_as(structure: Structure, value: Any) -> str:

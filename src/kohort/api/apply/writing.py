@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from kohort.api.apply import fields as sets
 from kohort.api.apply import last_applied, managed
@@ -15,9 +15,10 @@ from kohort.api.apply.managed import APPLY, UPDATE, Managed, Manager, Owned
 from kohort.api.apply.merge import merge, remove
 from kohort.api.apply.reconcile import reconciled
 from kohort.api.apply.structure import Structure
-from kohort.api.apply.values import equal, field_set, problems
+from kohort.api.apply.values import field_set, problems
 from kohort.api.apply.zero import zero
 from kohort.api.kind import Object
+from kohort.api.sameness import same, whole
 
 _BEFORE: Final = "before-first-apply"
 # Never owned by anybody.
@@ -68,7 +69,7 @@ class Applied:
 
 def apply(live: Object | None, applied: Object, *, of: Target, manager: str, now: str, force: bool = False) -> Applied:
     """Merge an applied object into the live one (None: there is none yet). Raises ApplyError if it cannot be one."""
-    applied = _plain(applied)
+    applied = whole(applied)  # a copy of our own
     _check(applied, of)
     before = _unmanaged(live) if live is not None else {}
     owners = _served(managed.stored(live), of) if live is not None else {}
@@ -82,24 +83,15 @@ def apply(live: Object | None, applied: Object, *, of: Target, manager: str, now
             merged, after, conflicts = _apply(before, applied, owners, who, of, force=True)
     if conflicts:
         return Applied(live or {}, tuple(conflicts))
-    if who in after and not equal(before, merged):
+    if who in after and not same(before, merged):
         after[who] = replace(after[who], time=now)
-    whole: Object = _plain(merged)
+    result: Object = whole(merged)
     if manager == "kubectl":
-        last_applied.follow(whole, applied)
+        last_applied.follow(result, applied)
     if live is None:
-        whole.get("metadata", {}).pop("resourceVersion", None)
-    managed.put(whole, after)
-    return Applied(whole)
-
-
-def _plain(value: Any) -> Any:
-    """A copy of our own. Applied numbers are read without a type: 4.0 is 4."""
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+        result.get("metadata", {}).pop("resourceVersion", None)
+    managed.put(result, after)
+    return Applied(result)
 
 
 def _check(applied: Object, of: Target) -> None:
@@ -236,7 +228,7 @@ def keep_times(old: Object, new: Object) -> Object:
         return new
     if [_timeless(one) for one in before] != [_timeless(one) for one in after]:
         return new
-    if not equal(_unmanaged(old), _unmanaged(new)):
+    if not same(_unmanaged(old), _unmanaged(new)):
         return new
     return {**new, "metadata": {**new["metadata"], "managedFields": before}}
 

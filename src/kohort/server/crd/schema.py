@@ -70,14 +70,9 @@ def drop_nulls(value: Any, schema: Schema | None) -> None:
         for name in list(value):
             member = inner(schema, name)
             if value[name] is None and member and not member.get("nullable") and "default" not in member:
-                if _typed(member):
-                    del value[name]
+                del value[name]
             else:
                 drop_nulls(value[name], member)
-
-
-def _typed(schema: Schema) -> bool:
-    return "type" in schema or schema.get("x-kubernetes-int-or-string") is True
 
 
 def fill(value: Any, schema: Schema | None) -> None:
