@@ -62,7 +62,8 @@ class Ground:
         await self._stack.aclose()
 
     def _informer(self, version: str, kind: str, seen: Callable[[Json | None, Json], None] | None = None) -> Any:
-        informer = Informer(self.client.kind(version, kind))
+        space = {"space": lambda one: [one["metadata"].get("namespace", "")]}
+        informer: Informer[Json] = Informer(self.client.kind(version, kind), indexers=space)
         if seen is not None:
             informer.handle(added=lambda new: seen(None, new), updated=seen)
         return informer

@@ -45,6 +45,10 @@ class Machine(Protocol):
     def leads(self) -> bool: ...
 
     @property
+    def identity(self) -> str:
+        """As a holder of the lease, if that is known."""
+
+    @property
     def ended(self) -> str:
         """Why, if it ended by itself: it should not."""
 
@@ -101,6 +105,10 @@ class Within:
         return self.process is not None and self.process.leads
 
     @property
+    def identity(self) -> str:
+        return self.process.lease.identity if self.process is not None and self.process.lease is not None else "nobody"
+
+    @property
     def ended(self) -> str:
         return str(self._task.exception() or "done") if self._task is not None and self._task.done() else ""
 
@@ -153,8 +161,7 @@ class Command:
         self._argv = [sys.executable, "-m", "kohort.cli.main", "run", "-v", "--kubeconfig", str(kubeconfig)]
         self._argv += ["--config", str(config)]
 
-    leads = False  # nobody can look into it
-    ended = ""
+    leads, identity, ended = False, "nobody", ""  # nobody can look into it
 
     async def start(self) -> None:
         assert self._keeper is None

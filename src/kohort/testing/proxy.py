@@ -85,15 +85,17 @@ class Proxy:
     """Before one server, for the time of an `async with` block.
 
     `bindings` are those that the server took. `sends` is called before each request is sent on; if it raises
-    `ConnectionError`, the request is not sent, and cut.
+    `ConnectionError`, the request is not sent, and cut. `secure`: whether it speaks TLS, as API servers do; without,
+    many more fit on a machine.
     """
 
-    def __init__(self, upstream: str, ca_file: Path, folder: Path, dice: Dice) -> None:
+    def __init__(self, upstream: str, ca_file: Path, folder: Path, dice: Dice, *, secure: bool = True) -> None:
         self.dice = dice
         self.bindings: list[Bound] = []
         self.sends: Callable[[web.BaseRequest], None] = lambda _: None
         self._upstream, self._ca_file = upstream, ca_file
         self._pki = tls.ensure(folder)
+        self._secure = secure
         self._open: set[asyncio.BaseTransport] = set()  # of watches
         self._under_way: set[asyncio.Task[web.Response]] = set()
         self._silence = asyncio.Event()
@@ -113,7 +115,8 @@ class Proxy:
         server = web.Server(self._handle, access_log=None, handler_cancellation=True)
         self._runner = web.ServerRunner(server, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._pki.server_context())
+        context = self._pki.server_context() if self._secure else None
+        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=context)
         await site.start()
         self.port = self._runner.addresses[0][1]
         return self
@@ -130,7 +133,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        return f"https://127.0.0.1:{self.port}"
+        return f"{'https' if self._secure else 'http'}://127.0.0.1:{self.port}"
 
     def kubeconfig(self, user: str, token: str) -> str:
         return files.kubeconfig(self.url, self._pki.ca_file, user, token)
