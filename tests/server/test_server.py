@@ -62,7 +62,8 @@ async def test_the_kinds_of_the_operators_are_there(server: Server) -> None:
     job = {"spec": {"template": {"spec": pod}}}
     spec = {"replicatedJobs": [{"name": "w", "replicas": 2, "template": job}]}
     path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
-    code, made = await send(server, "POST", path, {"metadata": {"name": "a"}, "spec": spec})
+    head = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "a"}}
+    code, made = await send(server, "POST", path, {**head, "spec": spec})
     assert code == 201, made
     assert made["apiVersion"] == "jobset.x-k8s.io/v1alpha2"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kohort.server.crd import cel
+from kohort.server.crd import cel, rules
 from kohort.server.crd.cel.run import Optional
 
 BROKEN = ["", "1 +", "(1", "[1", "{1}", "a b", "1 2", "has(1)", "self.", "in", "for", "@", "'a", "1 = 1", "!" * 9999]
@@ -127,3 +127,13 @@ def test_an_expression_cannot_run_for_ever() -> None:
         cel.parse("(" * 300 + "1" + ")" * 300)
     with pytest.raises(cel.CelError, match="deep"):
         cel.evaluate(cel.parse("+".join(["1"] * 5000)), {})
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"), [("self.metadata.name == 'a'", ""), ("has(self.metadata.labels)", "labels")]
+)
+def test_a_rule_of_the_whole_object_may_ask_for_its_name_and_nothing_else_of_its_metadata(
+    text: str, missing: str
+) -> None:
+    wrong, _ = rules.problems({"rule": text}, {"type": "object", "properties": {"metadata": {"type": "object"}}})
+    assert wrong == (f"compilation failed: ERROR: undefined field '{missing}'" if missing else "")

@@ -19,6 +19,7 @@ _REASONS: Final = {
     "FieldValueDuplicate": ErrorKind.DUPLICATE,
 }
 _VARIABLES: Final = frozenset({"self", "oldSelf"})
+_NAMES: Final = {"name": {"type": "string"}, "generateName": {"type": "string"}}
 
 
 def check(schema: Schema, value: Any, old: Any = ABSENT, path: str = "") -> Iterator[FieldError]:
@@ -147,6 +148,9 @@ def _schema_of(tree: cel.Node, schema: Schema) -> tuple[Schema | None, str]:
         return None, ""
     name = unescaped(str(tree.value))
     member = inner(above, name)
+    if name == "metadata":  # of an object: two of its names can be asked for whether its schema has them or not
+        member = {"type": "object", **(member or {})}
+        member = {**member, "properties": {**_NAMES, **(member.get("properties") or {})}}
     if member is None and name not in {"metadata", "apiVersion", "kind"}:
         return None, name
     return member or None, ""
