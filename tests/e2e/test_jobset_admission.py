@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -132,8 +133,10 @@ async def test_jobset_refused(cluster: Cluster, scenario: str) -> None:
 async def test_what_is_not_refused_is_told_and_starts_nothing(cluster: Cluster) -> None:
     """Where no rule at admission stands in the way, the controller says the same."""
     accepted: dict[str, str] = {}
-    for number, (obj, field) in enumerate(REFUSED.values()):
-        name = f"t-{number}"
+    for scenario, (obj, field) in REFUSED.items():
+        if scenario == "11":
+            continue  # a field that nobody knows: a definition drops it, and what is left is fine
+        name = f"t-{re.sub(r'[^a-z0-9]', '-', scenario)}"
         try:
             await cluster.create({**obj, "metadata": {**obj["metadata"], "name": name}})
             accepted[name] = field
