@@ -17,6 +17,7 @@ from aiohttp import web
 from tests.kubernetes.ground import COMPOSITES, GROUPS, HIGH, Ground
 from tests.kubernetes.machines import Command, Job, Machine, Within
 
+from kohort.place.profile import Profile
 from kohort.run.options import Election, Options
 from kohort.run.process import look
 from kohort.scheduler.settings import Settings
@@ -25,8 +26,8 @@ from kohort.testing.real import ACCOUNT
 
 Json = dict[str, Any]
 CPU = 4  # of each node; each pod takes one
-CALM_SECONDS = 120.0  # so long after the storm everything must be well
-LEASE = {"lease": 8, "renew": 6, "retry": 1}
+CALM_SECONDS = 150.0  # so long after the storm everything must be well
+LEASE = {"lease": 10, "renew": 8, "retry": 1}
 
 
 class Run:
@@ -294,6 +295,7 @@ class Run:
             patience=chance.choice((0.0, 2.0)),
             hold_limit=4.0,
             bind_concurrency=chance.choice((2, 64)),
+            profile=Profile(default_spread=()),  # four watches less for each of many processes
         )
         own = ground.folder / self.space
         own.mkdir(parents=True)

@@ -416,7 +416,7 @@ def test_b3_a_binding_that_is_always_refused_is_no_hot_loop() -> None:
     sim.settle(100.0)
     tries = [step for step in sim.steps if step.verdict is not None and step.verdict.seats]
     assert 5 <= len(tries) <= 14
-    assert sim.groups() == {"g": None}
+    assert sim.groups() == {"g": ("False", "SchedulerError")}
     (said,) = sim.core.pending()
     assert (said.reason, "refused on purpose" in said.detail) == ("BindingRefused", True)
 
@@ -509,3 +509,50 @@ def test_a_log_line_is_json_with_the_facts_of_the_decision() -> None:
     line = json.loads(JsonLines().format(record))
     assert (line["level"], line["message"], line["root"]) == ("info", "said", "default/g")
     assert (line["result"], line["reason"], line["left"]) == ("unschedulable", "InsufficientResource", 2)
+
+
+def test_b3_a_gang_whose_member_is_refused_for_ever_says_so_and_nothing_is_taken_back() -> None:
+    sim = Sim(refuse={"g-2": -1})
+    create(sim, {"node": "n1", "cpu": "4"})
+    create(sim, {"group": "g", "gang": 3})
+    for number in range(3):
+        create(sim, {"pod": f"g-{number}", "in": "g", "cpu": "1"})
+    sim.settle(120)
+    assert set(sim.bound) == {"g-0", "g-1"}
+    assert not sim.evicted
+    said = sim.condition("group", "g", "PodGroupInitiallyScheduled")
+    assert said is not None
+    assert (said["status"], said["reason"]) == ("False", "SchedulerError")
+    expected = (
+        "BindingRefused: default/g-2 is not taken by the API server: refused on purpose; members that are bound keep"
+    )
+    assert said["message"].startswith(expected)
+    told = [note for note in sim.notes if note.regarding.kind == "PodGroup"]
+    assert [(note.type, note.reason) for note in told] == [("Warning", "BindingRefused")]  # once, however often
+    sim.refuse.clear()
+    sim.settle(120)
+    assert len(sim.bound) == 3
+    said = sim.condition("group", "g", "PodGroupInitiallyScheduled")
+    assert said is not None
+    assert said["status"] == "True"
+
+
+def test_b3_a_tree_says_at_every_level_that_a_member_is_refused_and_one_refusal_is_no_news() -> None:
+    sim = Sim(refuse={"b-0": -1, "alone-0": 1})
+    create(sim, {"node": "n1", "cpu": "8"})
+    create(sim, {"composite": "root", "gang": 2})
+    for name in "ab":
+        create(sim, {"group": name, "gang": 1, "parent": "root"})
+        create(sim, {"pod": f"{name}-0", "in": name, "cpu": "1"})
+    create(sim, {"group": "alone", "gang": 1})
+    create(sim, {"pod": "alone-0", "in": "alone", "cpu": "1"})
+    sim.settle(60)
+    root = sim.condition("composite", "root", "CompositePodGroupInitiallyScheduled")
+    branch = sim.condition("group", "b", "PodGroupInitiallyScheduled")
+    assert root is not None
+    assert branch is not None
+    assert root["message"] == branch["message"]
+    assert "default/b-0 is not taken by the API server" in root["message"]
+    assert (root["reason"], branch["reason"]) == ("Unschedulable", "SchedulerError")
+    assert set(sim.bound) == {"a-0", "alone-0"}
+    assert [note.reason for note in sim.notes if note.regarding.name == "alone"] == ["Scheduled"]

@@ -20,6 +20,8 @@ from kohort.scheduler.trees import Group, Member, Trees
 
 POD_SCHEDULED: Final = "PodScheduled"
 _EXTRA: Final = "no node has room for it beside the members that were placed"
+_KEPT: Final = "members that are bound keep their nodes, and the gang starts when this one is bound"
+REFUSED: Final = "BindingRefused"  # it has a place, and the API server did not take it
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,18 @@ class Ledger:
         message = f"binding to {node} was refused: {text}"
         patches = self._pod(member, words.REASON_SCHEDULER_ERROR, message, None, now)
         return Writes(list(patches), list(self._failed(member, message)))
+
+    def stuck(self, member: Member, group: Group, text: str, now: str) -> Writes:
+        """A binding was refused more than once: the groups above it say what they lack. Bound members are left alone:
+        they may run already, and a pod without a controller would never come back."""
+        writes, said = Writes(), f"{REFUSED}: {member.pod.key} is not taken by the API server: {text}; {_KEPT}"
+        above: Group | None = group
+        while above is not None and above.spec is not None and not self.is_scheduled(above):
+            reason = words.REASON_UNSCHEDULABLE if above.spec.composite else words.REASON_SCHEDULER_ERROR
+            writes.patches += self._condition(above.spec, "False", reason, said, now)
+            writes.notes += self._news(above.spec, "Warning", REFUSED, "Binding", said)
+            above = above.parent
+        return writes
 
     def unprovided(self, member: Member, text: str, now: str) -> Writes:
         """Its volumes did not come."""

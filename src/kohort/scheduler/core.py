@@ -330,6 +330,9 @@ class Core:
             entry.refusal = f"{member.pod.key}: binding to {node} was refused: {text}"
             self.queue.later(entry, now)
         _add(writes, self.ledger.refused(member, node, text, self._stamp()))
+        group = self.world.trees.get(member.pod.group) if member.pod.group is not None else None
+        if group is not None and member.refusals > 1:
+            _add(writes, self.ledger.stuck(member, group, text, self._stamp()))
         return writes
 
     def lost(self, uid: str) -> None:

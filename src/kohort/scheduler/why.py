@@ -13,6 +13,7 @@ from typing import Final
 from kohort.place.demand import Reason
 from kohort.place.explain import Explanation, waits
 from kohort.place.remedies import Remedy
+from kohort.scheduler.conditions import REFUSED
 from kohort.scheduler.decide import Decider, Kind, Verdict
 from kohort.scheduler.model import shown
 from kohort.scheduler.queue import Entry, Where
@@ -20,7 +21,6 @@ from kohort.scheduler.trees import Broken, Group, Member
 from kohort.scheduler.world import World
 
 QUEUED: Final = "Queued"  # it has not been tried
-REFUSED: Final = "BindingRefused"  # it has a place, and the API server did not take it
 _EXTRA: Final = "no node has room for a further pod of it"
 
 
