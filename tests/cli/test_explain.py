@@ -258,6 +258,19 @@ def test_what_fits_and_is_not_placed_points_at_the_scheduler() -> None:
     assert "if it lasts  look whether the scheduler default-scheduler runs" in text
 
 
+def test_b3_a_member_that_the_api_server_does_not_take_is_named() -> None:
+    sim = cluster()
+    sim.refuse["g-1"] = -1
+    gang(sim, "g", 2)
+    sim.settle(30)
+    text, _ = asked(sim, "PodGroup", "g")
+    assert text.startswith(f"PodGroup g in default runs in part: 1 of 2 pods wait for {SINCE}\n")
+    assert "  BindingRefused  (it is tried again and again, each time a little later)\n" in text
+    assert "default/g-1: binding to " in text
+    assert "was refused: refused on purpose" in text
+    assert "nothing is in its way" not in text
+
+
 def test_a_tree_says_which_of_its_groups_lack_members() -> None:
     sim = cluster()
     create(sim, {"composite": "tree", "gang": 2})

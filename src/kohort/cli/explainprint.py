@@ -14,6 +14,7 @@ from kohort.cli.lookup import Found
 from kohort.place.demand import Reason
 from kohort.place.explain import Explanation
 from kohort.scheduler.ask import Answer, Place, State
+from kohort.scheduler.conditions import REFUSED
 
 _NODES = 6  # named before "and so many more"
 _CHILDREN = 8  # groups of a tree shown of each kind
@@ -100,6 +101,10 @@ def _state(answer: Answer) -> str:
 
 
 def _fits(answer: Answer) -> Iterator[Text]:
+    if answer.refusal:
+        yield Text.assemble("  ", (REFUSED, "bold yellow"), "  (it is tried again and again, each time a little later)")
+        yield _line("", answer.refusal)
+        return
     yield _line("", Text("nothing is in its way: it would fit now", "green"))
     for place in answer.would_go:
         yield _line("would go", _where(place, answer))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kohort.place.explain import Explanation
+from kohort.scheduler.conditions import refusal
 from kohort.scheduler.core import Core
 from kohort.scheduler.decide import Kind, Verdict
 from kohort.scheduler.model import GroupSpec
@@ -53,6 +54,7 @@ class Answer:
     note: str = ""
     places: list[Place] = field(default_factory=list)
     would_go: list[Place] = field(default_factory=list)  # where a decision made now would put it
+    refusal: str = ""  # of the API server, which did not take a binding
     victims: list[str] = field(default_factory=list)  # who has to go, or is going, for it
     names: dict[str, str] = field(default_factory=dict)
 
@@ -78,6 +80,7 @@ def about(core: Core, root: Group | Member | Broken, member: Member | None = Non
         note=verdict.note if verdict is not None else "",
         places=places,
         would_go=_would_go(core, verdict),
+        refusal=next((f"{one.pod.key}: {said}" for one in _pending(root) if (said := refusal(one.pod))), ""),
         victims=sorted(_victims(core, verdict)),
         names=_names(root),
     )

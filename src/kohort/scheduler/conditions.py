@@ -20,6 +20,7 @@ from kohort.scheduler.trees import Group, Member, Trees
 
 POD_SCHEDULED: Final = "PodScheduled"
 _EXTRA: Final = "no node has room for it beside the members that were placed"
+_REFUSAL: Final = "binding to {} was refused: {}"
 _KEPT: Final = "members that are bound keep their nodes, and the gang starts when this one is bound"
 REFUSED: Final = "BindingRefused"  # it has a place, and the API server did not take it
 
@@ -158,7 +159,7 @@ class Ledger:
 
     def refused(self, member: Member, node: str, text: str, now: str) -> Writes:
         """The API server refused a binding."""
-        message = f"binding to {node} was refused: {text}"
+        message = _REFUSAL.format(node, text)
         patches = self._pod(member, words.REASON_SCHEDULER_ERROR, message, None, now)
         return Writes(list(patches), list(self._failed(member, message)))
 
@@ -293,6 +294,13 @@ def _minimum(group: Group, verdict: Verdict) -> str:
 
 def _plain(text: str) -> str:
     return text.replace(COMPOSITE_PREFIX, "")
+
+
+def refusal(pod: Pod) -> str:
+    """What was said of a pod whose binding was refused the last time; empty if it was not."""
+    reason, message = _said(pod) or ("", "")
+    refused = reason == words.REASON_SCHEDULER_ERROR and message.startswith(_REFUSAL.partition("{")[0])
+    return message if refused else ""
 
 
 def _said(pod: Pod) -> tuple[str, str] | None:
