@@ -17,7 +17,7 @@ from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, TransportError
 from kohort.kube.limits import Backoff
 from kohort.kube.times import micros
-from kohort.run.options import Options, Reports
+from kohort.run.options import Election, Options, Reports
 from kohort.run.process import Process, look, page
 from kohort.server.auth import tls
 from kohort.server.server import Server
@@ -174,6 +174,34 @@ async def test_a_refusal_at_the_beginning_is_the_end(client: Client, monkeypatch
     monkeypatch.setattr(client.discovery, "versions", forbidden)
     with pytest.raises(ApiError):
         await asyncio.wait_for(process.run(), 30)
+
+
+async def test_a_server_that_has_not_read_the_roles_yet_is_waited_for_by_who_has_worked(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It starts anew with a lease that expires in our hands; when we lead again, it refuses for a moment."""
+    election = Election(lease=3, renew=2, retry=1)
+    chosen = Options(controllers=("jobset",), listen="127.0.0.1:0", election=election)
+    refusals = [ApiError(403, {}), ApiError(401, {})]
+    versions = client.discovery.versions
+
+    async def forbidden(group: str, kind: str) -> list[str]:
+        if refusals:
+            raise refusals.pop(0)
+        return list(await versions(group, kind))
+
+    async with started(client, chosen) as process:
+        await asyncio.wait_for(process.ready.wait(), 30)
+        monkeypatch.setattr(client.discovery, "versions", forbidden)
+        monkeypatch.setattr(Backoff, "next", lambda _: 0.01)
+        leases = client.kind("coordination.k8s.io/v1", "Lease")
+        thief = {"holderIdentity": "thief", "leaseDurationSeconds": 1}
+        await leases.patch("kohort", {"spec": thief}, "kube-system")
+        async with asyncio.timeout(30):
+            while process.ready.is_set():
+                await asyncio.sleep(0.02)
+            await process.ready.wait()
+        assert not refusals
 
 
 async def test_trainings_are_told_where_to_report(client: Client, tmp_path: Path) -> None:

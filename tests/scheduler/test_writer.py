@@ -87,6 +87,18 @@ async def test_no_answer_is_tried_again(bench: Bench) -> None:
     assert len(api.patches) == 1
 
 
+@pytest.mark.parametrize(("refusals", "written"), [(3, 1), (4, 0)])
+async def test_a_server_that_has_not_read_the_roles_is_asked_a_few_times(
+    bench: Bench, refusals: int, written: int
+) -> None:
+    writer, api, clock = bench
+    api.faults = [ApiError(403, {"reason": "Forbidden"}) for _ in range(refusals)]
+    writer.take(Writes([Patch(POD, condition("a"))]))
+    await clock.advance(60.0)
+    assert len(api.patches) == written
+    assert writer.waiting == 0
+
+
 async def test_a_newer_word_takes_the_place_of_one_that_could_not_be_written(bench: Bench) -> None:
     writer, api, clock = bench
     api.faults = [TransportError("cut")]

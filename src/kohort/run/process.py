@@ -80,6 +80,7 @@ class Process:
         self.reports_port = 0  # where reports are taken
         self.registry = CollectorRegistry()
         self.ready = asyncio.Event()
+        self._worked = False
         self.lease: Leadership | None = None
         if chosen.election.enabled:
             space = chosen.election.namespace or own_namespace() or found.home
@@ -106,11 +107,16 @@ class Process:
                 await (self._work() if self.lease is None else self.lease.run(self._work))
                 return
             except KubeError as error:
-                busy = isinstance(error, ApiError) and (error.code >= 500 or error.code == 429)
-                if not busy and not isinstance(error, TransportError):
+                if not self._passes(error):
                     raise
                 log.warning("beginning again: %s", error)
             await self.client.clock.sleep(pause.next())
+
+    def _passes(self, error: KubeError) -> bool:
+        """Whoever has worked has its roles: an API server that refuses it now has just started, and not read them."""
+        if isinstance(error, ApiError):
+            return error.code >= 500 or error.code == 429 or (error.code in {401, 403} and self._worked)
+        return isinstance(error, TransportError)
 
     async def _work(self) -> None:
         self.registry = CollectorRegistry()
@@ -123,6 +129,7 @@ class Process:
                 if self.scheduler is not None:
                     await _first(tasks, self.scheduler.started)
                 self.ready.set()
+                self._worked = True
                 await asyncio.gather(*tasks) if tasks else await asyncio.Event().wait()
         finally:
             self.ready.clear()

@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 
 _TRIES: Final = 6
 _UNSUPPORTED: Final = 415
+# An API server that has just started refuses everybody until it has read the roles: that passes soon, or not at all.
+_ROLES: Final = frozenset({401, 403})
+_ROLES_TRIES: Final = 4
 
 
 @dataclass(slots=True)
@@ -177,7 +180,8 @@ class Writer:
                     continue
                 if error.not_found or (error.conflict and not await self._there(resource, target)):
                     return
-                if not _passes(error) or attempt == _TRIES:
+                soon = error.code in _ROLES and attempt < _ROLES_TRIES
+                if not (_passes(error) or soon) or attempt == _TRIES:
                     raise
             except KubeError:
                 if attempt == _TRIES:
