@@ -28,7 +28,6 @@ Json = dict[str, Any]
 CPU = 4  # of each node; each pod takes one
 CALM_SECONDS = 150.0  # so long after the storm everything must be well
 ROUND = 12  # of so many seeds in a row each kind of run is one
-LEASE = {"lease": 10, "renew": 8, "retry": 1}
 
 
 class Run:
@@ -287,7 +286,7 @@ class Run:
         await ground.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.space}})
         for _ in range(chance.randint(2, 4)):
             await self.node()
-        election = Election(name=self.space, namespace=ACCOUNT[0], **LEASE)
+        election = Election(name=self.space, namespace=ACCOUNT[0], lease=10, renew=8, retry=1)
         chosen = Options(controllers=(), namespaces=(self.space,), election=election)
         settings = Settings(
             namespaces=frozenset({self.space}),
