@@ -9,6 +9,16 @@ Object = dict[str, Any]
 NAMESPACE = "amounts"
 WRITTEN: tuple[Any, ...] = ("1000m", "1024Mi", "0.5", "1.5Gi", "1e3", "0.0001", "100n", "+5", 2, 1.5)
 
+TEXTS: tuple[Any, ...] = (
+    "1", "1.0", "1500m", "1E3", "1e-3", "1536Mi", "0.5Gi", "1000", "1000k", "1024", "1024Ki", "1234567", "0", "0m",
+    "0Gi", "000", "-0", "1.", ".5", ".5Mi", "0.0000000001", "999u", "1000000n", "12345678901234567890", "1E", "1Ei",
+    "8Ei", "9223372036854775808", "1e20", "1e21", "1e40", "0.1Ki", "1.0Ki", "1023Ki", "2048Mi", "0.25Ki", "1.5e3",
+    "12e6", "1200e3", "1e4", "1e6", "0.100", "1.5G", "1.5k", "1.0001k", "0.5m", "1.5m", "m", "Ki", ".", "+", "-", "",
+    " 1 ", "2Ki", "1000Ki", "1e+3", "1e03", "9007199254740993", 0, "0e3", "000010", "0001.500", "1024Pi",
+    "1024Ei", "9000Pi", "1e-9", "1.23456789e3", "1.5e6", "0x10", "1_000", "1K", "1ki", "1e", "1i", "00.5Gi",
+    "1.000000001", "999999999999999999999n", "3e-2", "3000e-3", "5e-7", "1e1", None,
+)  # fmt: skip
+
 
 def _pod(q: Any) -> Object:
     divided = {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1000m", "containerName": "c"}}
@@ -50,13 +60,11 @@ def _scaler(q: Any) -> Object:
 
 
 def _slice(q: Any) -> Object:
-    counters = [{"name": "s", "counters": {"c": {"value": q}}}]
     policy = {"default": "1000m", "validRange": {"min": "1000m", "max": "4000m", "step": "1000m"}}
     shared = {"allowMultipleAllocations": True, "capacity": {"a.io/c": {"value": "4096Ki", "requestPolicy": policy}}}
-    device = {"name": "d", "capacity": {"a.io/c": {"value": q}}}
+    devices = [{"name": "d", "capacity": {"a.io/c": {"value": q}}}, {"name": "e", **shared}]
     pool = {"name": "p", "resourceSliceCount": 1, "generation": 1}
-    base = {"driver": "a.io", "nodeName": "n", "pool": pool}
-    return {**base, "devices": [device, {"name": "e", **shared}]} if q != "counters" else {**base, "x": counters}
+    return {"driver": "a.io", "nodeName": "n", "pool": pool, "devices": devices}
 
 
 Maker = Callable[[Any], Object]
@@ -135,24 +143,22 @@ def asked() -> Iterator[tuple[str, str, Object]]:
     """(where, path, body) of dry-run creations."""
     for kind, (path, make) in PLACES.items():
         for q in WRITTEN:
-            body = {"metadata": {"name": "x"}, **make(q)}
-            yield f"{kind} {q!r}", f"{path}?dryRun=All", body
+            yield f"{kind} {q!r}", f"{path}?dryRun=All", {"metadata": {"name": "x"}, **make(q)}
+    for q in TEXTS:
+        yield f"text {q!r}", "/api/v1/nodes?dryRun=All", {"metadata": {"name": "x"}, "status": {"capacity": {"x": q}}}
 
 
-def said(answer: Any) -> Any:
-    """The answer without metadata; of a refusal the code."""
-    if not answer.ok:
-        return answer.code
-    return {name: value for name, value in answer.json().items() if name != "metadata"}
+def became(asked: Any, answer: Any) -> Any:
+    """What a server made of everything that was asked for, in order; of a refusal the code."""
+    return list(_values(asked, answer.json())) if answer.ok else answer.code
 
 
-def quantities(asked: Any, found: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """What became of every text or number that was asked for."""
-    if isinstance(asked, dict) and isinstance(found, dict):
+def _values(asked: Any, found: Any) -> Iterator[Any]:
+    if isinstance(asked, dict):
         for name, value in asked.items():
-            yield from quantities(value, found.get(name), f"{path}.{name}")
-    elif isinstance(asked, list) and isinstance(found, list):
-        for place, (one, other) in enumerate(zip(asked, found, strict=True)):
-            yield from quantities(one, other, f"{path}[{place}]")
+            yield from _values(value, found[name])
+    elif isinstance(asked, list):
+        for one, other in zip(asked, found, strict=True):
+            yield from _values(one, other)
     else:
-        yield path, found
+        yield found

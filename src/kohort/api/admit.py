@@ -151,15 +151,17 @@ def replacing(
     kind: Kind | None = None,
     named: bool = True,
     prior: Object | None = None,
+    by_patch: bool = False,
 ) -> Answer:
     """The first half of `update`: decoded, with defaults, for this object and its version.
 
     `prior`: `old` with its defaults, where the caller has it already; what `new` shares with it needs no look.
+    `by_patch`: a patch made it, which is to blame if it cannot be decoded.
     """
     warnings: list[str] = []
     try:
         kind = _served(kind or _kind(new), ctx, subresource)
-        warnings = _decoded(kind, new, ctx, field_validation, prior)
+        warnings = _decoded(kind, new, ctx, field_validation, prior, by_patch=by_patch)
         old = defaulted(old, kind, ctx) if prior is None else prior
         new = defaulted(new, kind, ctx, prior)
         _addressed(kind, new, old, named)
@@ -206,13 +208,25 @@ def patch(
     kind: Kind | None = None,
 ) -> Answer:
     """A PATCH of the stored `old` by a merge, JSON or strategic merge patch (not server-side apply)."""
-    read = patched(change, old, ctx, content_type=content_type, field_validation=field_validation, kind=kind)
+    kind = kind or _kind(old)
+    prior = defaulted(old, kind, ctx) if kind is not None else None
+    read = patched(change, old, ctx, content_type=content_type, kind=kind, prior=prior)
     if read.object is None:
         return read
-    kind = kind or _kind(old)
-    return update(
-        read.object, old, ctx, subresource=subresource, field_validation=field_validation, kind=kind, named=False
+    put = replacing(
+        read.object,
+        old,
+        ctx,
+        subresource=subresource,
+        field_validation=field_validation,
+        kind=kind,
+        named=False,
+        prior=prior,
+        by_patch=True,
     )
+    if put.object is None:
+        return put
+    return updated(put.object, old, ctx, kind=kind, subresource=subresource, warnings=put.warnings, prior=prior)
 
 
 def patched(
@@ -221,11 +235,10 @@ def patched(
     ctx: Context,
     *,
     content_type: str,
-    field_validation: FieldValidation = "Warn",
     kind: Kind | None = None,
     prior: Object | None = None,
 ) -> Answer:
-    """The first third of `patch`: what the patch makes of the object, if that can be decoded.
+    """The first third of `patch`: what the patch makes of the object. Whether that can be decoded is for `replacing`.
 
     `prior`: `old` with its defaults, where the caller has it already. Members that the patch leaves alone are shared.
     """
@@ -233,7 +246,6 @@ def patched(
         kind = _served(kind or _kind(old), ctx)
         prior = defaulted(old, kind, ctx) if prior is None else prior
         new = _patched(kind, change, prior, ctx, content_type)
-        _fitting(kind, _fresh(new, prior), ctx, field_validation)
     except _Refused as refused:
         return refused.answer
     return Answer(200, object=new)
@@ -289,15 +301,20 @@ def _fresh(obj: Any, prior: Object | None) -> Any:
     return {name: value for name, value in obj.items() if value is not prior.get(name)}
 
 
-def _decoded(kind: Kind, obj: Any, ctx: Context, mode: FieldValidation, prior: Object | None = None) -> list[str]:
+def _decoded(
+    kind: Kind, obj: Any, ctx: Context, mode: FieldValidation, prior: Object | None = None, *, by_patch: bool = False
+) -> list[str]:
     """The warnings about a body that fits."""
+    fresh = _fresh(obj, prior)
+    found = decode.decode(kind.schema, fresh, ctx.generation.minor)
+    if by_patch:
+        _fitting(found, fresh, mode)
     for member, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
         given = obj.get(member) if isinstance(obj, dict) else None
         if given and given != wanted:
             raise _Refused(
                 answer.bad_request(f"the {member} in the data ({given}) does not match the expected {wanted}")
             )
-    found = decode.decode(kind.schema, _fresh(obj, prior), ctx.generation.minor)
     wrong = [error for error in found if error.kind is ErrorKind.DECODE]
     replaced = [error for error in found if error.kind is ErrorKind.FORBIDDEN]
     unknown = [f'unknown field "{error.field}"' for error in found if error.kind is not ErrorKind.DECODE]
@@ -344,12 +361,12 @@ def _mapping(value: Any) -> Object:
     return value
 
 
-def _fitting(kind: Kind, new: Object, ctx: Context, mode: FieldValidation) -> None:
+def _fitting(found: list[FieldError], new: Object, mode: FieldValidation) -> None:
     """What a patch makes of the object has to decode; the blame is on the patch."""
     refusing = {ErrorKind.DECODE, ErrorKind.UNKNOWN} if mode == "Strict" else {ErrorKind.DECODE}
-    found = [error for error in decode.decode(kind.schema, new, ctx.generation.minor) if error.kind in refusing]
-    if found:
-        cause = invalid("patch", meta.name_of(new), "; ".join(map(str, found)))
+    wrong = [error for error in found if error.kind in refusing]
+    if wrong:
+        cause = invalid("patch", meta.name_of(new), "; ".join(map(str, wrong)))
         raise _Refused(Answer(422, "Invalid", (cause,), message=f' "" is invalid: {cause}'))
 
 

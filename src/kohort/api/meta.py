@@ -81,8 +81,10 @@ def check_create(kind: Kind, obj: Object) -> list[FieldError]:
 
 
 def check_update(new: Object, old: Object, kind: Kind | None = None) -> list[FieldError]:
+    """What stays as it is was judged when it came."""
     meta, before = new.get("metadata") or {}, old.get("metadata") or {}
-    return [*_changes(meta, before), *_common(meta, kind)]
+    fresh = {name: value for name, value in meta.items() if value != before.get(name)}
+    return [*_changes(meta, before), *_common(fresh, kind)]
 
 
 def _names(kind: Kind, meta: dict[str, Any]) -> Iterator[FieldError]:

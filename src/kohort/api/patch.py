@@ -28,16 +28,18 @@ class PatchError(ValueError):
 
 
 def merge(target: Json, patch: Json) -> Json:
-    """RFC 7396: objects are merged, null removes, everything else replaces."""
+    """RFC 7396: objects are merged, null removes, everything else replaces. What stays the same is the same object."""
     if not isinstance(patch, dict):
-        return copied(patch)
-    merged = dict(target) if isinstance(target, dict) else {}
+        return target if same(target, patch) else copied(patch)
+    before = target if isinstance(target, dict) else {}
+    merged = dict(before)
     for name, value in patch.items():
         if value is None:
             merged.pop(name, None)
         else:
-            merged[name] = merge(merged.get(name), value)
-    return merged
+            merged[name] = merge(before.get(name), value)
+    kept = len(merged) == len(before) and all(merged[name] is before.get(name) for name in patch if name in merged)
+    return target if kept and before is target else merged
 
 
 # ---- JSON patch

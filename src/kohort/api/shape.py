@@ -36,7 +36,9 @@ def stored(kind: Kind, obj: Object, minor: str, prior: Object | None = None) -> 
     body = {**_object(kind.schema, fresh, minor, kind.native), **shared}
     if shared:
         body = {**{name: body[name] for name in fields if name in body}, **body}  # in the usual order
-    meta = _keep(Ref(definition=_META), obj.get("metadata") or {}, minor, True)
+    meta = obj.get("metadata") or {}
+    in_form = prior is not None and meta is prior.get("metadata")
+    meta = copied(meta) if in_form else _keep(Ref(definition=_META), meta, minor, True)
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, **body}
 
 

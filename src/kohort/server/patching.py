@@ -40,18 +40,12 @@ class Patcher:
             ask.warnings.clear()
             prior = admit.defaulted(objects.load(ask.resource, head), ask.resource.rules, self.core.ctx)
             answer = admit.patched(
-                change,
-                prior,
-                self.core.ctx,
-                content_type=media,
-                field_validation=chosen.validation,
-                kind=ask.resource.rules,
-                prior=prior,
+                change, prior, self.core.ctx, content_type=media, kind=ask.resource.rules, prior=prior
             )
             if answer.object is None:
                 raise refused(answer)
             try:
-                return 200, await self.updater.replace(ask, head, answer.object, chosen, named=False, prior=prior)
+                return 200, await self.updater.replace(ask, head, answer.object, chosen, by_patch=True, prior=prior)
             except ConflictError:
                 continue
         raise conflict(ask)

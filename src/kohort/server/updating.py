@@ -81,11 +81,13 @@ class Updater:
         *,
         named: bool = True,
         applied: bool = False,
+        by_patch: bool = False,
         prior: Object | None = None,
     ) -> Item | Object:
         """Put an object in the place of the stored one. ConflictError: it is no longer the stored one.
 
-        `prior`: the stored one with its defaults, where the caller has it already.
+        `named`: a uid says which one is meant; `applied`, `by_patch`: how it was made; `prior`: the stored one with its
+        defaults, where the caller has it already.
         """
         resource, core = ask.resource, self.core
         old = objects.load(resource, head)
@@ -100,8 +102,9 @@ class Updater:
             subresource=sub,
             field_validation=chosen.validation,
             kind=resource.rules,
-            named=named,
+            named=named and not by_patch,
             prior=prior,
+            by_patch=by_patch,
         )
         if read.object is None:
             raise refused(read)
