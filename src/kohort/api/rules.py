@@ -130,11 +130,13 @@ def _absent(node: Node, value: Any, look: Look) -> bool:
 
 def same(value: Any, old: Any) -> bool:
     """Equal, where null, an absent member and an empty list are the same thing."""
+    if value == old:  # mostly, and quickly told
+        return True
     if isinstance(value, dict) and isinstance(old, dict):
         return all(same(value.get(name), old.get(name)) for name in value.keys() | old.keys())
     if isinstance(value, list) and isinstance(old, list):
         return len(value) == len(old) and all(same(*pair) for pair in zip(value, old, strict=True))
-    return bool(value == old) or (not _is_set(value) and not _is_set(old))
+    return not _is_set(value) and not _is_set(old)
 
 
 def _list(node: Arr, value: list[Any], old: Any, path: str, look: Look) -> Iterator[FieldError]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
+from kohort import garbage
 from kohort.cli.common import UsageError, as_json, friendly, out, say, write
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, ConfigError, TransportError
@@ -57,6 +58,7 @@ async def _run(chosen: Options, output: str, *, dry_run: bool) -> int:
         if found.plan.idle:
             say("error", "nothing to do here: see above")
             return 1
+        garbage.settle()
         process = Process(client, chosen, found.plan)
         async with page(process) as port:
             host, _ = chosen.address

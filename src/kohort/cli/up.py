@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from kohort import garbage
 from kohort.api.generations import GENERATIONS
 from kohort.cli import lean
 from kohort.cli.common import UsageError, checked, choice, friendly, parse_gates, say, write
@@ -150,8 +151,7 @@ async def _serve(settings: Settings, pools: tuple[Pool, ...] | None, profile: Pr
         raise UsageError(f"kohort up: {error}") from None
     try:
         async with _around(server, pools, profile):
-            gc.freeze()  # what is loaded stays: no need to look at it again
-            gc.enable()
+            garbage.settle()
             write(_ready(settings, server.url, pools, time.perf_counter() - began))
             sys.stdout.flush()
             await stop.wait()
