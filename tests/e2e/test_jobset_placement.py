@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.e2e.jobsets import JOB, PREFIX, ended, jobset, pod, rj
+from tests.e2e.jobsets import JOB, PREFIX, jobset, pod, rj
 
 from kohort.api.kind import Object
 from kohort.sim.cluster import Pool
@@ -59,10 +59,20 @@ async def test_the_first_pod_leads(cluster: Cluster) -> None:
 
 @pytest.mark.generations("1.36", "1.37")
 async def test_a_fourth_job_waits_for_a_rack(cluster: Cluster) -> None:
-    await cluster.create(jobset("four", rj("a", 4, 2, runs=pod(8)), notes=EXCLUSIVE))
-    found = await cluster.running(6)
-    assert len(await racks(cluster, found)) == 3
-    await ended(cluster, "four")
+    await cluster.create(jobset("four", rj("a", 4, 2, runs=pod(None)), notes=EXCLUSIVE))
+    first = await cluster.running(6)
+    assert len(await racks(cluster, first)) == 3
+    left = first[0]["metadata"]["labels"][f"{PREFIX}job-index"]
+    for one in first:
+        if one["metadata"]["labels"][f"{PREFIX}job-index"] == left:
+            over = {"metadata": {"annotations": {"sim.kohort.dev/run-seconds": "0"}}}
+            await cluster.patch("v1", "Pod", one["metadata"]["name"], over)
+
+    async def follows() -> bool:
+        running = [one for one in await cluster.pods() if one["status"].get("phase") == "Running"]
+        return len(running) == 6 and left not in await racks(cluster, running)
+
+    await cluster.until(follows, what="the fourth Job in the rack that is free")
 
 
 @pytest.mark.admission

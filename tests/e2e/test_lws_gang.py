@@ -273,8 +273,10 @@ async def test_l_58_a_tree(cluster: Cluster, sets: Sets) -> None:
         await cluster.until(none, what="everything going")
 
 
+@pytest.mark.admission
 @pytest.mark.generations("1.35", "1.36")
 async def test_l_58_no_tree_where_there_are_no_composites(cluster: Cluster, sets: Sets) -> None:
+    """A definition is the same for all versions."""
     with pytest.raises(ApiError):
         await sets.create("tree", replicas=2, size=3, scheduling={**GANG, "replica": {"worker": GANG}})
 
