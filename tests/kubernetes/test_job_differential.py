@@ -13,8 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.kubernetes import job_stories
-from tests.kubernetes.job_world import Side, Story, Told, Uids, apart, differences, embedded, furnish, played
+from tests.kubernetes import job_recorded, job_stories
+from tests.kubernetes.job_look import apart, differences
+from tests.kubernetes.job_player import played
+from tests.kubernetes.job_side import Side, Story, Told, Uids, embedded, furnish
 
 from kohort.kube.client import Client
 from kohort.testing.bed import Bed
@@ -43,7 +45,7 @@ REACHED = {
 
 
 def stories(minor: str) -> list[Story]:
-    found = [*job_stories.recorded(minor), *job_stories.generated(SEED, minor, JOBS)]
+    found = [*job_recorded.recorded(minor), *job_stories.generated(SEED, minor, JOBS)]
     return [story for story in found if not ONLY or story.name in ONLY]
 
 
