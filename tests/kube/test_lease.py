@@ -125,6 +125,35 @@ async def test_who_is_stopped_while_it_takes_the_lease_lets_go_of_it() -> None:
     assert a.times == 0
 
 
+async def test_who_is_stopped_while_it_looks_what_came_of_a_late_write_lets_go_of_it() -> None:
+    """A renewal was given up, and arrives late; the next one is a conflict with it; then comes the end."""
+    api, clock, (a,) = await play("a")
+    late = api.objects["leases", "kube-system", "kohort"]
+    await clock.advance(1.5)
+    late["metadata"]["resourceVersion"] = "77"  # by a write of a's own, whose answer nobody waited for
+    a.network.delay = 0.4  # longer than what is left of the moment: it is stopped while it looks
+    await clock.advance(1.0)
+    await a.stop()
+    assert "holderIdentity" not in lease(api)
+
+
+async def test_who_stops_lets_go_although_the_server_is_busy_for_a_moment() -> None:
+    api, _, (a,) = await play("a")
+    api.faults += [answer_of(500, status(500, "InternalError")), answer_of(503, status(503, "ServiceUnavailable"))]
+    await a.stop()
+    assert "holderIdentity" not in lease(api)
+
+
+async def test_who_stops_lets_go_although_the_answer_is_lost() -> None:
+    api, clock, (a,) = await play("a")
+    a.network.lose_answers = True
+    a.task.cancel()
+    await clock.advance(0.05)
+    a.network.lose_answers = False
+    await a.stop()
+    assert "holderIdentity" not in lease(api)
+
+
 async def test_who_dies_is_followed_after_the_duration_and_not_before() -> None:
     api, clock, (a, b) = await play("a", "b")
     await clock.advance(20)

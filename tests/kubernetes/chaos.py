@@ -286,7 +286,7 @@ class Run:
         await ground.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.space}})
         for _ in range(chance.randint(2, 4)):
             await self.node()
-        election = Election(name=self.space, namespace=ACCOUNT[0], lease=10, renew=8, retry=1)
+        election = Election(name=self.space, namespace=ACCOUNT[0], lease=12, renew=9, retry=1)
         chosen = Options(controllers=(), namespaces=(self.space,), election=election)
         settings = Settings(
             namespaces=frozenset({self.space}),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from kohort.kube.clock import REAL
 from kohort.kube.discovery import ResourceType
 from kohort.kube.errors import ApiError, KubeError
+from kohort.kube.limits import Backoff
 from kohort.kube.times import micros
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 LEASES: Final = ResourceType("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
 SPREAD: Final = 1.2  # candidates that wait for the same lease come at different moments
+_TRIES: Final = 4  # to let go of it
 _FAREWELL: Final = 5.0  # seconds for letting go of it when we are told to stop
 
 
@@ -67,6 +69,7 @@ class Leadership:
         self._until = float("-inf")
         self._mine: Object | None = None
         self._under_way: asyncio.Task[Object] | None = None
+        self._unsure = False  # whether a write of ours, of which we heard nothing good, was done all the same
         self._seen: tuple[str, float] = ("", 0.0)
         self.holder = ""
 
@@ -145,6 +148,7 @@ class Leadership:
             if not error.not_found:
                 raise
             found = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": self._name}}
+        self._unsure = self._ours(found)
         if not self._free(found):
             self._until = float("-inf")
             return False
@@ -176,7 +180,9 @@ class Leadership:
             spec["acquireTime"] = moment
         spec |= {"holderIdentity": self.identity, "leaseDurationSeconds": self._duration, "renewTime": moment}
         began = self._clock.monotonic()
+        self._unsure = True
         self._mine = await self._send({**lease, "spec": spec})
+        self._unsure = False
         self._until = began + self._deadline
         self.holder = self.identity
         return True
@@ -196,9 +202,8 @@ class Leadership:
         try:
             async with self._clock.timeout(_FAREWELL):
                 await self._arrived()
-                mine, self._mine = self._mine, None
-                if mine is not None and mine["spec"].get("holderIdentity") == self.identity:
-                    await self._let_go(mine)
+                if self._mine is not None or self._unsure:
+                    await self._insist()
         except (KubeError, TimeoutError) as error:
             log.info("%s/%s: not released, it will expire: %s", self._namespace, self._name, error or "no answer")
         finally:
@@ -212,16 +217,33 @@ class Leadership:
             with contextlib.suppress(KubeError):
                 self._mine = await asyncio.shield(self._under_way)
 
-    async def _let_go(self, mine: Object) -> None:
-        try:
-            await self._clear(mine)
-        except ApiError as error:
-            if not error.conflict:
-                raise
-            # A renewal that was cut off under way may have been done all the same: look, and let go of that.
-            found = await self._leases.get(self._name, self._namespace)
-            if (found.get("spec") or {}).get("holderIdentity") == self.identity:
-                await self._clear(found)
+    async def _insist(self) -> None:
+        """A busy server, or a connection that was cut, is no reason to keep everybody waiting."""
+        pause = Backoff(first=0.2, most=1.0, chance=self._chance)
+        for _ in range(_TRIES - 1):
+            try:
+                await self._let_go()
+                return
+            except KubeError:
+                await self._clock.sleep(pause.next())
+        await self._let_go()
+
+    async def _let_go(self) -> None:
+        """A write that was cut off under way may have been done all the same: then look, and let go of that."""
+        mine, self._mine = self._mine, None
+        if mine is not None:
+            try:
+                await self._clear(mine)
+                return
+            except ApiError as error:
+                if not error.conflict:
+                    raise
+        found = await self._leases.get(self._name, self._namespace)
+        if self._ours(found):
+            await self._clear(found)
+
+    def _ours(self, lease: Object) -> bool:
+        return (lease.get("spec") or {}).get("holderIdentity") == self.identity
 
     async def _clear(self, lease: Object) -> None:
         spec = {**lease["spec"], "leaseDurationSeconds": 1, "renewTime": micros(self._clock.now())}
