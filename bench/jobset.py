@@ -6,8 +6,9 @@ from typing import Any
 
 from bench.result import Result, best
 from kohort.api import admit
-from kohort.api.jobset import DEFAULT_OPTIONS, JOBSET
+from kohort.api.jobset import JOBSET
 from kohort.api.kind import Context
+from kohort.api.options import DEFAULT_OPTIONS
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.jobset import compile_object
 from kohort.gang.render import render

@@ -11,8 +11,9 @@ from tests.controllers.grove_replay import _report
 from tests.controllers.simapi import CONTENT, Change, Key, SimApi
 from tests.e2e.grove_short import cliqueset
 
-from kohort.api.grove import DEFAULT_OPTIONS, labels
+from kohort.api.grove import labels
 from kohort.api.kind import Context, Object
+from kohort.api.options import DEFAULT_OPTIONS
 from kohort.controllers.controller import Controller
 from kohort.controllers.grove.controller import (
     clustertopologybinding_controller,

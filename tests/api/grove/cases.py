@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from kohort.api import admit
-from kohort.api.grove import DEFAULT_OPTIONS
 from kohort.api.kind import Context, Object
+from kohort.api.options import DEFAULT_OPTIONS
 from kohort.api.registry import find
 
 GROVE = "grove.io/v1alpha1"

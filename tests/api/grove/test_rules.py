@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tests.api.grove.cases import FABRIC, clique, defaulted, group, on, pcs
 
 from kohort.api import admit
-from kohort.api.grove import DEFAULT_OPTIONS, OPTIONS, duration
-from kohort.api.options import DEFAULT_OPTIONS as EVERY_DEFAULT
+from kohort.api.grove import OPTIONS, duration
 from kohort.api.options import known_option
 from kohort.api.registry import find, kinds
 
@@ -134,7 +133,6 @@ def test_scale_subresources() -> None:
 
 def test_options_are_known_to_the_command_line() -> None:
     assert all(known_option(name) for name in OPTIONS)
-    assert {name for name in OPTIONS if name in EVERY_DEFAULT} == DEFAULT_OPTIONS
 
 
 # ---- properties

@@ -9,7 +9,8 @@ from kohort.api import admit, rules
 from kohort.api.errors import FieldError
 from kohort.api.generations import Gate, default_gates
 from kohort.api.kind import Context, Object
-from kohort.api.leaderworkerset import DEFAULT_OPTIONS, LEADER_WORKER_SET
+from kohort.api.leaderworkerset import LEADER_WORKER_SET
+from kohort.api.options import DEFAULT_OPTIONS
 from kohort.api.rules import Look
 
 K = "leaderworkerset.sigs.k8s.io/"

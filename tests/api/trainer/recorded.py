@@ -11,7 +11,8 @@ from typing import Any
 
 from kohort.api import admit
 from kohort.api.kind import Context, Object
-from kohort.api.trainer import DEFAULT_OPTIONS, check_active, check_fit, fit_warnings, stamp_patches
+from kohort.api.options import DEFAULT_OPTIONS
+from kohort.api.trainer import check_active, check_fit, fit_warnings, stamp_patches
 from kohort.api.trainer.words import API_VERSION
 
 CTX = Context.of("1.37", options=DEFAULT_OPTIONS)

@@ -6,7 +6,8 @@ import pytest
 
 from kohort.api import admit
 from kohort.api.kind import Context, Object
-from kohort.api.trainer import DEFAULT_OPTIONS, builtin_names, builtin_runtime, builtin_runtimes
+from kohort.api.options import DEFAULT_OPTIONS
+from kohort.api.trainer import builtin_names, builtin_runtime, builtin_runtimes
 from kohort.api.trainer.groups import wants_groups
 
 

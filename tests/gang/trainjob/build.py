@@ -8,7 +8,8 @@ from typing import Any
 from kohort.api import admit
 from kohort.api.generations import default_gates, generation
 from kohort.api.kind import Context, Object
-from kohort.api.trainer import COMPOSITE_GATE, DEFAULT_OPTIONS
+from kohort.api.options import DEFAULT_OPTIONS
+from kohort.api.trainer import COMPOSITE_GATE
 from kohort.api.trainer.words import API_VERSION, STEP_LABEL
 from kohort.gang import render
 from kohort.gang.check import check_plan

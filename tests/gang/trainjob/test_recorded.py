@@ -11,8 +11,8 @@ from tests.api.trainer.recorded import CTX, cases, typed
 from kohort.api import admit
 from kohort.api.generations import default_gates, generation
 from kohort.api.kind import Object
+from kohort.api.options import DEFAULT_OPTIONS
 from kohort.api.registry import find
-from kohort.api.trainer import DEFAULT_OPTIONS
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.gang.compile.trainjob import compile_object
 

@@ -7,11 +7,11 @@ from typing import Final
 from kohort.api.errors import FieldError, invalid
 from kohort.api.generations import Gate
 from kohort.api.grove import binding, default, labels, options, parts, rules, schema, status, update
-from kohort.api.grove.options import DEFAULT_OPTIONS, OPTIONS
+from kohort.api.grove.options import OPTIONS
 from kohort.api.kind import Column, Context, Kind, Object, Scale
 from kohort.api.schema import Obj
 
-__all__ = ["DEFAULT_OPTIONS", "KINDS", "OPTIONS"]
+__all__ = ["KINDS", "OPTIONS"]
 
 _AGE: Final = Column("Age", "date", ".metadata.creationTimestamp")
 _BREACHED: Final = Column(

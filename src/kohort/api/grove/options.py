@@ -20,8 +20,7 @@ GANG_BACKENDS: Final = (DEFAULT_SCHEDULER, "kohort")  # schedulers that read Wor
 PROFILES: Final = {"kai-scheduler": "GroveKai", "volcano": "GroveVolcano", "lpx-scheduler": "GroveLpx"}
 TOPOLOGY_AWARE: Final = frozenset({"kai-scheduler"})  # those with a topology object of their own
 
-DEFAULT_OPTIONS: Final = frozenset({GANG, TOPOLOGY})
-OPTIONS: Final = DEFAULT_OPTIONS | {FLAT, *PROFILES.values()}
+OPTIONS: Final = frozenset({GANG, TOPOLOGY, FLAT, *PROFILES.values()})
 
 
 def enabled(scheduler: str, ctx: Context) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from kohort.api.errors import FieldError
 from kohort.api.jobset import gang_rules, names, rules, volumes
 from kohort.api.jobset.completing import default
-from kohort.api.jobset.gangs import DEFAULT_OPTIONS
 from kohort.api.jobset.schema import SCHEMA
 from kohort.api.jobset.update import validate_update
 from kohort.api.jobset.warnings import warn
 from kohort.api.kind import Column, Context, Kind, Object
 
-__all__ = ["DEFAULT_OPTIONS", "JOBSET", "KINDS"]
+__all__ = ["JOBSET", "KINDS"]
 
 
 def validate(obj: Object, ctx: Context) -> list[FieldError]:

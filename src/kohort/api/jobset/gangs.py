@@ -15,7 +15,6 @@ from kohort.api.kind import Context, Object
 
 OFF, GANG, REPLICATED_GANG = "Off", "Gang", "ReplicatedGang"
 OPTIONS: Final = {"GangScheduling": "JobSetWorkloadAwareSchedulingAPI", "GangOfGangs": "JobSetGangOfGangs"}
-DEFAULT_OPTIONS: Final = frozenset(OPTIONS)
 TOP_LEVEL: Final = ("schedulingPolicy", "schedulingConstraints", "disruptionMode")
 LEAF_LEVEL: Final = (*TOP_LEVEL, "resourceClaims")
 

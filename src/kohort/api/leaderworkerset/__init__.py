@@ -11,9 +11,6 @@ from kohort.api.leaderworkerset.rules import validate, warn
 from kohort.api.leaderworkerset.schema import SCHEMA
 from kohort.api.leaderworkerset.update import validate_update
 
-# W9: what makes gangs is on; trees are made where the server has CompositePodGroups.
-DEFAULT_OPTIONS: Final = frozenset({words.AWARE_GATE, words.TREE_GATE})
-
 LEADER_WORKER_SET: Final = Kind(
     group=words.GROUP,
     version=words.VERSION,

@@ -13,7 +13,6 @@ from kohort.api.trainer.words import CLUSTER_RUNTIME, COMPOSITE_GATE, GATE, GROU
 
 __all__ = [
     "COMPOSITE_GATE",
-    "DEFAULT_OPTIONS",
     "GATE",
     "KINDS",
     "builtin_names",
@@ -24,9 +23,6 @@ __all__ = [
     "fit_warnings",
     "stamp_patches",
 ]
-
-# Upstream's gate is off by default (D18); people come here for gangs.
-DEFAULT_OPTIONS: Final = frozenset({GATE})
 
 _AGE: Final = Column("Age", "date", ".metadata.creationTimestamp")
 

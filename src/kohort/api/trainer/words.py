@@ -13,7 +13,7 @@ CLUSTER_RUNTIME: Final = "ClusterTrainingRuntime"
 RUNTIME: Final = "TrainingRuntime"
 RUNTIME_KINDS: Final = (CLUSTER_RUNTIME, RUNTIME)
 
-# Our gates (spec trainjob D18 and 3.9). The first is on in this project, see DEFAULT_OPTIONS.
+# Our gates (spec trainjob D18 and 3.9). The first is on in this project, see kohort.api.options.
 GATE: Final = "TrainJobWorkloadAwareScheduling"
 COMPOSITE_GATE: Final = "TrainJobCompositePodGroup"
 PRESERVE_GATE: Final = "TrainJobPreserveGroups"
