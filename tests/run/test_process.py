@@ -223,3 +223,27 @@ async def test_trainings_are_told_where_to_report(client: Client, tmp_path: Path
         context = ssl.create_default_context(cafile=files["ca"])
         async with aiohttp.ClientSession() as session, session.post(address, json={}, ssl=context) as answer:
             assert (answer.status, (await answer.json())["reason"]) == (403, "Forbidden")
+
+
+async def test_ends_of_jobsets_are_counted(client: Client) -> None:
+    chosen = Options(controllers=("job", "jobset"), listen="127.0.0.1:0")
+    async with Fleet(client, plain(2), every=True), started(client, chosen) as process:
+        await asyncio.wait_for(process.ready.wait(), 30)
+        cluster = Cluster(client, "default", patience=60)
+        for name, code in (("good", "0"), ("bad", "1")):
+            body = jobset(name)
+            job = body["spec"]["replicatedJobs"][0]["template"]["spec"]
+            job["backoffLimit"] = 0
+            notes = {"sim.kohort.dev/run-seconds": "0", "sim.kohort.dev/exit-code": code}
+            job["template"]["metadata"] = {"annotations": notes}
+            await cluster.create(body)
+
+        async def counted() -> bool:
+            text = process.metrics().decode()
+            wanted = {"completed": "good", "failed": "bad"}
+            return all(
+                f'jobset_{end}_total{{jobset_name="{name}",namespace="default"}} 1.0' in text
+                for end, name in wanted.items()
+            )
+
+        await cluster.until(counted)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+
+_JOBSET: Final = ("jobset_name", "namespace")
 
 
 class Metrics:
@@ -28,6 +32,11 @@ class Metrics:
             [*labels, "verb", "kind", "code"],
             registry=registry,
         )
+        # By the names, and with the labels, that dashboards of upstream's controller know.
+        self.ends = {
+            name: Counter(name, f"JobSets that have {name.partition('_')[2]}.", _JOBSET, registry=registry)
+            for name in ("jobset_completed", "jobset_failed")
+        }
         self.waiting = Gauge(
             "kohort_controller_queue_length", "Objects that wait for a look.", labels, registry=registry
         )

@@ -172,6 +172,8 @@ class _Line:
             log.exception("%s %s: failed; again in %.1f s", self.controller.name, key, wait)
             return "error"
         self.queue.forget(key)
+        for name in outcome.counted:
+            self._runtime.metrics.ends[name].labels(key.name, key.namespace).inc()
         if outcome.after is not None:
             self.queue.add_after(key, outcome.after)
         return "done"

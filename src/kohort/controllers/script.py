@@ -98,10 +98,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a script. `after`: look again in so many seconds; `failed`: it did not work, look again soon."""
+    """The end of a script. `after`: look again in so many seconds; `failed`: it did not work, look again soon.
+
+    `counted`: what has happened to the object, for counters of that name.
+    """
 
     after: float | None = None
     failed: str = ""
+    counted: tuple[str, ...] = ()
 
 
 class SyncError(Exception):

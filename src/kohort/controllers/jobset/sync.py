@@ -30,6 +30,7 @@ from kohort.controllers.writes import create, delete
 from kohort.gang.compile import CompileContext
 
 AT_ONCE: Final = 50
+_COUNTERS: Final = ((COMPLETED, "jobset_completed"), (FAILED, "jobset_failed"))
 Part = Generator[Step, Sequence[Answer], Any]
 
 
@@ -57,7 +58,7 @@ def sync(view: View, ctx: CompileContext, *, grouping: bool = True) -> Script:
     else:
         yield from _go_on(jobset, jobs, draft, view, ctx, grouping)
     yield from _write(draft)
-    return Outcome()
+    return Outcome(counted=tuple(name for kind, name in _COUNTERS if draft.holds(kind)))
 
 
 def _ended(jobset: Object, jobs: Jobs, draft: Draft, view: View) -> Script:
