@@ -124,7 +124,9 @@ def _unmerged(*looks: Object) -> list[Object]:
     """A recorder puts more than ten events that are alike into one: then only that there were such can be compared."""
     if not any(one.get("merged") for one in looks):
         return list(looks)
-    return [{**one, "merged": True, "Event": sorted({tuple(event[:4]) for event in one["Event"]})} for one in looks]
+    return [
+        {**one, "merged": True, "Event": sorted({tuple(event[:4]) for event in one.get("Event", ())})} for one in looks
+    ]
 
 
 def apart(real: Any, ours: Any, path: str) -> list[str]:

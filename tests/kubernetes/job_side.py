@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from kohort.controllers.registry import make, probe
 from kohort.controllers.runtime import Runtime
@@ -133,9 +134,9 @@ class Side:
 
     async def _sing(self) -> None:
         """One small Job after the other: when its event is there, all that was waiting before it has been done."""
-        path = "/apis/batch/v1/namespaces/default/jobs"
+        path, own = "/apis/batch/v1/namespaces/default/jobs", uuid4().hex[:8]
         for number in itertools.count():
-            name = f"canary-{number}"
+            name = f"canary-{own}-{number}"
             self.heard.clear()
             await self.ask("POST", path, job(name, {"suspend": True, "template": _APART}))
             while name not in self.heard:

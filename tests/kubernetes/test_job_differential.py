@@ -9,7 +9,7 @@ books of who wrote what are equal, names and hashes included, uids, times, versi
 import asyncio
 import os
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -37,6 +37,13 @@ KNOWN = {
     ),
 }
 
+# Where our defaults do better than upstream on purpose (docs/differences.md). Other Jobs live the same lives with the
+# default settings; so many of the generated ones are played with them, too.
+SPECIAL = (
+    '"Workload"', '"PodGroup"', "FleetJob", "podgroups/", "workloads/", '"gang": {}', "minCount", '{"suspend": true',
+)  # fmt: skip
+ORDINARY = 40
+
 # Ends that a run must have come to, so that being equal means something.
 REACHED = {
     "Completed", "BackoffLimitExceeded", "PodFailurePolicy", "FailedIndexes", "DeadlineExceeded", "Suspended",
@@ -59,19 +66,33 @@ async def _on_real(bed: Bed, chosen: Iterable[Story]) -> tuple[dict[str, Told], 
         return await played(side, chosen, start), side.uids
 
 
-async def _on_ours(minor: str, chosen: Iterable[Story], uids: Uids) -> dict[str, Told]:
-    async with embedded(minor, uids, {"parity": True}) as (side, start):
+async def _on_ours(minor: str, chosen: Iterable[Story], uids: Uids, settings: dict[str, Any]) -> dict[str, Told]:
+    async with embedded(minor, uids, settings) as (side, start):
         return await played(side, chosen, start)
 
 
-def compared(bed: Bed, chosen: list[Story]) -> tuple[dict[str, list[str]], dict[str, Told]]:
-    """What differs, by story; and what real Kubernetes told."""
+@dataclass(frozen=True)
+class Compared:
+    """`found`: what differs, by story; `real`: what real Kubernetes told; `uids`: those of its Jobs."""
+
+    found: dict[str, list[str]]
+    real: dict[str, Told]
+    uids: Uids
+
+
+def compared(bed: Bed, chosen: list[Story]) -> Compared:
     real, uids = asyncio.run(_on_real(bed, chosen))
     bed.stop_component("kcm")
+    return Compared(_differing(bed.minor, chosen, real, uids, {"parity": True}), real, uids)
+
+
+def _differing(
+    minor: str, chosen: list[Story], real: dict[str, Told], uids: Uids, settings: dict[str, Any]
+) -> dict[str, list[str]]:
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(threads=False)) as runner:
-        ours = runner.run(_on_ours(bed.minor, chosen, uids))
+        ours = runner.run(_on_ours(minor, chosen, uids, settings))
     found = {story.name: differences(real[story.name], ours[story.name]) for story in chosen}
-    return {name: lines for name, lines in found.items() if lines}, real
+    return {name: lines for name, lines in found.items() if lines}
 
 
 @pytest.mark.timeout(900)
@@ -83,10 +104,11 @@ def test_the_same_jobs_live_the_same_lives(minor: str) -> None:
     chosen = stories(minor)
     with Bed(minor) as bed:
         asyncio.run(_furnished(bed))
-        found, real = compared(bed, chosen)
+        first = compared(bed, chosen)
+        found = first.found
         # A busy machine may split what belongs together: what differs has to differ again, in peace.
         doubtful = [story for story in chosen if _unknown(minor, story, found)]
-        again = compared(bed, [replace(one, name=f"{one.name}-again") for one in doubtful])[0] if doubtful else {}
+        again = compared(bed, [replace(one, name=f"{one.name}-again") for one in doubtful]).found if doubtful else {}
     wrong = {story: again[f"{story.name}-again"] for story in doubtful if f"{story.name}-again" in again}
     texts = [f"{story}\n" + "\n".join(f"    {line}" for line in lines[:15]) for story, lines in wrong.items()]
     equal = len(chosen) - len(wrong)
@@ -94,7 +116,10 @@ def test_the_same_jobs_live_the_same_lives(minor: str) -> None:
     print(told)
     assert not texts, "\n\n".join([told, *texts[:8]])
     _check_known(minor, found)
-    assert ONLY or _reasons(real) >= REACHED, f"not reached: {REACHED - _reasons(real)}"
+    ordinary = [one for one in chosen if one.name not in found and _is_ordinary(minor, one, first.real[one.name])]
+    usual = _differing(minor, ordinary[-ORDINARY:], first.real, first.uids, {})
+    assert not usual, f"{minor}, with the default settings: {usual}"
+    assert ONLY or _reasons(first.real) >= REACHED, f"not reached: {REACHED - _reasons(first.real)}"
 
 
 async def _furnished(bed: Bed) -> None:
@@ -106,6 +131,12 @@ def _unknown(minor: str, story: Story, found: dict[str, list[str]]) -> bool:
     lines = found.get(story.name, [])
     where, _ = KNOWN.get((minor, story.name), ("?", ""))
     return not all(line.startswith((where, "after ")) for line in lines)
+
+
+def _is_ordinary(minor: str, story: Story, told: Told) -> bool:
+    # On 1.36 upstream tells of a Workload that it makes, and not of the PodGroup; we tell of both.
+    silent = minor == "1.36" and "WorkloadCreated" in _reasons({story.name: told})
+    return not silent and not any(word in str(story) for word in SPECIAL)
 
 
 def _check_known(minor: str, found: dict[str, list[str]]) -> None:
