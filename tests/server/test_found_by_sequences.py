@@ -210,6 +210,34 @@ def test_a_scale_that_changes_nothing_does_not_lose_who_owns_the_rest(talk: Talk
         assert any("f:template" in one["fieldsV1"]["f:spec"] for one in entries if one["manager"] == "maker")
 
 
+# ---- defaults
+
+
+def test_a_claim_of_a_volume_that_lives_with_its_pod_has_defaults(talk: Talk) -> None:
+    claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    made = talk.create(PODS, pod("x", volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": claim}}]))
+    found = made["spec"]["volumes"][0]["ephemeral"]["volumeClaimTemplate"]
+    assert found == {"metadata": {}, "spec": {**claim["spec"], "volumeMode": "Filesystem"}}
+
+
+@pytest.mark.parametrize(
+    ("minor", "given", "found"),
+    [
+        ("1.37", {}, {"type": "RollingUpdate", "rollingUpdate": {"partition": 0, "maxUnavailable": 1}}),
+        ("1.36", {}, {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}),
+        ("1.37", {"type": "RollingUpdate"}, {"type": "RollingUpdate"}),
+        ("1.37", {"type": "OnDelete"}, {"type": "OnDelete"}),
+    ],
+)
+def test_how_a_stateful_set_is_updated(minor: str, given: dict[str, Any], found: dict[str, Any]) -> None:
+    talk = Talk(minor)
+    talk.create("/api/v1/namespaces", {"metadata": {"name": "d"}})
+    body = deployment(updateStrategy=given, serviceName="s")
+    made = talk.create("/apis/apps/v1/namespaces/d/statefulsets", body)
+    talk.close()
+    assert made["spec"]["updateStrategy"] == found
+
+
 # ---- custom resources
 
 

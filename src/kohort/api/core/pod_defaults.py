@@ -84,3 +84,8 @@ def _volume(volume: Spec) -> None:
             _fill(volume[kind], "defaultMode", 0o644)
     if volume.get("hostPath") is not None and volume["hostPath"].get("type") is None:
         volume["hostPath"]["type"] = ""
+    claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+    if claim is not None:
+        claim.setdefault("metadata", {})
+        _fill(claim.setdefault("spec", {}), "volumeMode", "Filesystem")
+        claim["spec"].setdefault("resources", {})

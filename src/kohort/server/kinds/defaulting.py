@@ -184,9 +184,13 @@ def stateful_set(obj: Object, ctx: Context) -> None:
     _fill(spec, podManagementPolicy="OrderedReady")
     spec.setdefault("serviceName", "")
     strategy = spec.setdefault("updateStrategy", {})
+    if not strategy.get("type"):
+        strategy.setdefault("rollingUpdate", {})
     _fill(strategy, type="RollingUpdate")
-    if strategy.get("type") == "RollingUpdate":
-        _fill(strategy.setdefault("rollingUpdate", {}), partition=0)
+    if strategy.get("type") == "RollingUpdate" and strategy.get("rollingUpdate") is not None:
+        _fill(strategy["rollingUpdate"], partition=0)
+        if ctx.generation.minor not in ("1.35", "1.36"):
+            _fill(strategy["rollingUpdate"], maxUnavailable=1)
     policy = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
     _fill(policy, whenDeleted="Retain", whenScaled="Retain")
     for one in _items(spec.get("volumeClaimTemplates")):
