@@ -108,6 +108,8 @@ async def test_one_that_somebody_changed_or_that_is_not_alone_is_looked_at(tmp_p
         crd["spec"]["names"]["shortNames"] = ["sets"]
         await ask(server, "PUT", path, crd)
         await ask(server, "DELETE", f"{CRDS}/podgangs.scheduler.grove.io")
+        while any("podgangs" in one["metadata"]["name"] for one in (await ask(server, "GET", CRDS))["items"]):
+            await server.clock.sleep(0.01)
     async with Server(settings) as server:
         listed = await ask(server, "GET", "/apis/jobset.x-k8s.io/v1alpha2")
         assert listed["resources"][0]["shortNames"] == ["sets"]
