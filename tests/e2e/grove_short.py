@@ -145,11 +145,35 @@ async def new_image(c: Cluster, name: str, clique_name: str, image_name: str) ->
 
 
 async def refused(c: Cluster, obj: Object) -> str:
+    """What is said against a set: when it is submitted or, by a server without rules in front, in its status.
+
+    In any case none of its pods has a place. It is gone afterwards.
+    """
     try:
         await c.create(obj)
     except ApiError as error:
+        if error.code not in (403, 422):
+            raise
         return error.message
-    raise AssertionError(f"{obj['kind']} {obj['metadata']['name']} was accepted")
+    name = obj["metadata"]["name"]
+
+    async def look() -> str:
+        found = await c.get(GROVE, "PodCliqueSet", name)
+        errors = (found or {}).get("status", {}).get("lastErrors") or []
+        return "; ".join(f"{one['code']}: {one['description']}" for one in errors)
+
+    told = await c.until(look, what=f"{name} telling what is wrong")
+    mine = await c.pods(f"app.kubernetes.io/part-of={name}")
+    assert [pod["metadata"]["name"] for pod in mine if pod["spec"].get("nodeName")] == []
+    await c.delete(GROVE, "PodCliqueSet", name, propagation="Foreground")
+
+    async def away() -> bool:
+        return await c.get(GROVE, "PodCliqueSet", name) is None and not await c.pods(
+            f"app.kubernetes.io/part-of={name}"
+        )
+
+    await c.until(away, what=f"{name} going")
+    return told
 
 
 async def gone(c: Cluster) -> None:

@@ -399,7 +399,7 @@ async def test_g54_what_was_never_scheduled_is_left_alone(cluster: Cluster) -> N
 
     await cluster.until(made)
     before = await uids(cluster, pods=True)
-    await cluster.sleep(30)
+    await cluster.sleep(15)
     assert await uids(cluster, pods=True) == before
 
 

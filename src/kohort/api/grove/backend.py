@@ -52,6 +52,13 @@ def check(obj: Object, ctx: Context) -> list[FieldError]:
     ]
 
 
+def check_templates(obj: Object, ctx: Context) -> list[FieldError]:
+    """Of these, what pod templates say against each other or the set: pods that no group could ever hold together."""
+    if not concerned(obj) or not ctx.on(options.GANG) or external(obj):
+        return []
+    return [*_half_open_hatch(obj, ctx), *_priorities(obj, ctx)]
+
+
 def _hatch_without_gang(obj: Object, ctx: Context) -> Iterator[FieldError]:
     for path, clique in parts.cliques(obj):
         if podspec.membership(parts.pod_spec(clique)) is not None:

@@ -26,6 +26,11 @@ def validate(obj: Object, ctx: Context) -> list[FieldError]:
 
 def check(obj: Object, ctx: Context) -> list[FieldError]:
     """What holds for every PodCliqueSet, new or changed."""
+    return [*check_form(obj, ctx), *backend.check(obj, ctx)]
+
+
+def check_form(obj: Object, ctx: Context) -> list[FieldError]:
+    """What a set must be like, whoever schedules its pods."""
     return [
         *_set(obj),
         *_cliques(obj, ctx),
@@ -34,7 +39,6 @@ def check(obj: Object, ctx: Context) -> list[FieldError]:
         *startup.check(obj),
         *sharing.check(obj),
         *topology.check_shape(obj),
-        *backend.check(obj, ctx),
     ]
 
 

@@ -86,6 +86,18 @@ _CLIQUE_SPEC: Final = {
     "autoScalingConfig": AUTOSCALING,
 }
 CLIQUE_SPEC: Final = Obj(fields=_CLIQUE_SPEC)
+# What update.py says, for servers that do not ask us: as far as a rule finds the counterpart and stays cheap.
+_SAME_MINIMUM: Final = Cel(
+    "has(self.minAvailable) == has(oldSelf.minAvailable)"
+    " && (!has(self.minAvailable) || self.minAvailable == oldSelf.minAvailable)",
+    "minAvailable cannot be set, cleared or changed later",
+)
+_SAME_PARTS: Final = Cel(
+    "self.cliques.size() == oldSelf.cliques.size()"
+    " && has(self.podCliqueScalingGroups) == has(oldSelf.podCliqueScalingGroups) && (!has(self.podCliqueScalingGroups)"
+    " || self.podCliqueScalingGroups.size() == oldSelf.podCliqueScalingGroups.size())",
+    "cliques and scaling groups cannot be added or removed later",
+)
 CLIQUE_TEMPLATE: Final = Obj(
     fields={
         "name": Str(required=True),
@@ -93,7 +105,7 @@ CLIQUE_TEMPLATE: Final = Obj(
         "annotations": Map(),
         "topologyConstraint": TOPOLOGY_CONSTRAINT,
         "resourceSharing": CLIQUE_SHARING,
-        "spec": but(CLIQUE_SPEC, required=True),
+        "spec": but(CLIQUE_SPEC, required=True, rules=(_SAME_MINIMUM,)),
     }
 )
 SCALING_GROUP_CONFIG: Final = Obj(
@@ -110,6 +122,7 @@ SCALING_GROUP_CONFIG: Final = Obj(
 )
 SET_TEMPLATE: Final = Obj(
     required=True,
+    rules=(_SAME_PARTS,),
     fields={
         "cliques": Arr(item=CLIQUE_TEMPLATE, key=("name",), min_items=1, required=True),
         "cliqueStartupType": Str(enum=STARTUP_TYPES, default=STARTUP_TYPES[0]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -167,16 +168,22 @@ def _make(look: _Look, indices: Sequence[int]) -> Part:
         pods.append(pod)
     answers = yield Step([create(pod) for pod in pods])
     events = []
-    for answer in answers:
+    for pod, answer in zip(pods, answers, strict=True):
         if answer.refusal is not None:
-            look.problems.append(("ERR_CREATE_POD", answer.refusal.message))
-            note = f"Error creating pod: {answer.refusal.message}"
-            events.append(Told(look.pclq, "Warning", "PodCreateFailed", note))
+            text = _nameless(answer.refusal.message, pod)
+            look.problems.append(("ERR_CREATE_POD", text))
+            events.append(Told(look.pclq, "Warning", "PodCreateFailed", f"Error creating pod: {text}"))
         elif answer.object is not None:
             look.pods.append(answer.object)
             events.append(Told(look.pclq, "Normal", "PodCreateSuccessful", f"Created Pod: {name_of(answer.object)}"))
             events += _dropped(look, answer.object)
     yield from tell(*events)
+
+
+def _nameless(text: str, pod: Object) -> str:
+    """Without the name that the server drew: what is wrong again is the same, and no change of the status."""
+    prefix = str(meta_of(pod)["generateName"])
+    return re.sub(re.escape(prefix) + r"[a-z0-9]{5}\b", prefix, text)
 
 
 def _dropped(look: _Look, pod: Object) -> list[Told]:

@@ -12,7 +12,7 @@ from kohort.api.grove import labels, options, parts
 from kohort.api.grove import topology as topology_rules
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.grove import breach, children, claims, rollout
+from kohort.controllers.grove import breach, children, claims, faults, rollout
 from kohort.controllers.grove.group import rewriting
 from kohort.controllers.grove.rollout import Children, by_name, replica_of
 from kohort.controllers.grove.sets import CliqueSet, selector
@@ -78,6 +78,10 @@ def sync(view: View, ctx: CompileContext) -> Script:
         return Outcome()
     if is_going(pcs.obj):
         yield from without_finalizer(pcs.obj, labels.SET_FINALIZER)
+        return Outcome()
+    wrong = faults.of(pcs, view.binding, ctx)
+    if wrong:
+        yield from faults.report(pcs, wrong, view.now)
         return Outcome()
     obj = yield from _finalizer(pcs.obj)
     obj = yield from _generation(CliqueSet(obj), view.now)
