@@ -181,7 +181,7 @@ async def test_our_example_runs(cluster: Cluster, sets: Sets, file: str, pods: i
     example: Object = document.obj
     example["metadata"].pop("namespace", None)
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "serving-high"}}
-    await cluster.client.of(high).create({**high, "value": 1000})
+    await cluster.client.of(high).apply({**high, "value": 1000}, force=True)  # of the whole cluster: it may be there
     await cluster.create(example)
     await sets.available(example["metadata"]["name"])
     found = await sets.pods()

@@ -255,10 +255,12 @@ class TestWithoutTheApi:
         return {str(gate): False for gate in generation(minor).gates}
 
     async def test_79_the_group_is_not_served(self, cluster: Cluster) -> None:
+        """A runtime that asks for groups is refused where rules stand in front; elsewhere it serves without."""
         assert await cluster.workloads() == []
-        await t.refused(cluster, t.runtime())
+        await t.refused(cluster, t.runtime(), made=True)
         await cluster.create(*pair("plain", 3, t.runtime(groups=False)))
-        await cluster.running(3)
+        await cluster.create(t.trainjob(2, name="stored", of="torch-distributed"))
+        await cluster.running(5)
 
 
 # ---- trees
