@@ -165,7 +165,7 @@ async def _wrong(client: Client) -> list[str]:
 
 # ---- random runs
 
-RUNS, AT_A_TIME = int(os.environ.get("KOHORT_CHAOS", "12")), 4
+RUNS, AT_A_TIME = int(os.environ.get("KOHORT_CHAOS", "8")), 4
 SEED = int(os.environ.get("KOHORT_CHAOS_SEED") or random.randrange(1_000_000))
 
 

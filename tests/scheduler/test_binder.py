@@ -171,6 +171,18 @@ async def test_b1_a_refused_member_is_placed_again_its_siblings_stay(bench: Benc
     assert len(bench.sim.bound) == 2
 
 
+@pytest.mark.parametrize(("fault", "told"), [(refusal(403, "Forbidden"), True), (TransportError("cut"), False)])
+async def test_b3_the_group_is_told_what_the_server_said_and_nothing_if_it_said_nothing(
+    bench: Bench, fault: Exception, told: bool
+) -> None:
+    bench.gang(1)
+    bench.pods.faults["bind"] = [fault] * 20
+    for _ in range(2):
+        await bench.carry_out(bench.decide())
+    patches = [one for writes in bench.written for one in writes.patches if one.target.kind == "PodGroup"]
+    assert bool(patches) is told
+
+
 async def test_somebody_else_bound_it(bench: Bench) -> None:
     bench.gang(1)
     step = bench.decide()

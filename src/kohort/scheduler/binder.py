@@ -140,7 +140,7 @@ class Binder:
         except ApiError as error:
             await self._refused(uid, meta.namespace, meta.name, node, error)
         except KubeError as error:
-            self._again(uid, node, str(error))
+            self._again(uid, node, str(error), answered=False)
         else:
             self._bound(uid, node)
 
@@ -173,9 +173,9 @@ class Binder:
         notes: list[Note] = self._core.bound(uid, node)
         self._report(Writes(notes=notes))
 
-    def _again(self, uid: str, node: str, text: str) -> None:
+    def _again(self, uid: str, node: str, text: str, *, answered: bool = True) -> None:
         log.warning("binding of %s to %s: %s", uid, node, text)
-        self._report(self._core.refused(uid, node, text, self._clock.monotonic()))
+        self._report(self._core.refused(uid, node, text, self._clock.monotonic(), answered=answered))
 
     # ---- evictions
 

@@ -310,8 +310,9 @@ class Core:
         member = self.world.members.get(uid)
         return [] if member is None else self.ledger.bound(member, node)
 
-    def refused(self, uid: str, node: str, text: str, now: float) -> Writes:
-        """A binding was refused: the room stays the pod's, and it is tried again later, elsewhere if that can be."""
+    def refused(self, uid: str, node: str, text: str, now: float, *, answered: bool = True) -> Writes:
+        """A binding was refused, or not answered: the room stays the pod's, and it is tried again later, elsewhere if
+        that can be."""
         member = self.world.members.get(uid)
         if member is None or not member.assumed:
             return Writes()
@@ -331,7 +332,7 @@ class Core:
             self.queue.later(entry, now)
         _add(writes, self.ledger.refused(member, node, text, self._stamp()))
         group = self.world.trees.get(member.pod.group) if member.pod.group is not None else None
-        if group is not None and member.refusals > 1:
+        if answered and group is not None and member.refusals > 1:
             _add(writes, self.ledger.stuck(member, group, text, self._stamp()))
         return writes
 
