@@ -273,6 +273,14 @@ def defaulted(obj: Object, kind: Kind, ctx: Context, prior: Object | None = None
     return new
 
 
+def known(stored: Object, kind: Kind, ctx: Context) -> Object:
+    """A copy of a stored object with its defaults. It is in form already, but for a status, which may hold nulls."""
+    if shape.shows(kind) or not (kind.native or find(kind.api_version, kind.kind) is kind):
+        return defaulted(stored, kind, ctx)
+    settled = {name: value for name, value in stored.items() if name != "status"}
+    return defaulted(stored, kind, ctx, settled)
+
+
 def _read(kind: Kind, obj: Object, ctx: Context) -> Object:
     """What is kept is decoded when it is read: defaults come back for what the gates took."""
     defaults.apply(kind.schema, obj, ctx)

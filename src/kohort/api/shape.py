@@ -47,6 +47,22 @@ def written(kind: Kind, obj: Object) -> Object:
     return {**obj, **_show(kind.schema, {name: obj[name] for name in kind.schema.fields if name in obj})}
 
 
+def shows(kind: Kind) -> bool:
+    """Whether there are such fields."""
+    key = (kind.api_version, kind.kind)
+    if key not in _SHOWS:
+        _SHOWS[key] = _has_shown(kind.schema)
+    return _SHOWS[key]
+
+
+_SHOWS: Final[dict[tuple[str, str], bool]] = {}
+
+
+def _has_shown(node: Node) -> bool:
+    inner = node.fields.values() if isinstance(node, Obj) else (node.item,) if isinstance(node, Arr) else ()
+    return node.shown or any(map(_has_shown, inner))
+
+
 def _object(node: Obj, value: Any, minor: str, native: bool) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for name, member in node.fields.items():

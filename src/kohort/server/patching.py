@@ -38,7 +38,7 @@ class Patcher:
             if head is None:
                 raise status.not_found(ask.resource.group, ask.resource.plural, ask.name)
             ask.warnings.clear()
-            prior = admit.defaulted(objects.load(ask.resource, head), ask.resource.rules, self.core.ctx)
+            prior = admit.known(objects.load(ask.resource, head), ask.resource.rules, self.core.ctx)
             answer = admit.patched(
                 change, prior, self.core.ctx, content_type=media, kind=ask.resource.rules, prior=prior
             )

@@ -92,7 +92,7 @@ class Updater:
         resource, core = ask.resource, self.core
         old = objects.load(resource, head)
         if prior is None:
-            prior = admit.defaulted(old, resource.rules, core.ctx)
+            prior = admit.known(old, resource.rules, core.ctx)
         # The approval of a certificate is a part of its status.
         sub = "status" if ask.subresource in ("status", "approval") else ""
         read = admit.replacing(
