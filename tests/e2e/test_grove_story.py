@@ -84,9 +84,34 @@ async def by_instance(c: Cluster) -> dict[str, set[str]]:
 
 async def test_the_life_of_a_disaggregated_service(cluster: Cluster) -> None:
     c = cluster
+    await _started(c)
+    await _scaled_up(c)
+    await c.sleep(10)
+    # A rack is lost: those of its instances come up elsewhere, whole again, each in one rack.
+    lost = next(iter((await by_instance(c))["chat-0-decode/0"]))
+    await _rack(c, lost, "failed")
+    await c.until(lambda: _healed(c, lost), 900, what="the service without that rack")
+    assert all(len(where) == 1 for where in (await by_instance(c)).values())
+    await _rack(c, lost, None)
+    await _rolled(c)
+    await c.delete(GROVE, "PodCliqueSet", "chat")
+    await gone(c)
+
+
+@pytest.mark.timeout(600)
+async def test_its_life_without_losses(cluster: Cluster) -> None:
+    """The same, where nobody can wait until a node counts as lost."""
+    await _started(cluster)
+    await _scaled_up(cluster)
+    await _rolled(cluster)
+    await cluster.delete(GROVE, "PodCliqueSet", "chat")
+    await gone(cluster)
+
+
+async def _started(c: Cluster) -> None:
+    """One tree for the base, one for each instance beyond it; every instance in one rack."""
     await shared(c, binding())
     await c.create(chat())
-    # One tree for the base, one for each instance beyond it; every instance in one rack.
     await c.running(2 + 4 * 2)
     await available(c, "chat")
     assert names(await gangs(c)) == ["chat-0", "chat-0-decode-0", "chat-0-prefill-0"]
@@ -98,21 +123,20 @@ async def test_the_life_of_a_disaggregated_service(cluster: Cluster) -> None:
         "chat-0-decode/0": 1,
         "chat-0-decode/1": 1,
     }
-    # Scaled up: one more instance, one more gang, the others untouched.
+
+
+async def _scaled_up(c: Cluster) -> None:
+    """One more instance, one more gang, the others untouched."""
     before = await uids(c, pods=True)
     await scale(c, "PodCliqueScalingGroup", "chat-0-prefill", 3)
     await c.running(12)
     after = await uids(c, pods=True)
     assert before.items() <= after.items()
     assert "PodGang/chat-0-prefill-1" in after
-    await c.sleep(10)
-    # A rack is lost: those of its instances come up elsewhere, whole again, each in one rack.
-    lost = next(iter((await by_instance(c))["chat-0-decode/0"]))
-    await _rack(c, lost, "failed")
-    await c.until(lambda: _healed(c, lost), 900, what="the service without that rack")
-    assert all(len(where) == 1 for where in (await by_instance(c)).values())
-    await _rack(c, lost, None)
-    # Rolled: no more than one instance of a sort at a time, groups stay.
+
+
+async def _rolled(c: Cluster) -> None:
+    """No more than one instance of a sort at a time; groups stay."""
     groups = await uids(c)
     for name in ("pf-lead", "pf-work", "dc-lead", "dc-work"):
         await new_image(c, "chat", name, "llm:2")
@@ -122,9 +146,6 @@ async def test_the_life_of_a_disaggregated_service(cluster: Cluster) -> None:
     assert {image(pod) for pod in of(pods, "chat-0-router")} == {"tool:1"}
     assert {kind: uid for kind, uid in (await uids(c)).items() if kind in groups} == groups
     assert all(len(where) == 1 for where in (await by_instance(c)).values())
-    # Deleted: nothing is left behind.
-    await c.delete(GROVE, "PodCliqueSet", "chat")
-    await gone(c)
 
 
 async def _rack(c: Cluster, name: str, state: str | None) -> None:
@@ -167,7 +188,7 @@ async def test_g33_rack_for_all_host_for_one(cluster: Cluster) -> None:
     assert root["spec"]["schedulingConstraints"]["topology"] == [{"key": RACK}]
 
 
-async def test_g34_g36_replicas_of_a_group_and_what_a_scaled_gang_inherits(cluster: Cluster) -> None:
+async def test_g34_g35_g36_replicas_of_a_group_and_what_a_scaled_gang_inherits(cluster: Cluster) -> None:
     host = {"topologyConstraint": {"topologyName": "fabric", "pack": {"required": "host"}}}
     await shared(cluster, binding())
     await cluster.create(
