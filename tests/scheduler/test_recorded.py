@@ -51,7 +51,7 @@ TRUER: dict[str, tuple[str, dict[int, dict[str, Any]]]] = {
         "missing members are no error",
         {3: {"pending": {"g-0": U, "g-1": U, "g-2": U}, "groups": {"g": FALSE}}},
     ),
-    "B3": ("a gang of which one of two is bound is not scheduled", {2: {"groups": {"g": None}}}),
+    "B3": ("a gang of which one of two is bound is not scheduled, and says why", {2: {"groups": {"g": ("False", E)}}}),
     "B5": ("a gang that is not started is not scheduled", {1: {"nominated": {}, "groups": {"g": None}}}),
     "B5b": (
         "nobody is held for five minutes",
