@@ -35,6 +35,7 @@ NOT_PLAYED = {
     "T-18": "the full minute", "T-24": "a controller of claims", "T-75": "CronJobs: kept apart",
     "T-56": "which pods go depends on whether they are of the same second",
     "T-72": "which pods go depends on whether they are of the same second",
+    "T-78": "which pods go depends on whether they are of the same second",
     "T-07": "JobSets", "T-17": "JobSets", "T-85": "JobSets",
 }  # fmt: skip
 

@@ -246,8 +246,11 @@ class Chance:
             makers += [self._fail, self._fail, self._fail, self._pluck]
         if spec.get("completionMode") != "Indexed":
             makers.append(self._shrink)
-        elif spec.get("parallelism") == spec.get("completions"):
-            makers += [self._elastic, self._elastic]
+        else:
+            # Which of its pods an Indexed Job gives up depends on whether they are of the same second: it only grows.
+            makers[makers.index(self._grow)] = lambda: self._grow(5)
+            if spec.get("parallelism") == spec.get("completions"):
+                makers += [self._elastic, self._elastic]
         return self.random.choice(makers)()
 
     def _patch(self, spec: Object) -> Object:
@@ -283,8 +286,8 @@ class Chance:
             steps.append(self._patch({"suspend": False}))
         return steps
 
-    def _grow(self) -> list[Object]:
-        change: Object = {"parallelism": self.one(3, 4, 5)}
+    def _grow(self, least: int = 0) -> list[Object]:
+        change: Object = {"parallelism": max(least, self.one(3, 4, 5))}
         if self.minor == "1.37" and self.maybe(0.3):
             change["scheduling"] = {"schedulingPolicy": {"gang": {"minCount": self.one(1, 2, 3)}}}
         return [self._patch(change)]
