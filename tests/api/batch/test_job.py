@@ -213,3 +213,11 @@ def test_warnings(obj: Object, words: str) -> None:
 
 def test_no_warning_without_reason() -> None:
     assert JOB.warn(job(parallelism=3, completions=3, scheduling=gang(3)), CTX) == []
+
+
+def test_a_count_beside_indexes_that_are_out_of_range_is_refused_too() -> None:
+    """As a real server says it: indexes that cannot be read are none, and every count is more than that."""
+    rules = [{"succeededIndexes": "0-3", "succeededCount": 1}]
+    answer = created(job(parallelism=2, completions=2, completionMode="Indexed", successPolicy={"rules": rules}))
+    place = "spec.successPolicy.rules[0]"
+    assert {cause.field for cause in answer.causes} == {f"{place}.succeededIndexes", f"{place}.succeededCount"}

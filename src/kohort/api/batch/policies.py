@@ -82,6 +82,7 @@ def _success_rule(rule: Spec, path: str, completions: int | None) -> Iterator[Fi
         try:
             most = indexes.count(indexes.parse(listed, completions))
         except indexes.BadIndexesError as wrong:
+            most = 0  # what cannot be read has no indexes, and no count is small enough
             yield invalid(at(path, "succeededIndexes"), listed, f"error parsing succeededIndexes: {wrong}")
     if wanted is None:
         return
