@@ -99,13 +99,20 @@ async def test_the_life_of_a_disaggregated_service(cluster: Cluster) -> None:
 
 
 @pytest.mark.timeout(600)
-async def test_its_life_without_losses(cluster: Cluster) -> None:
-    """The same, where nobody can wait until a node counts as lost."""
-    await _started(cluster)
-    await _scaled_up(cluster)
-    await _rolled(cluster)
-    await cluster.delete(GROVE, "PodCliqueSet", "chat")
-    await gone(cluster)
+async def test_its_life_when_a_rack_is_taken_away(cluster: Cluster) -> None:
+    """The same where its machines do not come back: their nodes are deleted, and the pods there with them."""
+    c = cluster
+    await _started(c)
+    await _scaled_up(c)
+    lost = next(iter((await by_instance(c))["chat-0-decode/0"]))
+    for node, where in (await racks(c)).items():
+        if where == lost:
+            await c.client.kind("v1", "Node").delete(node)
+    await c.until(lambda: _healed(c, lost), 280, what="the service without that rack")
+    assert all(len(where) == 1 for where in (await by_instance(c)).values())
+    await _rolled(c)
+    await c.delete(GROVE, "PodCliqueSet", "chat")
+    await gone(c)
 
 
 async def _started(c: Cluster) -> None:
@@ -161,7 +168,7 @@ async def _healed(c: Cluster, lost: str) -> bool:
     on = {where.get(pod["spec"].get("nodeName"), "") for pod in pods}
     found = await c.get(GROVE, "PodCliqueSet", "chat")
     whole = all(is_true(pod, "Ready") for pod in pods) and len(pods) == 12
-    return whole and lost not in on and (found or {})["status"]["availableReplicas"] == 1
+    return whole and not on & {lost, ""} and (found or {})["status"]["availableReplicas"] == 1
 
 
 # ---- topology, scenario by scenario

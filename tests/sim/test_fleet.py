@@ -96,6 +96,41 @@ async def test_a_failed_node_loses_its_pods_and_says_so() -> None:
         await found.until(lambda: has_phases(found), seconds=120, step=5)
 
 
+async def test_pods_of_a_deleted_node_fail_and_go_after_forty_seconds() -> None:
+    async with cluster() as found, Fleet(found.client, plain(2), clock=found.clock):
+        pods, nodes = found.client.kind("v1", "Pod"), found.client.kind("v1", "Node")
+        held = pod_of("held", "node-0", **{"run-seconds": "9999"})
+        held["metadata"]["finalizers"] = ["example.net/look"]
+        await pods.create(held)
+        await pods.create(pod_of("p", "node-0", **{"run-seconds": "9999"}))
+        await pods.create(pod_of("other", "node-1", **{"run-seconds": "9999"}))
+        await found.until(lambda: has_phases(found, held="Running", p="Running", other="Running"))
+        await nodes.delete("node-0")
+        await found.clock.advance(38)
+        assert await phases(found) == {"held": "Running", "p": "Running", "other": "Running"}
+        await found.until(lambda: has_phases(found, held="Failed", other="Running"))
+        (said,) = [
+            one for one in (await pods.get("held", NS))["status"]["conditions"] if one["type"] == "DisruptionTarget"
+        ]
+        assert (said["reason"], said["message"]) == ("DeletionByPodGC", "PodGC: node no longer exists")
+
+
+async def test_pods_of_a_node_that_comes_back_in_time_stay() -> None:
+    async with cluster() as found, Fleet(found.client, plain(1), clock=found.clock):
+        pods, nodes = found.client.kind("v1", "Pod"), found.client.kind("v1", "Node")
+        await pods.create(pod_of("p", "node-0", **{"run-seconds": "9999"}))
+        await found.until(lambda: has_phases(found, p="Running"))
+        node = await nodes.get("node-0")
+        await nodes.delete("node-0")
+        await found.clock.advance(20)
+        await nodes.create(
+            {key: value for key, value in node.items() if key != "metadata"}
+            | {"metadata": {"name": "node-0", "labels": node["metadata"]["labels"]}}
+        )
+        await found.clock.advance(60)
+        assert await phases(found) == {"p": "Running"}
+
+
 async def test_a_drained_node_is_emptied() -> None:
     async with cluster() as found, Fleet(found.client, plain(1), clock=found.clock):
         pods, nodes = found.client.kind("v1", "Pod"), found.client.kind("v1", "Node")

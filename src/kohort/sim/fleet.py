@@ -23,6 +23,7 @@ from kohort.kube.clock import REAL, Clock
 from kohort.kube.errors import ApiError
 from kohort.kube.informer import Informer
 from kohort.kube.queue import WorkQueue
+from kohort.kube.resource import Resource
 from kohort.sim import nodelife, podlife, startup
 from kohort.sim.behaviour import Behaviour
 from kohort.sim.cluster import POOL, Pool
@@ -70,10 +71,13 @@ class Fleet:
         )
         self._pod_queue: WorkQueue[tuple[str, str]] = WorkQueue(clock=clock, first=0.2, most=30.0)
         self._node_queue: WorkQueue[str] = WorkQueue(clock=clock, first=0.2, most=30.0)
+        self._missing: dict[str, float] = {}  # nodes that pods name and that are not there: since when
 
     async def __aenter__(self) -> Fleet:
         await self._register()
-        self.nodes.handle(added=self._node_changed, updated=lambda _, new: self._node_changed(new))
+        self.nodes.handle(
+            added=self._node_changed, updated=lambda _, new: self._node_changed(new), deleted=self._node_gone
+        )
         self.pods.handle(added=self._pod_changed, updated=self._pod_updated, deleted=self._gang_changed)
         await self._stack.enter_async_context(self.nodes)
         await self.nodes.ready()  # a pod is played only if its node is known
@@ -137,9 +141,20 @@ class Fleet:
         for pod in self.pods.cache.indexed("node", name):
             self._pod_queue.add((pod.metadata.namespace, pod.metadata.name))
 
+    def _node_gone(self, node: Object) -> None:
+        self._misses(str(node["metadata"]["name"]))
+
+    def _misses(self, name: str) -> None:
+        if self._lifecycle and name not in self._missing:
+            self._missing[name] = self._clock.monotonic()
+            self._node_queue.add(name)
+
     async def _play_node(self, name: str) -> float | None:
         node = self.nodes.cache.get(("", name))
-        if node is None or not self._is_ours(node):
+        if node is None:
+            return await self._collect(name)
+        self._missing.pop(name, None)
+        if not self._is_ours(node):
             return None
         now = self._clock.now()
         change = nodelife.step(node, now, lifecycle=self._lifecycle)
@@ -160,15 +175,12 @@ class Fleet:
         drained = nodelife.state_of(node) == "drained"
         blocked = False
         for pod in found.now:
+            if not drained:
+                await self._end(pods, pod, nodelife.tainted(pod, now))
+                continue
             meta = pod["metadata"]
             try:
-                if drained:
-                    await pods.evict(meta["name"], meta["namespace"], uid=meta["uid"])
-                else:
-                    # Nobody is there to stop it in peace; failure policies of Jobs ask why it goes.
-                    body = {"status": {"conditions": nodelife.lost_conditions(pod, now)}}
-                    await pods.patch(meta["name"], body, meta["namespace"], subresource="status")
-                    await pods.delete(meta["name"], meta["namespace"], grace=0, uid=meta["uid"])
+                await pods.evict(meta["name"], meta["namespace"], uid=meta["uid"])
             except ApiError as error:
                 if error.code == 429:  # a budget says: not now
                     blocked = True
@@ -178,10 +190,36 @@ class Fleet:
             return 5.0
         return None if found.at is None else max(0.0, (found.at - now).total_seconds())
 
+    async def _collect(self, name: str) -> float | None:
+        """Pods of a node that was deleted: nobody will ever say that they have ended."""
+        if name not in self._missing:
+            return None
+        wait = self._missing[name] + nodelife.QUARANTINE - self._clock.monotonic()
+        if wait > 0:
+            return wait
+        pods = self._client.kind("v1", "Pod")
+        for pod in (await pods.list(fields=f"spec.nodeName={name}")).items:
+            await self._end(pods, pod, nodelife.orphaned(pod, self._clock.now()))
+        self._missing.pop(name, None)
+        return None
+
+    async def _end(self, pods: Resource[Object], pod: Object, status: dict[str, Any]) -> None:
+        """Nobody is there to stop it in peace; failure policies of Jobs ask why it goes."""
+        meta = pod["metadata"]
+        try:
+            if status:
+                await pods.patch(meta["name"], {"status": status}, meta["namespace"], subresource="status")
+            await pods.delete(meta["name"], meta["namespace"], grace=0, uid=meta["uid"])
+        except ApiError as error:
+            if not error.not_found and not error.conflict:
+                raise
+
     # ---- pods
 
     def _pod_changed(self, pod: Pod) -> None:
         if pod.spec.node_name:
+            if ("", pod.spec.node_name) not in self.nodes.cache:
+                self._misses(pod.spec.node_name)
             self._pod_queue.add((pod.metadata.namespace, pod.metadata.name))
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:

@@ -3,7 +3,7 @@
     kubectl annotate node gpu-3 sim.kohort.dev/state=failed      # failed, drained, or nothing for a node that works
 
 Where no controller manager looks after nodes (the embedded cluster), the simulator also does what that one would: mark
-a lost node, keep new pods away, and let go of the pods that do not tolerate it.
+a lost node, keep new pods away, and let go of the pods that do not tolerate it, or whose node was deleted.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ STATE: Final = "sim.kohort.dev/state"
 STATES: Final = ("", "failed", "drained")
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+QUARANTINE: Final = 40.0  # seconds for which a node has to be missing before its pods go, as upstream
 
 
 def state_of(node: Object) -> str:
@@ -130,12 +131,23 @@ def leaving(node: Object, pods: Iterable[Object], now: datetime) -> Leaving:
     return Leaving(tuple(gone), min(times, default=None))
 
 
-def lost_conditions(pod: Object, now: datetime) -> list[dict[str, Any]]:
-    """Of a pod that goes with its node, in the words of the taint manager."""
-    others = [one for one in (pod.get("status") or {}).get("conditions") or () if one["type"] != "DisruptionTarget"]
-    said = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+def tainted(pod: Object, now: datetime) -> dict[str, Any]:
+    """The status of a pod that goes because its node is lost, in the words of the taint manager."""
     words = "Taint manager: deleting due to NoExecute taint"
-    return [*others, {**said, "message": words, "lastTransitionTime": _text(now)}]
+    return {"conditions": _target(pod, "DeletionByTaintManager", words, now)}
+
+
+def orphaned(pod: Object, now: datetime) -> dict[str, Any]:
+    """The status of a pod whose node is no more, in the words of the collector of pods; none if it has ended."""
+    if _is_over(pod):
+        return {}
+    return {"phase": "Failed", "conditions": _target(pod, "DeletionByPodGC", "PodGC: node no longer exists", now)}
+
+
+def _target(pod: Object, reason: str, words: str, now: datetime) -> list[dict[str, Any]]:
+    others = [one for one in (pod.get("status") or {}).get("conditions") or () if one["type"] != "DisruptionTarget"]
+    said = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": words}
+    return [*others, {**said, "lastTransitionTime": _text(now)}]
 
 
 def _is_over(pod: Object) -> bool:
