@@ -108,7 +108,7 @@ async def test_its_life_when_a_rack_is_taken_away(cluster: Cluster) -> None:
     for node, where in (await racks(c)).items():
         if where == lost:
             await c.client.kind("v1", "Node").delete(node)
-    await c.until(lambda: _healed(c, lost), 280, what="the service without that rack")
+    await c.until(lambda: _healed(c, lost), 150, what="the service without that rack")
     assert all(len(where) == 1 for where in (await by_instance(c)).values())
     await _rolled(c)
     await c.delete(GROVE, "PodCliqueSet", "chat")
