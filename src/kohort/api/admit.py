@@ -6,16 +6,24 @@ without what only a store knows (uid, creationTimestamp, resourceVersion).
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
-from kohort.api import answer, decode, defaults, definitions, meta, rules, shape
+from kohort.api import answer, decode, defaults, definitions, meta, shape
 from kohort.api import patch as patches
 from kohort.api.answer import Answer
-from kohort.api.copying import copied
 from kohort.api.errors import ErrorKind, FieldError, invalid
+from kohort.api.judging import (
+    Refused,
+    addressed,
+    admitted,
+    judge,
+    judge_update,
+    judged,
+    place,
+    versioned,
+)
+from kohort.api.keeping import keep, put
 from kohort.api.registry import find
-from kohort.api.rules import Look
 from kohort.api.scheduling import admission
 
 if TYPE_CHECKING:
@@ -24,32 +32,6 @@ if TYPE_CHECKING:
     from kohort.api.kind import Context, Kind, Object
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
-# Kinds whose status endpoint touches nothing of the metadata, and what others keep of it.
-_STATUS_ONLY = {
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
-    ("certificates.k8s.io", "PodCertificateRequest"),
-    ("networking.k8s.io", "ServiceCIDR"),
-    ("resource.k8s.io", "DeviceTaintRule"),
-    ("resource.k8s.io", "ResourceClaim"),
-    ("scheduling.k8s.io", "CompositePodGroup"),
-    ("scheduling.k8s.io", "PodGroup"),
-    ("storage.k8s.io", "CSINode"),
-    ("storage.k8s.io", "VolumeAttachment"),
-    ("storagemigration.k8s.io", "StorageVersionMigration"),
-}
-_STATUS_KEEPS = {("apps", "Deployment"): ("labels",), ("", "Pod"): ("ownerReferences",)}
-_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
-
-
-class _Refused(Exception):  # noqa: N818 - an answer, not an accident
-    """The write ends here with this answer."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-
-    def with_warnings(self, warnings: Sequence[str]) -> Answer:
-        """What was said of the body before."""
-        return replace(self.answer, warnings=(*warnings, *self.answer.warnings))
 
 
 def create(
@@ -92,9 +74,9 @@ def received(
         kind = _served(kind or _kind(obj), ctx)
         warnings = _decoded(kind, obj, ctx, field_validation)
         new = defaulted(obj, kind, ctx)
-        _place(kind, new, namespace)
+        place(kind, new, namespace)
         meta.prepare_create(new, suffix)
-    except _Refused as refused:
+    except Refused as refused:
         return refused.with_warnings(warnings)
     return Answer(200, object=new, warnings=tuple(warnings))
 
@@ -111,12 +93,12 @@ def created(
     """The second half: judged, in place, as it will be kept."""
     try:
         kind = _served(kind, ctx)
-        _admitted(kind, new, admission.mutate(kind, new, ctx, priority_classes))
+        admitted(kind, new, admission.mutate(kind, new, ctx, priority_classes))
         _prepare(kind, new, None, ctx)
-        _judged(kind, new, _judge(kind, new, ctx))
+        judged(kind, new, judge(kind, new, ctx))
         _storable(kind, new, ctx, list(existing), priority_classes)
         meta.count(kind, new)
-    except _Refused as refused:
+    except Refused as refused:
         return refused.with_warnings(warnings)
     return Answer(201, object=_read(kind, new, ctx), warnings=(*warnings, *kind.warn(new, ctx)))
 
@@ -164,11 +146,11 @@ def replacing(
         warnings = _decoded(kind, new, ctx, field_validation, prior, by_patch=by_patch)
         old = defaulted(old, kind, ctx) if prior is None else prior
         new = defaulted(new, kind, ctx, prior)
-        _addressed(kind, new, old, named)
-        _versioned(kind, new, old)
-        _keep(kind, new, old, subresource)
+        addressed(kind, new, old, named)
+        versioned(kind, new, old)
+        keep(kind, new, old, subresource)
         meta.prepare_update(new, old)
-    except _Refused as refused:
+    except Refused as refused:
         return refused.with_warnings(warnings)
     return Answer(200, object=new, warnings=tuple(warnings))
 
@@ -187,11 +169,11 @@ def updated(
     try:
         kind = _served(kind, ctx, subresource)
         old = defaulted(old, kind, ctx) if prior is None else prior
-        _admitted(kind, new, admission.mutate(kind, new, ctx, (), old))
+        admitted(kind, new, admission.mutate(kind, new, ctx, (), old))
         _prepare(kind, new, old, ctx)
-        _judged(kind, new, _judge_update(kind, new, old, ctx, subresource))
+        judged(kind, new, judge_update(kind, new, old, ctx, subresource))
         meta.count(kind, new, old)
-    except _Refused as refused:
+    except Refused as refused:
         return refused.with_warnings(warnings)
     remarks = () if kind.kind == "Pod" else kind.warn(new, ctx)  # a pod is remarked on once
     return Answer(200, object=_read(kind, new, ctx), warnings=(*warnings, *remarks))
@@ -246,7 +228,7 @@ def patched(
         kind = _served(kind or _kind(old), ctx)
         prior = defaulted(old, kind, ctx) if prior is None else prior
         new = _patched(kind, change, prior, ctx, content_type)
-    except _Refused as refused:
+    except Refused as refused:
         return refused.answer
     return Answer(200, object=new)
 
@@ -262,7 +244,7 @@ def check(obj: Object, ctx: Context, kind: Kind | None = None) -> list[FieldErro
     new = defaulted(obj, kind, ctx)
     meta.prepare_create(new)
     _prepare(kind, new, None, ctx)
-    return [*found, *_judge(kind, new, ctx).every]
+    return [*found, *judge(kind, new, ctx).every]
 
 
 def defaulted(obj: Object, kind: Kind, ctx: Context, prior: Object | None = None) -> Object:
@@ -298,7 +280,7 @@ def _kind(obj: Object) -> Kind | None:
 
 def _served(kind: Kind | None, ctx: Context, subresource: str = "") -> Kind:
     if kind is None or not kind.served(ctx) or (subresource == "status" and not kind.status):
-        raise _Refused(answer.unserved())
+        raise Refused(answer.unserved())
     return kind
 
 
@@ -320,7 +302,7 @@ def _decoded(
     for member, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
         given = obj.get(member) if isinstance(obj, dict) else None
         if given and given != wanted:
-            raise _Refused(
+            raise Refused(
                 answer.bad_request(f"the {member} in the data ({given}) does not match the expected {wanted}")
             )
     wrong = [error for error in found if error.kind is ErrorKind.DECODE]
@@ -328,11 +310,11 @@ def _decoded(
     unknown = [f'unknown field "{error.field}"' for error in found if error.kind is not ErrorKind.DECODE]
     lead = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
     if wrong:
-        raise _Refused(answer.bad_request(lead + "; ".join(map(str, wrong))))
+        raise Refused(answer.bad_request(lead + "; ".join(map(str, wrong))))
     if unknown and mode == "Strict":
-        raise _Refused(answer.bad_request(lead + "strict decoding error: " + ", ".join(unknown)))
+        raise Refused(answer.bad_request(lead + "strict decoding error: " + ", ".join(unknown)))
     if replaced:
-        raise _Refused(answer.refused(kind, meta.name_of(obj), replaced))
+        raise Refused(answer.refused(kind, meta.name_of(obj), replaced))
     return unknown if mode == "Warn" else []
 
 
@@ -354,13 +336,13 @@ def _patched(kind: Kind, change: Any, prior: Object, ctx: Context, content_type:
             new = patches.merge(target, _mapping(change))
         else:
             text = "the body of the request was in an unknown format"
-            raise _Refused(Answer(415, "UnsupportedMediaType", message=text))
+            raise Refused(Answer(415, "UnsupportedMediaType", message=text))
         return _mapping(new)
     except patches.PatchError as error:
         if error.malformed:
-            raise _Refused(answer.bad_request(f"error decoding patch: {error}")) from None
+            raise Refused(answer.bad_request(f"error decoding patch: {error}")) from None
         text = "the server rejected our request due to an error in our request"
-        raise _Refused(Answer(422, "Invalid", message=text)) from None
+        raise Refused(Answer(422, "Invalid", message=text)) from None
 
 
 def _mapping(value: Any) -> Object:
@@ -375,73 +357,17 @@ def _fitting(found: list[FieldError], new: Object, mode: FieldValidation) -> Non
     wrong = [error for error in found if error.kind in refusing]
     if wrong:
         cause = invalid("patch", meta.name_of(new), "; ".join(map(str, wrong)))
-        raise _Refused(Answer(422, "Invalid", (cause,), message=f' "" is invalid: {cause}'))
-
-
-def _place(kind: Kind, new: Object, namespace: str | None) -> None:
-    if namespace is not None and kind.namespaced:
-        _same_namespace(new["metadata"].setdefault("namespace", namespace), namespace)
-
-
-def _same_namespace(given: str, wanted: str | None) -> None:
-    if given != wanted:
-        text = "the namespace of the provided object does not match the namespace sent on the request"
-        raise _Refused(answer.bad_request(text))
-
-
-def _addressed(kind: Kind, new: Object, old: Object, named: bool) -> None:
-    """Is this update for that object?"""
-    given, before = new["metadata"], old["metadata"]
-    if given.get("name") != before.get("name"):
-        raise _Refused(answer.bad_request("the name of the object does not match the name on the URL"))
-    if given.get("namespace"):
-        _same_namespace(given["namespace"], before.get("namespace"))
-    if named and given.get("uid") and before.get("uid") and given["uid"] != before["uid"]:
-        text = f"Precondition failed: UID in precondition: {given['uid']}, UID in object meta: {before['uid']}"
-        raise _Refused(answer.conflict(kind, meta.name_of(old), text))
-
-
-def _versioned(kind: Kind, new: Object, old: Object) -> None:
-    """Is it for the version that is stored?"""
-    version, stored = new["metadata"].get("resourceVersion"), old["metadata"].get("resourceVersion")
-    if version in (None, "", "0"):
-        if kind.needs_version or not kind.native:
-            cause = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise _Refused(answer.unversioned(kind, meta.name_of(old), [cause]))
-    elif not version.isdecimal():
-        raise _Refused(Answer(500, message=f'resourceVersion "{version}" is not a number'))
-    elif stored and version != stored:
-        raise _Refused(answer.conflict(kind, meta.name_of(old), _MODIFIED))
-
-
-def _admitted(kind: Kind, new: Object, why: str | None) -> None:
-    if why is not None:
-        raise _Refused(answer.denied(kind, meta.name_of(new), why))
-
-
-def _valid(kind: Kind, new: Object, found: list[FieldError]) -> None:
-    if found:
-        raise _Refused(answer.refused(kind, meta.name_of(new), found))
-
-
-def _judged(kind: Kind, new: Object, found: _Findings) -> None:
-    """The rules. In front of a CRD, those by hand are a webhook's, which is asked once the schema is content."""
-    if not kind.webhook:
-        _valid(kind, new, found.every)
-        return
-    _valid(kind, new, found.of_schema)
-    if found.every:
-        raise _Refused(answer.hooked(kind, found.every))
+        raise Refused(Answer(422, "Invalid", (cause,), message=f' "" is invalid: {cause}'))
 
 
 def _storable(
     kind: Kind, new: Object, ctx: Context, existing: list[Object], priority_classes: Sequence[Object]
 ) -> None:
     if new["metadata"].get("resourceVersion"):
-        raise _Refused(Answer(500, message="resourceVersion should not be set on objects to be created"))
-    _admitted(kind, new, admission.validate(kind, new, ctx, existing, priority_classes))
+        raise Refused(Answer(500, message="resourceVersion should not be set on objects to be created"))
+    admitted(kind, new, admission.validate(kind, new, ctx, existing, priority_classes))
     if any(_same_object(kind, one, meta.name_of(new)) for one in existing):
-        raise _Refused(answer.exists(kind, meta.name_of(new)))
+        raise Refused(answer.exists(kind, meta.name_of(new)))
 
 
 def _same_object(kind: Kind, other: Object, name: str) -> bool:
@@ -449,67 +375,7 @@ def _same_object(kind: Kind, other: Object, name: str) -> bool:
     return (group, other.get("kind"), meta.name_of(other)) == (kind.group, kind.kind, name)
 
 
-def _keep(kind: Kind, new: Object, old: Object, subresource: str) -> None:
-    """The endpoint decides what an update may touch: the main one not the status, that of the status nothing else."""
-    if subresource == "status":
-        for member in kind.schema.fields:
-            if member != "status":
-                _put(new, member, old.get(member))
-        _keep_metadata(kind, new, old)
-    elif kind.status:
-        _put(new, "status", old.get("status"))
-
-
-def _keep_metadata(kind: Kind, new: Object, old: Object) -> None:
-    """Most kinds of the server itself take labels, annotations and the like through their status, too."""
-    before = old["metadata"]
-    if kind.native and (kind.group, kind.kind) not in _STATUS_ONLY:
-        for member in _STATUS_KEEPS.get((kind.group, kind.kind), ()):
-            _put(new["metadata"], member, copied(before.get(member)))
-        return
-    version = new["metadata"].get("resourceVersion")
-    new["metadata"] = copied(before)
-    if version:
-        new["metadata"]["resourceVersion"] = version
-
-
-def _put(obj: Object, member: str, value: Any) -> None:
-    if value is None:
-        obj.pop(member, None)
-    else:
-        obj[member] = copied(value)
-
-
 def _prepare(kind: Kind, new: Object, old: Object | None, ctx: Context) -> None:
     if old is None and kind.status:
-        _put(new, "status", kind.first_status(new) or ({} if kind.native else None))
+        put(new, "status", kind.first_status(new) or ({} if kind.native else None))
     defaults.drop_gated(kind.schema, new, old, ctx)
-
-
-class _Findings(NamedTuple):
-    """What the rules say, by who says it."""
-
-    metadata: list[FieldError]
-    by_hand: list[FieldError]
-    declared: list[FieldError]
-
-    @property
-    def every(self) -> list[FieldError]:
-        return [*self.metadata, *self.by_hand, *self.declared]
-
-    @property
-    def of_schema(self) -> list[FieldError]:
-        """What a CRD's schema finds: also a wrong type deep in a pod template, which our schemas leave to the hand."""
-        typed = [error for error in self.by_hand if error.kind is ErrorKind.TYPE_INVALID]
-        return [*self.metadata, *typed, *self.declared]
-
-
-def _judge(kind: Kind, new: Object, ctx: Context) -> _Findings:
-    declared = rules.check_schema(kind.schema, new, None, Look(ctx, update=False, native=kind.native))
-    return _Findings(meta.check_create(kind, new), kind.validate(new, ctx), declared)
-
-
-def _judge_update(kind: Kind, new: Object, old: Object, ctx: Context, subresource: str) -> _Findings:
-    by_hand = kind.validate_status if subresource == "status" else kind.validate_update
-    declared = rules.check_schema(kind.schema, new, old, Look(ctx, update=True, native=kind.native))
-    return _Findings(meta.check_update(new, old, kind), by_hand(new, old, ctx), declared)

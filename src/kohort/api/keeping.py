@@ -1,0 +1,56 @@
+"""What a write through one endpoint of an object may touch: the main one all but the status, the other only that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api.copying import copied
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Kind, Object
+
+# Kinds whose status endpoint touches nothing of the metadata, and what others keep of it.
+_STATUS_ONLY: Final = {
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+    ("certificates.k8s.io", "PodCertificateRequest"),
+    ("networking.k8s.io", "ServiceCIDR"),
+    ("resource.k8s.io", "DeviceTaintRule"),
+    ("resource.k8s.io", "ResourceClaim"),
+    ("scheduling.k8s.io", "CompositePodGroup"),
+    ("scheduling.k8s.io", "PodGroup"),
+    ("storage.k8s.io", "CSINode"),
+    ("storage.k8s.io", "VolumeAttachment"),
+    ("storagemigration.k8s.io", "StorageVersionMigration"),
+}
+_STATUS_KEEPS: Final = {("apps", "Deployment"): ("labels",), ("", "Pod"): ("ownerReferences",)}
+
+
+def keep(kind: Kind, new: Object, old: Object, subresource: str) -> None:
+    """The endpoint decides what an update may touch: the main one not the status, that of the status nothing else."""
+    if subresource == "status":
+        for member in kind.schema.fields:
+            if member != "status":
+                put(new, member, old.get(member))
+        _keep_metadata(kind, new, old)
+    elif kind.status:
+        put(new, "status", old.get("status"))
+
+
+def _keep_metadata(kind: Kind, new: Object, old: Object) -> None:
+    """Most kinds of the server itself take labels, annotations and the like through their status, too."""
+    before = old["metadata"]
+    if kind.native and (kind.group, kind.kind) not in _STATUS_ONLY:
+        for member in _STATUS_KEEPS.get((kind.group, kind.kind), ()):
+            put(new["metadata"], member, copied(before.get(member)))
+        return
+    version = new["metadata"].get("resourceVersion")
+    new["metadata"] = copied(before)
+    if version:
+        new["metadata"]["resourceVersion"] = version
+
+
+def put(obj: Object, member: str, value: Any) -> None:
+    if value is None:
+        obj.pop(member, None)
+    else:
+        obj[member] = copied(value)
