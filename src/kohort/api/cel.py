@@ -18,6 +18,7 @@ Rule = dict[str, Any]
 
 MOST_TIMES: Final = 1024  # instances of one rule in an object
 MOST_KEYS: Final = 32  # items of a list whose keys are compared pair by pair
+_OPTIONAL: Final = {"optionalOldSelf": True}
 _RESERVED: Final = {
     *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"),
     *("let", "loop", "package", "namespace", "return", "var", "void", "while"),
@@ -53,7 +54,14 @@ def rules(node: Node, spot: Spot) -> list[Rule]:
         return []
     own = _own(node) if spot.some else ()
     changes = _frozen(node) if spot.few and spot.correlated else ()
-    return [{"rule": found.rule, "message": found.message} for found in (*own, *changes)]
+    return [_written(found) for found in (*own, *changes)]
+
+
+def _written(found: Cel) -> Rule:
+    where = {"fieldPath": found.field} if found.field else {}
+    if found.once:
+        return {"rule": f"oldSelf.hasValue() || {found.rule}", "message": found.message, **where, **_OPTIONAL}
+    return {"rule": found.rule, "message": found.message, **where}
 
 
 def _own(node: Node) -> Iterator[Cel]:

@@ -87,8 +87,9 @@ class _Writer:
             found["pattern"] = node.pattern
         if node.min_length:
             found["minLength"] = node.min_length
-        if node.max_bytes is not None:
-            found["maxLength"] = node.max_bytes
+        most = node.max_bytes if node.max_bytes is not None else node.most
+        if most is not None:
+            found["maxLength"] = most
         return found
 
     @_body.register

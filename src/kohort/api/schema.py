@@ -64,6 +64,7 @@ class Str(Node):
     min_length: int = 0
     pattern: str | None = None  # for CRDs; `format` says it with a better message
     blank: bool = False  # the empty string counts as absent (a plain string in Go, not a pointer)
+    most: int | None = None  # maxLength for CRDs, which makes rules cheap, of what a rule of the kind bounds anyway
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +160,8 @@ class Cel:
 
     rule: str
     message: str
+    field: str = ""  # below the place where the rule stands, with a leading dot: where the error is told
+    once: bool = False  # for new objects only: what it is about may be wrong later
 
 
 def known(node: Node, minor: str) -> bool:

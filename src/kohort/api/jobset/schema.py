@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.api import formats
+from kohort.api.jobset import cel
 from kohort.api.scheduling import blocks
 from kohort.api.schema import Arr, Bool, Cel, Int, Obj, Ref, Str, Update, but
 
-MAX_INT32: Final = 2**31 - 1
-MAX_TEMPLATES: Final = 8  # of one list in a Workload
+MAX_INT32: Final = cel.MOST_INT
+MAX_TEMPLATES: Final = cel.MOST_GROUPS
 ACTIONS: Final = (
     "FailJobSet",
     "RestartJobSet",
@@ -70,20 +71,26 @@ _BLOCK: Final = {
     "schedulingConstraints": blocks.CONSTRAINTS,
     "disruptionMode": blocks.DISRUPTION,
 }
+# A name is a part of the names of Jobs.
+_NAME: Final = Str(most=cel.MOST_NAME)
 _LEAF: Final = {**_BLOCK, "resourceClaims": blocks.CLAIMS}
 SCHEDULING: Final = Obj(
     update=Update.FROZEN,
     description="Workload-aware scheduling in the shape of KEP-969. Empty: the whole JobSet is one gang.",
+    rules=(cel.BLOCK,),
     fields={
         **_BLOCK,
         "replicatedJobs": Arr(
             max_items=50,
             item=Obj(
+                rules=(cel.BLOCK, cel.ENTRY),
                 fields={
                     "targetReplicatedJobs": but(NAMES, required=True, unique=True, min_items=1, max_items=50),
                     **_LEAF,
-                    "job": Obj(fields=_LEAF, description="Every Job of the target is a group of its own."),
-                }
+                    "job": Obj(
+                        fields=_LEAF, rules=(cel.BLOCK,), description="Every Job of the target is a group of its own."
+                    ),
+                },
             ),
         ),
     },
@@ -94,11 +101,11 @@ SCHEDULING: Final = Obj(
 DEPENDS_ON: Final = Arr(
     key=("name",),
     max_items=5,
-    item=Obj(fields={"name": Str(), "status": Str(required=True, enum=("Ready", "Complete"))}),
+    item=Obj(fields={"name": _NAME, "status": Str(required=True, enum=("Ready", "Complete"))}),
 )
 REPLICATED_JOB: Final = Obj(
     fields={
-        "name": Str(),
+        "name": _NAME,
         "groupName": Str(default="default", format=formats.label_1035),
         "replicas": Int(default=1, minimum=0),
         "template": Ref(definition="io.k8s.api.batch.v1.JobTemplateSpec"),
@@ -115,7 +122,7 @@ FAILURE_POLICY: Final = Obj(
         "rules": Arr(
             item=Obj(
                 fields={
-                    "name": Str(),
+                    "name": Str(most=cel.MOST_RULE_NAME),
                     "action": Str(required=True, enum=ACTIONS),
                     "onJobFailureReasons": Arr(item=Str()),
                     "onJobFailureMessagePatterns": Arr(item=Str()),
@@ -173,6 +180,7 @@ SPEC: Final = Obj(
             "self.replicatedJobs.exists(x, has(x.dependsOn)))",
             "InOrder startup and dependsOn exclude each other",
         ),
+        *cel.RULES,
     ),
 )
 _COUNTER: Final = Int(required=True)
@@ -197,4 +205,4 @@ STATUS: Final = Obj(
         "currentInPlaceRestartAttempt": Int(),
     }
 )
-SCHEMA: Final = Obj(fields={"spec": SPEC, "status": STATUS})
+SCHEMA: Final = Obj(rules=(cel.NAMES,), fields={"spec": SPEC, "status": STATUS})
