@@ -146,3 +146,11 @@ def test_later(definition: Kind) -> None:
         assert set(judged(definition, {**old, "spec": {**old["spec"], "replicatedJobs": changed}}, old)) == frozen
     for free in ({"suspend": True}, {"coordinator": {"replicatedJob": "nobody"}}, {"ttlSecondsAfterFinished": 1}):
         assert judged(definition, {**old, "spec": {**old["spec"], **free}}, old) == {}
+
+
+@pytest.mark.parametrize("name", ["trainingruntimes", "clustertrainingruntimes"])
+def test_a_stencil_may_be_edited(name: str) -> None:
+    schema = shipped()[f"{name}.trainer.kubeflow.org"].schema("v1alpha1")
+    within = schema["properties"]["spec"]["properties"]["template"]
+    assert len(within["properties"]["spec"]["x-kubernetes-validations"]) == 1
+    assert "oldSelf" not in str(within)

@@ -144,6 +144,11 @@ VOLUME_CLAIM_POLICIES: Final = Arr(
         }
     ),
 )
+EXCLUSIVE: Final = Cel(
+    "!(has(self.startupPolicy) && self.startupPolicy.startupPolicyOrder == 'InOrder' && "
+    "self.replicatedJobs.exists(x, has(x.dependsOn)))",
+    "InOrder startup and dependsOn exclude each other",
+)
 SPEC: Final = Obj(
     fields={
         "replicatedJobs": Arr(key=("name",), item=REPLICATED_JOB),
@@ -174,14 +179,7 @@ SPEC: Final = Obj(
         "scheduling": SCHEDULING,
     },
     replaced=REPLACED,
-    rules=(
-        Cel(
-            "!(has(self.startupPolicy) && self.startupPolicy.startupPolicyOrder == 'InOrder' && "
-            "self.replicatedJobs.exists(x, has(x.dependsOn)))",
-            "InOrder startup and dependsOn exclude each other",
-        ),
-        *cel.RULES,
-    ),
+    rules=(EXCLUSIVE, *cel.RULES),
 )
 _COUNTER: Final = Int(required=True)
 STATUS: Final = Obj(

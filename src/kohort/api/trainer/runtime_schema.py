@@ -13,10 +13,16 @@ from kohort.api.trainer.trainjob_schema import META
 
 
 def _thawed(node: Node) -> Any:
-    """The same node where nothing is frozen: a runtime is a stencil and may be edited, unlike what it makes."""
+    """The same node where nothing is frozen: a runtime is a stencil and may be edited, unlike what it makes.
+
+    Rules of a whole JobSet are not for a stencil either, except the one that upstream has in the type itself.
+    """
     free = replace(node, update=Update.FREE)
     if isinstance(free, Obj):
-        return replace(free, fields={name: _thawed(member) for name, member in free.fields.items()})
+        fields = {name: _thawed(member) for name, member in free.fields.items()}
+        return replace(free, fields=fields, rules=tuple(rule for rule in free.rules if rule is jobset.EXCLUSIVE))
+    if isinstance(free, Str):
+        return replace(free, most=None)
     if isinstance(free, Arr):
         return replace(free, item=_thawed(free.item))
     return replace(free, value=_thawed(free.value)) if isinstance(free, Map) else free

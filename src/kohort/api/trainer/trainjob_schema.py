@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kohort.api.schema import Arr, Bool, Int, Map, Obj, Ref, Str, Time, Update
-from kohort.api.trainer.words import CLUSTER_RUNTIME, GROUP, MANAGED_HERE, MULTIKUEUE
+from kohort.api.schema import Arr, Bool, Cel, Int, Map, Obj, Ref, Str, Time, Update
+from kohort.api.trainer.words import CLUSTER_RUNTIME, CONTAINERS, GROUP, MANAGED_HERE, MULTIKUEUE, RUNTIME_KINDS
 
 _CORE: Final = "io.k8s.api.core.v1."
 _URI: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://.+")
@@ -20,6 +20,10 @@ def _uri(text: str) -> str | None:
 
 def _manager(text: str) -> str | None:
     return None if text in (MANAGED_HERE, MULTIKUEUE) else f"must be {MANAGED_HERE} or {MULTIKUEUE}"
+
+
+def _one_of(words: tuple[str, ...]) -> str:
+    return f"[{', '.join(map(repr, words))}]"
 
 
 ENV: Final = Arr(
@@ -37,6 +41,14 @@ RUNTIME_REF: Final = Obj(
     required=True,
     update=Update.FROZEN,
     description="The runtime that says what the training looks like.",
+    rules=(
+        Cel(f"self.apiGroup == '{GROUP}'", f"no runtime of that group is known; accepted is {GROUP}", ".apiGroup"),
+        Cel(
+            f"self.kind in {_one_of(RUNTIME_KINDS)}",
+            f"no such runtime is known; accepted are {', '.join(RUNTIME_KINDS)}",
+            ".kind",
+        ),
+    ),
     fields={
         "name": Str(required=True, min_length=1, max_bytes=253),
         "apiGroup": Str(default=GROUP, max_bytes=253),
@@ -44,11 +56,18 @@ RUNTIME_REF: Final = Obj(
     },
 )
 _SOURCE: Final = Obj(
+    rules=(
+        Cel(
+            "!has(self.storageUri) || self.storageUri == '' || self.storageUri.matches('^[a-zA-Z][a-zA-Z0-9+.-]*://.')",
+            "must be empty or a URI (scheme://something)",
+            ".storageUri",
+        ),
+    ),
     fields={
         "storageUri": Str(format=_uri, max_bytes=2048),
         "env": ENV,
         "secretRef": Obj(fields={"name": Str(default="")}),
-    }
+    },
 )
 INITIALIZER: Final = Obj(update=Update.FROZEN, fields={"dataset": _SOURCE, "model": _SOURCE})
 TRAINER: Final = Obj(
@@ -93,11 +112,28 @@ _POD_PATCH: Final = Obj(
 )
 _POD_TEMPLATE_PATCH: Final = Obj(fields={"metadata": META, "spec": _POD_PATCH})
 _JOB_TEMPLATE_PATCH: Final = Obj(fields={"metadata": META, "spec": Obj(fields={"template": _POD_TEMPLATE_PATCH})})
+# The first places only: these lists have no bound, and a rule that may be dear is refused.
+_PATCHED: Final = "self.trainingRuntimeSpec.template.spec.replicatedJobs"
+_CONTAINERS_OF: Final = f"{_PATCHED}[i].template.spec.template.spec.containers"
+_PATCH_RULES: Final = (
+    Cel("self.manager.matches('^[^/]+/.')", "must be a domain-prefixed path (such as 'acme.io/foo')", ".manager"),
+    Cel(
+        "!(has(self.trainingRuntimeSpec) && has(self.trainingRuntimeSpec.template)"
+        f" && has(self.trainingRuntimeSpec.template.spec) && has({_PATCHED})) || !{list(range(16))}.exists(i,"
+        f" i < size({_PATCHED}) && has({_PATCHED}[i].template) && has({_PATCHED}[i].template.spec)"
+        f" && has({_PATCHED}[i].template.spec.template) && has({_PATCHED}[i].template.spec.template.spec)"
+        f" && has({_CONTAINERS_OF}) && {list(range(8))}.exists(c, c < size({_CONTAINERS_OF})"
+        f" && {_CONTAINERS_OF}[c].name in {_one_of(tuple(CONTAINERS.values()))}"
+        f" && has({_CONTAINERS_OF}[c].env) && size({_CONTAINERS_OF}[c].env) > 0))",
+        f"variables of the containers {', '.join(CONTAINERS.values())} come from spec.trainer and spec.initializer",
+    ),
+)
 PATCHES: Final = Arr(
     key=("manager",),
     max_items=16,
     description="Changes that other controllers make to the runtime's template for this job alone.",
     item=Obj(
+        rules=_PATCH_RULES,
         fields={
             "manager": Str(required=True, max_bytes=253),
             "time": Time(),
@@ -118,11 +154,25 @@ PATCHES: Final = Arr(
                     )
                 }
             ),
-        }
+        },
     ),
 )
 SPEC: Final = Obj(
     required=True,
+    rules=(
+        Cel(
+            f"self.managedBy in {_one_of((MANAGED_HERE, MULTIKUEUE))}",
+            f"must be {MANAGED_HERE} or {MULTIKUEUE}",
+            ".managedBy",
+        ),
+        Cel(
+            "(has(self.runtimePatches) ? self.runtimePatches.map(p, p.manager) : [])"
+            " == (has(oldSelf.runtimePatches) ? oldSelf.runtimePatches.map(p, p.manager) : [])"
+            " || has(self.suspend) && self.suspend || has(oldSelf.suspend) && oldSelf.suspend",
+            "may only change while the TrainJob is suspended, before or after the update",
+            ".runtimePatches",
+        ),
+    ),
     fields={
         "runtimeRef": RUNTIME_REF,
         "initializer": INITIALIZER,
@@ -166,4 +216,12 @@ STATUS: Final = Obj(
         ),
     }
 )
-SCHEMA: Final = Obj(fields={"spec": SPEC, "status": STATUS})
+SCHEMA: Final = Obj(
+    rules=(
+        Cel(
+            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",
+            "metadata.name must be a DNS label that begins with a letter: the JobSet is named after it",
+        ),
+    ),
+    fields={"spec": SPEC, "status": STATUS},
+)
