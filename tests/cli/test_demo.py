@@ -51,8 +51,8 @@ def test_in_a_terminal_it_draws() -> None:
             break
         seen += part
     os.close(ours)
-    assert process.wait(60) == 0
     text = seen.decode()
+    assert process.wait(60) == 0, text[-4000:]
     assert "●●●●●●●●" in text
     assert "every promise kept" in text
 

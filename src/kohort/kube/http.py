@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import random
-import socket
 import ssl
 import tempfile
-import weakref
 from contextlib import aclosing, asynccontextmanager
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
@@ -20,6 +17,7 @@ from yarl import URL
 
 from kohort.kube.clock import REAL
 from kohort.kube.errors import ConfigError, TransportError
+from kohort.kube.sockets import Sockets
 from kohort.kube.wire import Response
 
 if TYPE_CHECKING:
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 
 CONNECTIONS: Final = 64
 _CONNECT_SECONDS: Final = 10.0
-_GOODBYE_TURNS: Final = 100
 _HEAD_SECONDS: Final = 30.0
 _RETRIES: Final = 5
 _LONGEST_WAIT: Final = 30.0
@@ -40,7 +37,6 @@ _LONGEST_WAIT: Final = 30.0
 # repeated without harm are.
 _REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _READ_SIZE: Final = 1 << 20  # per watch: how much may wait in memory for us before the server has to wait
-_KEEPALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
 class Http:
@@ -63,7 +59,7 @@ class Http:
         self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
         self._certificate: tuple[bytes, bytes] = (b"", b"")
         self._old: list[aiohttp.ClientSession] = []
-        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._sockets = Sockets()
 
     async def request(self, request: Request, *, timeout: float, again: bool = True) -> Response:
         end = self._clock.monotonic() + timeout
@@ -89,7 +85,7 @@ class Http:
         for session in (*(self._sessions or ()), *self._old):
             await session.close()
         self._sessions, self._old = None, []
-        await self._hang_up()
+        await self._sockets.hang_up()
 
     # ---- inside
 
@@ -164,38 +160,14 @@ class Http:
     def _new_session(self, context: ssl.SSLContext | bool, limit: int) -> aiohttp.ClientSession:
         encoding = "gzip, deflate" if self._config.compress and not _local(self._config.server) else "identity"
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=limit, ssl=context, keepalive_timeout=60, socket_factory=self._socket),
+            connector=aiohttp.TCPConnector(
+                limit=limit, ssl=context, keepalive_timeout=60, socket_factory=self._sockets.make
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"user-agent": self._agent, "accept-encoding": encoding},
             skip_auto_headers=("content-type",),
             read_bufsize=_READ_SIZE,
         )
-
-    def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        """A peer that vanished without a word is noticed within a minute, also where nothing is ever sent."""
-        family, kind, protocol, *_ = address
-        made = socket.socket(family, kind, protocol)
-        with contextlib.suppress(OSError):
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for name, value in _KEEPALIVE:
-                if hasattr(socket, name):
-                    made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        self._sockets.add(made)
-        return made
-
-    async def _hang_up(self) -> None:
-        """Requests that were given up leave connections that wait for a TLS farewell, and nobody to wait for those.
-
-        The event loop may end right after us: whatever is still open is cut here, and seen to be closed.
-        """
-        for _ in range(_GOODBYE_TURNS):
-            left = [one for one in self._sockets if one.fileno() != -1]
-            if not left:
-                return
-            for one in left:
-                with contextlib.suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
-            await asyncio.sleep(0.001)
 
     def _what(self, request: Request) -> str:
         return f"{request.method} {self._config.server}{request.path}"

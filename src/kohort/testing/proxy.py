@@ -26,6 +26,7 @@ from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from kohort.kube.sockets import Sockets
 from kohort.server.auth import tls
 from kohort.testing.bed import files
 
@@ -101,13 +102,14 @@ class Proxy:
         self._silence = asyncio.Event()
         self._silence.set()
         self._dead = False
+        self._sockets = Sockets()
         self.port = 0
 
     async def __aenter__(self) -> Proxy:
         trust = ssl.create_default_context(cafile=str(self._ca_file))
         trust.verify_flags &= ~ssl.VERIFY_X509_STRICT  # kube-apiserver's own certificate is too plain for it
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=trust),
+            connector=aiohttp.TCPConnector(limit=0, ssl=trust, socket_factory=self._sockets.make),
             auto_decompress=False,
             timeout=_UPSTREAM,
             skip_auto_headers=("content-type", "user-agent", "accept", "accept-encoding"),
@@ -128,6 +130,7 @@ class Proxy:
         await self._runner.cleanup()
         await asyncio.gather(*self._under_way, return_exceptions=True)
         await self._session.close()
+        await self._sockets.hang_up()
 
     # ---- for those who use it
 

@@ -100,7 +100,7 @@ def _existing(job: Object, workload: Object, ctx: CompileContext, settings: Sett
         groups=(),
         owners=(owner,),
     )
-    # A group that somebody made as a gang follows the Job even where the Workload beside it is none.
+    # A gang's group follows the Job even where the Workload beside it is none; a basic one stays basic.
     least = wanted.minimum if settings.declared and wanted.is_gang else None
     return _with_group(job, plan, (owner, _workload_owner(name, ctx)), ctx, settings, least)
 
@@ -144,7 +144,8 @@ def _with_group(
         return Compilation(reason="the Job has started, and its PodGroup is gone; it is not made again")
     template = plan.templates[0].name
     name = _names(own)[0] if own else pod_group_name(plan.workload, template)
-    group = Group(name=name, template=template, owners=owners, minimum=least if own else None)
+    follows = bool(own) and "gang" in own[0]["spec"].get("schedulingPolicy", {})
+    group = Group(name=name, template=template, owners=owners, minimum=least if follows else None)
     return _planned(job, replace(plan, groups=(group,)), ctx, settings)
 
 
