@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 import pytest
 from tests.api.jobset.test_recorded import TRIES, play, recorded
 from tests.e2e.jobsets import GANG, jobset, rj
 from tests.e2e.test_jobset_admission import ACCEPTED, REFUSED, UNDEFINED
+from tests.server.crd.alone import alone, judged
 
 from kohort.api import admit
 from kohort.api.kind import Context, Kind, Object
 from kohort.api.options import DEFAULT_OPTIONS
-from kohort.server.crd.judge import kind_of
 from kohort.server.crd.shipped import shipped
 
 MOST = 2**31 - 1
@@ -22,20 +21,7 @@ INDEXED = {"completionMode": "Indexed"}
 
 @pytest.fixture(scope="module")
 def definition() -> Kind:
-    """Of somebody else, so that its schema and its rules are all that counts."""
-    spec = shipped()["jobsets.jobset.x-k8s.io"].whole
-    (version,) = spec["versions"]
-    return kind_of({"spec": {**spec, "group": "elsewhere.example.org"}}, version)
-
-
-def judged(kind: Kind, obj: Object, old: Object | None = None) -> dict[str, str]:
-    new = deepcopy(obj)
-    kind.default(new, Context())
-    if old is None:
-        return {one.field: one.detail for one in kind.validate(new, Context())}
-    stored = deepcopy(old)
-    kind.default(stored, Context())
-    return {one.field: one.detail for one in kind.validate_update(new, stored, Context())}
+    return alone("jobsets.jobset.x-k8s.io")
 
 
 @pytest.mark.parametrize("scenario", REFUSED)
