@@ -89,6 +89,14 @@ def test_promises_of_what_fits(pods: list[Pod], over: float | None, fault: str |
     assert (not found) if fault is None else any(fault in one for one in found)
 
 
+def test_nobody_promised_that_pods_of_a_basic_group_start_together() -> None:
+    found = tale(BY_NAME["ring"], Pod("group-0", 1.0, 1.1), Pod("group-0", 2.5, 3.0))
+    found.groups["group-0"] = {"spec": {"schedulingPolicy": {"basic": {}}}}
+    assert list(found.broken()) == []
+    found.pods["pod-1"].running = None
+    assert list(found.broken()) == ["group-0: 2 of 2 pods were bound, 1 ran"]
+
+
 def test_promises_of_what_waits() -> None:
     silent = tale(BY_NAME["giant"], Pod("group-0"), over=None)
     assert list(silent.broken()) == ["nobody said why it waits"]

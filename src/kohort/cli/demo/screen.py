@@ -96,7 +96,7 @@ class Screen:
         for tale in self.tales:
             broken = list(tale.broken())
             faults += [f"{tale.story.name}: {fault}" for fault in broken]
-            spreads = [spread(pods) for pods in tale.gangs().values()]
+            spreads = [spread(pods) for name, pods in tale.gangs().items() if not tale.is_basic(name)]
             kept = "started together" if tale.story.fits else "nothing bound, said why"
             table.add_row(
                 Text(tale.story.name, "bold"),

@@ -58,8 +58,14 @@ class Tale:
 
     def minimum(self, group: str) -> int | None:
         """Of a gang; None: no gang, or not seen yet."""
-        policy = ((self.groups.get(group) or {}).get("spec") or {}).get("schedulingPolicy") or {}
-        return (policy.get("gang") or {}).get("minCount")
+        return (self._policy(group).get("gang") or {}).get("minCount")
+
+    def is_basic(self, group: str) -> bool:
+        """Its pods come and go one by one, and nobody promised anything else."""
+        return "basic" in self._policy(group)
+
+    def _policy(self, group: str) -> Object:
+        return ((self.groups.get(group) or {}).get("spec") or {}).get("schedulingPolicy") or {}
 
     @property
     def told(self) -> bool:
@@ -112,7 +118,7 @@ class Tale:
             yield from self._waited()
             return
         for name, pods in self.gangs().items():
-            yield from _started_together(name, pods)
+            yield from _ran(name, pods) if self.is_basic(name) else _started_together(name, pods)
         if self.over is None:
             yield "it did not come to its end"
 
@@ -133,12 +139,20 @@ class _Missing:
 _MISSING: Final = _Missing()
 
 
+def _ran(name: str, pods: list[Pod]) -> Iterator[str]:
+    bound = sum(pod.bound is not None for pod in pods)
+    running = sum(pod.running is not None for pod in pods)
+    if not pods or bound < len(pods) or running < len(pods):
+        yield f"{name}: {bound} of {len(pods)} pods were bound, {running} ran"
+
+
 def _started_together(name: str, pods: list[Pod]) -> Iterator[str]:
+    missing = list(_ran(name, pods))
+    if missing:
+        yield from missing
+        return
     bound = [pod.bound for pod in pods if pod.bound is not None]
     running = [pod.running for pod in pods if pod.running is not None]
-    if not pods or len(bound) < len(pods) or len(running) < len(pods):
-        yield f"{name}: {len(bound)} of {len(pods)} pods were bound, {len(running)} ran"
-        return
     if spread(pods) > TOGETHER:
         yield f"{name}: {spread(pods):.1f} s between the first and the last binding"
     if min(running) < max(bound):
