@@ -16,7 +16,7 @@ kubernetes: $(READY) ## binaries of real Kubernetes (K8S=1.36 for another); abou
 
 test-kubernetes: $(READY) ## all tests that need real Kubernetes; without Go they skip and say so
 	@$(BIN)/python -m kohort.testing.bed build --if-possible $(K8S)
-	KOHORT_KUBERNETES="$(K8S)" $(BIN)/pytest -q tests/kubernetes
+	KOHORT_KUBERNETES="$(K8S)" $(BIN)/pytest -q -n 2 --dist loadfile tests/kubernetes
 	@$(MAKE) --no-print-directory test-e2e-kubernetes
 
 test-e2e-kubernetes: $(READY) ## the end-to-end tests of make test, on real Kubernetes with kohort run beside it
