@@ -224,10 +224,7 @@ async def test_g34_g35_g36_replicas_of_a_group_and_what_a_scaled_gang_inherits(c
 )
 async def test_example(cluster: Cluster, file: str, pods: int) -> None:
     for obj in yaml.safe_load_all((EXAMPLES / file).read_text()):
-        if obj["metadata"].pop("namespace", None) is None and obj["kind"] != "PodCliqueSet":
-            await shared(cluster, obj)
-        else:
-            await cluster.create(obj)
+        await (cluster.create(obj) if obj["kind"] == "PodCliqueSet" else shared(cluster, obj))
     name = next(iter(names(await cluster.every(GROVE, "PodCliqueSet"))))
     found = await cluster.get(GROVE, "PodCliqueSet", name)
     assert found is not None

@@ -177,11 +177,9 @@ async def test_pods_of_another_scheduler_are_left_to_it(cluster: Cluster, sets: 
     [("leaderworkerset-inference", 8, 2), ("leaderworkerset-leader-first", 9, 2), ("leaderworkerset-tree", 15, 6)],
 )
 async def test_our_example_runs(cluster: Cluster, sets: Sets, file: str, pods: int, gangs: int) -> None:
-    (document,) = manifest.read([str(EXAMPLES / f"{file}.yaml")])
-    example: Object = document.obj
-    example["metadata"].pop("namespace", None)
-    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "serving-high"}}
-    await cluster.client.of(high).apply({**high, "value": 1000}, force=True)  # of the whole cluster: it may be there
+    *others, example = (document.obj for document in manifest.read([str(EXAMPLES / f"{file}.yaml")]))
+    for obj in others:
+        await cluster.client.of(obj).apply(obj, force=True)  # of the whole cluster: it may be there
     await cluster.create(example)
     await sets.available(example["metadata"]["name"])
     found = await sets.pods()
