@@ -176,6 +176,35 @@ async def test_a_refusal_at_the_beginning_is_the_end(client: Client, monkeypatch
         await asyncio.wait_for(process.run(), 30)
 
 
+@pytest.mark.parametrize(("refusals", "works"), [(2, True), (9, False)])
+async def test_who_has_not_worked_yet_asks_a_few_times_before_it_believes_that_it_has_no_roles(
+    client: Client, monkeypatch: pytest.MonkeyPatch, refusals: int, works: bool
+) -> None:
+    chosen = Options(controllers=("jobset",), listen="127.0.0.1:0", election=Election(lease=3, renew=2, retry=1))
+    found = await look(client, chosen)
+    left, versions = [ApiError(403, {}) for _ in range(refusals)], client.discovery.versions
+
+    async def forbidden(group: str, kind: str) -> list[str]:
+        if left:
+            raise left.pop()
+        return list(await versions(group, kind))
+
+    monkeypatch.setattr(client.discovery, "versions", forbidden)
+    monkeypatch.setattr(Backoff, "next", lambda _: 0.01)
+    process = Process(client, chosen, found.plan)
+    work = asyncio.create_task(process.run())
+    ready = asyncio.create_task(process.ready.wait())
+    await asyncio.wait({work, ready}, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+    assert (process.ready.is_set(), work.done()) == (works, not works)
+    if not works:
+        with pytest.raises(ApiError, match="403"):
+            await work
+        assert len(left) == refusals - 5
+    for task in (work, ready):
+        task.cancel()
+    await asyncio.gather(work, ready, return_exceptions=True)
+
+
 async def test_a_server_that_has_not_read_the_roles_yet_is_waited_for_by_who_has_worked(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

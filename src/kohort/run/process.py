@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from aiohttp import web
@@ -41,6 +42,8 @@ from kohort.scheduler.profilefile import read_profile_file
 from kohort.scheduler.settings import Settings
 
 log = logging.getLogger(__name__)
+
+_REFUSALS: Final = 5  # in a row, of a process that has not worked yet: a quarter of a minute
 
 
 def managed() -> tuple[Managed, ...]:
@@ -81,6 +84,7 @@ class Process:
         self.registry = CollectorRegistry()
         self.ready = asyncio.Event()
         self._worked = False
+        self._refusals = 0
         self.lease: Leadership | None = None
         if chosen.election.enabled:
             space = chosen.election.namespace or own_namespace() or found.home
@@ -113,9 +117,14 @@ class Process:
             await self.client.clock.sleep(pause.next())
 
     def _passes(self, error: KubeError) -> bool:
-        """Whoever has worked has its roles: an API server that refuses it now has just started, and not read them."""
+        """An API server that has just started refuses us until it has read the roles. Whoever has worked has its roles;
+        whoever has not is told after some tries that it has none.
+        """
+        if isinstance(error, ApiError) and error.code in {401, 403}:
+            self._refusals += 1
+            return self._worked or self._refusals < _REFUSALS
         if isinstance(error, ApiError):
-            return error.code >= 500 or error.code == 429 or (error.code in {401, 403} and self._worked)
+            return error.code >= 500 or error.code == 429
         return isinstance(error, TransportError)
 
     async def _work(self) -> None:
