@@ -260,10 +260,13 @@ class Run:
         return self.wrong(*(kind.cache.indexed("space", self.space) for kind in kinds))
 
     async def listed(self) -> list[str]:
-        """By the server itself."""
-        client = self.ground.client
-        kinds = (client.resource("pods"), client.kind(*GROUPS), client.kind(*COMPOSITES))
-        return self.wrong(*[(await kind.list(self.space)).items for kind in kinds])
+        """By the server itself, which another run may have killed just now."""
+        client, found = self.ground.client, list[list[Json]]()
+        for kind in (client.resource("pods"), client.kind(*GROUPS), client.kind(*COMPOSITES)):
+            told = await self.ground.insist(lambda kind=kind: kind.list(self.space))  # type: ignore[misc]
+            assert told is not None
+            found.append(told.items)
+        return self.wrong(*found)
 
     # ---- from the beginning to the end
 
@@ -328,8 +331,9 @@ class Run:
         await asyncio.gather(*(machine.stop() for machine in self.machines))
         in_time = time.monotonic() - began < FAREWELL_SECONDS
         wrong = await self.listed()
-        lease = await self.ground.client.kind("coordination.k8s.io/v1", "Lease").get(self.space, ACCOUNT[0])
-        if in_time and lease["spec"].get("holderIdentity") in stopped:
+        leases = self.ground.client.kind("coordination.k8s.io/v1", "Lease")
+        lease = await self.ground.insist(lambda: leases.get(self.space, ACCOUNT[0]))
+        if in_time and lease is not None and lease["spec"].get("holderIdentity") in stopped:
             wrong.append("the lease is still held by whoever was stopped")
         assert not wrong, self._told(wrong)
 
