@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.api.apply.sequences import KINDS, MANAGERS, WIDGET, Object, api_version, wanted
+from tests.server.widgets import CRD
 
 from kohort.api import apply as ssa
 from kohort.testing.bed import Bed
@@ -26,25 +27,6 @@ SEQUENCES = int(os.environ.get("KOHORT_SEQUENCES", "300"))
 # What admission writes belongs to nobody, which cannot be seen in the answer: without it the answer says all.
 NO_ADMISSION = "Priority,PodGroupProtection,DefaultTolerationSeconds,LimitRanger,DefaultStorageClass,RuntimeClass"
 PLURALS = {kind: f"{kind.lower()}s" for kind in KINDS}
-CRD: Object = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.kohort.test"},
-    "spec": {
-        "group": "kohort.test",
-        "scope": "Namespaced",
-        "names": {"kind": "Widget", "plural": "widgets"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": WIDGET},
-                "subresources": {"status": {}},
-            }
-        ],
-    },
-}
 CONDITION = {
     "type": "X",
     "status": "True",

@@ -164,6 +164,14 @@ class Cel:
     once: bool = False  # for new objects only: what it is about may be wrong later
 
 
+def label_name(why: str) -> Cel:
+    """The rule of an object whose name begins the names of others."""
+    return Cel(
+        "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",
+        f"metadata.name must be a DNS label that begins with a letter: {why}",
+    )
+
+
 def known(node: Node, minor: str) -> bool:
     """Whether a minor such as "1.36" has the field."""
     return node.since is None or [*map(int, minor.split("."))] >= [*map(int, node.since.split("."))]

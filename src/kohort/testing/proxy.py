@@ -188,15 +188,18 @@ class Proxy:
         if self._dead:
             raise ConnectionResetError
 
+    async def _set_out(self, fault: Throw) -> None:
+        if fault == "unsent":
+            raise ConnectionResetError
+        if fault == "late":
+            await asyncio.sleep(self.dice.wait())
+
     async def _whole(self, request: web.BaseRequest) -> web.Response:
         fault = self.dice.throw(request.method, watch=False)
         body = await request.read()
         if isinstance(fault, int):
             return _refusal(fault)
-        if fault == "unsent":
-            raise ConnectionResetError
-        if fault == "late":
-            await asyncio.sleep(self.dice.wait())
+        await self._set_out(fault)
         await self._way()
         self.sends(request)
         async with self._sent(request, body) as answer:
@@ -218,10 +221,7 @@ class Proxy:
         fault = self.dice.throw(request.method, watch=True)
         if isinstance(fault, int):
             return _refusal(fault)
-        if fault == "unsent":
-            raise ConnectionResetError
-        if fault == "late":
-            await asyncio.sleep(self.dice.wait())
+        await self._set_out(fault)
         async with asyncio.timeout(self.dice.wait() if fault == "cut" else None), self._sent(request, b"") as answer:
             return await self._streamed(request, answer)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.api.scheduling.blocks import CLAIMS, COMPOSITE_POLICY, CONSTRAINTS, DISRUPTION, POLICY
-from kohort.api.schema import Arr, Cel, Int, IntOrStr, Obj, Ref, Str, Update, but
+from kohort.api.schema import Arr, Cel, Int, IntOrStr, Obj, Ref, Str, Update, but, label_name
 
 MOST_REPLICAS: Final = 1_000_000
 RETENTION: Final = ("Retain", "Delete")
@@ -172,11 +172,6 @@ STATUS: Final = Obj(
     }
 )
 SCHEMA: Final = Obj(
-    rules=(
-        Cel(
-            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",
-            "metadata.name must be a DNS label that begins with a letter: pods and Services are named after it",
-        ),
-    ),
+    rules=(label_name("pods and Services are named after it"),),
     fields={"spec": SPEC, "status": STATUS},
 )

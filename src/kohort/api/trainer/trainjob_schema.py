@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kohort.api.schema import Arr, Bool, Cel, Int, Map, Obj, Ref, Str, Time, Update
+from kohort.api.schema import Arr, Bool, Cel, Int, Map, Obj, Ref, Str, Time, Update, label_name
 from kohort.api.trainer.words import CLUSTER_RUNTIME, CONTAINERS, GROUP, MANAGED_HERE, MULTIKUEUE, RUNTIME_KINDS
 
 _CORE: Final = "io.k8s.api.core.v1."
@@ -217,11 +217,6 @@ STATUS: Final = Obj(
     }
 )
 SCHEMA: Final = Obj(
-    rules=(
-        Cel(
-            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",
-            "metadata.name must be a DNS label that begins with a letter: the JobSet is named after it",
-        ),
-    ),
+    rules=(label_name("the JobSet is named after it"),),
     fields={"spec": SPEC, "status": STATUS},
 )
