@@ -6,12 +6,12 @@ from typing import Any
 
 from bench.result import Result, best
 from kohort.api import admit
-from kohort.api.jobset import JOBSET
 from kohort.api.kind import Context
 from kohort.api.options import DEFAULT_OPTIONS
 from kohort.gang.compile import CompileContext
-from kohort.gang.compile.jobset import compile_object
 from kohort.gang.render import render
+from kohort.kinds.jobset.api import JOBSET
+from kohort.kinds.jobset.compile.jobset import compile_object
 
 JOBS, REPLICAS, PODS = 8, 256, 8
 

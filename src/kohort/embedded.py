@@ -10,12 +10,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from kohort.controllers.registry import MAKERS, make, probe
 from kohort.controllers.runtime import Runtime
-from kohort.controllers.trainjob import progress
-from kohort.controllers.trainjob.builtin import install
 from kohort.gang.compile import CompileContext
-from kohort.gang.compile.trainer.progress import SETTING, Listener
+from kohort.kinds.controllers import MAKERS, make, probe
+from kohort.kinds.trainer.compile.progress import SETTING, Listener
+from kohort.kinds.trainer.control import progress
+from kohort.kinds.trainer.control.builtin import install
 from kohort.kube.client import Client
 from kohort.kube.transport import ADMIN
 from kohort.kube.wire import User

@@ -10,9 +10,9 @@ from typing import Any
 
 from kohort.api.kind import Context, Object
 from kohort.controllers.controller import Controller
-from kohort.controllers.registry import Setup, make
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
+from kohort.kinds.controllers import Setup, make
 from kohort.kube.client import Client
 from kohort.kube.clock import VirtualClock
 from kohort.kube.wire import Request, Response

@@ -11,7 +11,7 @@ from tests.controllers.replay import NS, Player
 from tests.controllers.simapi import Key
 
 from kohort.api.kind import Object
-from kohort.controllers.job.pod import INDEX
+from kohort.kinds.batch.control.job.pod import INDEX
 
 TIMES = {"startTime", "completionTime"}
 _SERVER = {"uid", "resourceVersion", "creationTimestamp", "namespace", "managedFields", "generation"}

@@ -18,16 +18,16 @@ from tests.controllers.driver import Driver
 from tests.controllers.simapi import CONTENT, Change, Key, SimApi
 
 from kohort.api.answer import Answer as Verdict
-from kohort.api.grove import labels, options
 from kohort.api.kind import Context, Object
-from kohort.controllers.grove.controller import (
+from kohort.gang.compile import CompileContext
+from kohort.kinds.grove.api import labels, options
+from kohort.kinds.grove.control.controller import (
     clustertopologybinding_controller,
     podclique_controller,
     podcliquescalinggroup_controller,
     podcliqueset_controller,
     podgang_controller,
 )
-from kohort.gang.compile import CompileContext
 
 REST = 12.0  # seconds in which things come to rest
 WAITER = "initc:v0.0.0-master+$Format:%H$"

@@ -11,18 +11,18 @@ from tests.controllers.grove_replay import _report
 from tests.controllers.simapi import CONTENT, Change, Key, SimApi
 from tests.e2e.grove_short import cliqueset
 
-from kohort.api.grove import labels
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
 from kohort.controllers.controller import Controller
-from kohort.controllers.grove.controller import (
+from kohort.gang.compile import CompileContext
+from kohort.kinds.grove.api import labels
+from kohort.kinds.grove.control.controller import (
     clustertopologybinding_controller,
     podclique_controller,
     podcliquescalinggroup_controller,
     podcliqueset_controller,
     podgang_controller,
 )
-from kohort.gang.compile import CompileContext
 
 NS = "lab"
 GROUPS = {"", "scheduling.k8s.io", labels.GROUP, labels.SCHEDULER_GROUP}

@@ -18,14 +18,14 @@ from tests.controllers.simapi import CONTENT, Change, Key, SimApi
 
 from kohort.api.answer import Answer as Verdict
 from kohort.api.generations import Gate
-from kohort.api.jobset import placement
-from kohort.api.jobset.volumes import against_existing
 from kohort.api.kind import Context, Object
-from kohort.controllers.job.controller import job_controller
-from kohort.controllers.jobset.controller import jobset_controller
-from kohort.controllers.jobset.inplace import ATTEMPT
-from kohort.controllers.jobset.placement import placement_controller
 from kohort.gang.compile import CompileContext
+from kohort.kinds.batch.control.job.controller import job_controller
+from kohort.kinds.jobset.api import placement
+from kohort.kinds.jobset.api.volumes import against_existing
+from kohort.kinds.jobset.control.controller import jobset_controller
+from kohort.kinds.jobset.control.inplace import ATTEMPT
+from kohort.kinds.jobset.control.placement import placement_controller
 
 PATIENCE = 12.0
 KINDS = {

@@ -12,10 +12,10 @@ from tests.controllers.simapi import CONTENT, SimApi
 
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
-from kohort.controllers.job.controller import job_controller
-from kohort.controllers.jobset.controller import jobset_controller
-from kohort.controllers.jobset.placement import placement_controller
 from kohort.gang.compile import CompileContext
+from kohort.kinds.batch.control.job.controller import job_controller
+from kohort.kinds.jobset.control.controller import jobset_controller
+from kohort.kinds.jobset.control.placement import placement_controller
 
 NS = "lab"
 GROUPS = ("Workload", "CompositePodGroup", "PodGroup")

@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.controllers.simapi import Key, SimApi
 
-from kohort.api.jobset import placement
 from kohort.api.kind import Object
+from kohort.kinds.jobset.api import placement
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 

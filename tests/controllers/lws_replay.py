@@ -20,11 +20,11 @@ from tests.controllers.simapi import CONTENT, Change, Key, SimApi
 
 from kohort.api import patch as patches
 from kohort.api.kind import Context, Object
-from kohort.api.leaderworkerset import LEADER_WORKER_SET, words
 from kohort.api.options import DEFAULT_OPTIONS
-from kohort.controllers.leaderworkerset import volcano
-from kohort.controllers.leaderworkerset.controller import leaderworkerset_controller
 from kohort.gang.compile import CompileContext
+from kohort.kinds.leaderworkerset.api import LEADER_WORKER_SET, words
+from kohort.kinds.leaderworkerset.control import volcano
+from kohort.kinds.leaderworkerset.control.controller import leaderworkerset_controller
 
 PATIENCE = 20.0
 KINDS = {

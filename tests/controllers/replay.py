@@ -22,10 +22,10 @@ from tests.controllers.simapi import CONTENT, Change, Key, SimApi
 from kohort.api.generations import Gate
 from kohort.api.kind import Context, Object
 from kohort.controllers.controller import Controller
-from kohort.controllers.cronjob.controller import cronjob_controller
-from kohort.controllers.job.controller import job_controller
-from kohort.controllers.ttl import ttl_controller
 from kohort.gang.compile import CompileContext
+from kohort.kinds.batch.control.cronjob.controller import cronjob_controller
+from kohort.kinds.batch.control.job.controller import job_controller
+from kohort.kinds.batch.control.ttl import ttl_controller
 
 NS = "lab"
 PATIENCE = 120.0  # virtual seconds that a request may wait for what the recording has before it

@@ -19,13 +19,13 @@ from kohort.api import admit, registry
 from kohort.api import answer as answers
 from kohort.api import apply as structures
 from kohort.api.answer import Answer as Verdict
-from kohort.api.batch.freeze import check_parallelism
-from kohort.api.batch.selector import generate
 from kohort.api.copying import copied
 from kohort.api.crd import crd
 from kohort.api.kind import Context, Kind, Object
 from kohort.api.scheduling.constants import PROTECTION_FINALIZER
 from kohort.controllers.script import Answer, Refusal, Write
+from kohort.kinds.batch.api.freeze import check_parallelism
+from kohort.kinds.batch.api.selector import generate
 
 PRIORITY_CLASSES = [
     {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "batch-high"}, "value": 7000}

@@ -13,7 +13,7 @@ from tests.controllers.cluster import job_of
 from tests.controllers.world import World
 
 from kohort.api.kind import Object
-from kohort.controllers.cronjob.schedule import BadScheduleError, latest, parse
+from kohort.kinds.batch.control.cronjob.schedule import BadScheduleError, latest, parse
 
 
 def moment(text: str) -> datetime:

@@ -11,8 +11,8 @@ from tests.controllers.driver import KilledError
 from tests.controllers.grove_world import GroveWorld
 from tests.e2e.grove_short import clique, group
 
-from kohort.api.grove import labels
 from kohort.controllers.script import Write
+from kohort.kinds.grove.api import labels
 
 Life = Callable[[GroveWorld], None]
 KINDS = ("PodCliqueSet", "PodCliqueScalingGroup", "PodClique", "PodGang", "Workload", "CompositePodGroup", "PodGroup")

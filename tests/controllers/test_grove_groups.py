@@ -8,12 +8,12 @@ import pytest
 from tests.controllers.grove_world import GroveWorld
 from tests.e2e.grove_short import GATE, binding, clique, group, rack
 
-from kohort.api.grove import labels
 from kohort.api.kind import Object
-from kohort.controllers.grove.backend import WorkloadBackend
-from kohort.controllers.grove.sets import CliqueSet
 from kohort.gang.compile import CompileContext
-from kohort.gang.compile.grove.membership import MissingLabelError
+from kohort.kinds.grove.api import labels
+from kohort.kinds.grove.compile.membership import MissingLabelError
+from kohort.kinds.grove.control.backend import WorkloadBackend
+from kohort.kinds.grove.control.sets import CliqueSet
 
 KINDS = ("Workload", "CompositePodGroup", "PodGroup")
 FLAT = ("1.35", "1.36", "1.37")

@@ -10,12 +10,12 @@ from tests.controllers.cluster import job_of
 from tests.controllers.world import World
 
 from kohort.api.kind import Object
-from kohort.controllers.job import backoff, indexes, success_policy, wanted
-from kohort.controllers.job.backoff import Record
-from kohort.controllers.job.counting import tally
-from kohort.controllers.job.failure_policy import meaning
-from kohort.controllers.job.pod import finished
-from kohort.controllers.job.template import generate_name, new_pod
+from kohort.kinds.batch.control.job import backoff, indexes, success_policy, wanted
+from kohort.kinds.batch.control.job.backoff import Record
+from kohort.kinds.batch.control.job.counting import tally
+from kohort.kinds.batch.control.job.failure_policy import meaning
+from kohort.kinds.batch.control.job.pod import finished
+from kohort.kinds.batch.control.job.template import generate_name, new_pod
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

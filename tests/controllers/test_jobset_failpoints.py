@@ -11,8 +11,8 @@ from tests.controllers.driver import KilledError
 from tests.controllers.jobset_world import World, replicated
 from tests.controllers.late import LateDriver
 
-from kohort.controllers.jobset.inplace import ATTEMPT
 from kohort.controllers.script import Answer, Refusal, Write
+from kohort.kinds.jobset.control.inplace import ATTEMPT
 
 GANG: dict[str, Any] = {"gangConfig": {"gangMode": "Gang"}}
 REPLICAS = {"gangConfig": {"gangMode": "ReplicatedGang"}}

@@ -12,11 +12,11 @@ from tests.controllers.driver import Driver, KilledError
 from tests.controllers.simapi import CONTENT, SimApi
 
 from kohort.api.kind import Context, Object
-from kohort.api.leaderworkerset import words
 from kohort.api.options import DEFAULT_OPTIONS
-from kohort.controllers.leaderworkerset.controller import leaderworkerset_controller
 from kohort.controllers.script import Write
 from kohort.gang.compile import CompileContext
+from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.control.controller import leaderworkerset_controller
 
 NS = "lab"
 KINDS = ("Workload", "CompositePodGroup", "PodGroup", "Service", "ControllerRevision", "PersistentVolumeClaim")

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.api.kind import Object
-from kohort.controllers.leaderworkerset import rollout
-from kohort.controllers.leaderworkerset.rollout import Rollout, Seen
+from kohort.kinds.leaderworkerset.control import rollout
+from kohort.kinds.leaderworkerset.control.rollout import Rollout, Seen
 
 
 def lws(replicas: int, **rolling: Any) -> Object:

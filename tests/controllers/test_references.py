@@ -11,15 +11,15 @@ from tests.controllers.world import World
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
 from kohort.controllers.controller import Controller, Due, Key
-from kohort.controllers.grove.controller import (
+from kohort.gang.compile import CompileContext
+from kohort.kinds.batch.control.job.controller import job_controller
+from kohort.kinds.grove.control.controller import (
     podclique_controller,
     podcliquescalinggroup_controller,
     podcliqueset_controller,
 )
-from kohort.controllers.job.controller import job_controller
-from kohort.controllers.leaderworkerset.controller import leaderworkerset_controller
-from kohort.controllers.trainjob.controller import trainjob_controller
-from kohort.gang.compile import CompileContext
+from kohort.kinds.leaderworkerset.control.controller import leaderworkerset_controller
+from kohort.kinds.trainer.control.controller import trainjob_controller
 
 LONG = 200.0  # seconds after which tries are a minute apart
 

@@ -12,8 +12,8 @@ from tests.controllers.cluster import NS, Cluster, cluster, job_of
 
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
-from kohort.controllers.registry import MAKERS, Setup, make, probe
 from kohort.controllers.script import Outcome, Script, Step, Write
+from kohort.kinds.controllers import MAKERS, Setup, make, probe
 from kohort.kube.client import Client
 from kohort.kube.errors import TransportError
 from kohort.kube.lease import Leadership

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from kohort.api.trainer.words import API_VERSION
 from kohort.embedded import whole
-from kohort.gang.compile.trainer.progress import audience, path
+from kohort.kinds.trainer.api.words import API_VERSION
+from kohort.kinds.trainer.compile.progress import audience, path
 from kohort.kube.client import Client
 from kohort.server.server import Server
 from kohort.server.settings import Settings

@@ -8,12 +8,12 @@ from tests.gang.trainjob.build import rjob, runtime, trainer
 
 from kohort.api.kind import Object
 from kohort.api.options import DEFAULT_OPTIONS
-from kohort.api.trainer.words import GATE
-from kohort.controllers.job.controller import job_controller
-from kohort.controllers.jobset.controller import jobset_controller
-from kohort.controllers.trainjob.controller import trainjob_controller
-from kohort.controllers.trainjob.keys import Keys, curve_key, ssh_key, z85
 from kohort.gang.compile import CompileContext
+from kohort.kinds.batch.control.job.controller import job_controller
+from kohort.kinds.jobset.control.controller import jobset_controller
+from kohort.kinds.trainer.api.words import GATE
+from kohort.kinds.trainer.control.controller import trainjob_controller
+from kohort.kinds.trainer.control.keys import Keys, curve_key, ssh_key, z85
 
 
 def restarted(world: Training, ctx: CompileContext, *, grouping: bool = True) -> None:

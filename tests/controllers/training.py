@@ -13,12 +13,12 @@ from tests.gang.trainjob.build import runtime, trainer
 
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
-from kohort.api.trainer.words import API_VERSION
-from kohort.controllers.job.controller import job_controller
-from kohort.controllers.jobset.controller import jobset_controller
-from kohort.controllers.trainjob.controller import trainjob_controller
-from kohort.controllers.trainjob.keys import Keys
 from kohort.gang.compile import CompileContext
+from kohort.kinds.batch.control.job.controller import job_controller
+from kohort.kinds.jobset.control.controller import jobset_controller
+from kohort.kinds.trainer.api.words import API_VERSION
+from kohort.kinds.trainer.control.controller import trainjob_controller
+from kohort.kinds.trainer.control.keys import Keys
 
 NS = "ml"
 KEYS = Keys(ssh=lambda: {"ssh-privatekey": b"k", "ssh-publickey": b"p"}, curve=lambda: {"curve.cert": b"c"})

@@ -18,12 +18,12 @@ from tests.gang.trainjob.test_recorded import bare
 from kohort.api import patch as patches
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
-from kohort.api.trainer.words import API_VERSION
-from kohort.controllers.job.controller import job_controller
-from kohort.controllers.jobset.controller import jobset_controller
-from kohort.controllers.trainjob.controller import trainjob_controller
-from kohort.gang.admission import trainjob as admission
 from kohort.gang.compile import CompileContext, Lookup
+from kohort.kinds.batch.control.job.controller import job_controller
+from kohort.kinds.jobset.control.controller import jobset_controller
+from kohort.kinds.trainer import admission
+from kohort.kinds.trainer.api.words import API_VERSION
+from kohort.kinds.trainer.control.controller import trainjob_controller
 
 PATIENCE = 12.0
 KINDS = {

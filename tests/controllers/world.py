@@ -13,10 +13,10 @@ from tests.controllers.simapi import CONTENT, SimApi
 from kohort.api.generations import Gate
 from kohort.api.kind import Context, Object
 from kohort.controllers.controller import Controller
-from kohort.controllers.cronjob.controller import cronjob_controller
-from kohort.controllers.job.controller import job_controller
-from kohort.controllers.ttl import ttl_controller
 from kohort.gang.compile import CompileContext
+from kohort.kinds.batch.control.cronjob.controller import cronjob_controller
+from kohort.kinds.batch.control.job.controller import job_controller
+from kohort.kinds.batch.control.ttl import ttl_controller
 
 NS = "lab"
 GANG = {"schedulingPolicy": {"gang": {}}}

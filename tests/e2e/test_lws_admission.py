@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.lws import API, KIND, PREFIX, Sets, lws, template
 
 from kohort.api.kind import Object
-from kohort.api.leaderworkerset.revision import revision_key
+from kohort.kinds.leaderworkerset.api.revision import revision_key
 from kohort.kube.errors import ApiError
 from kohort.testing.cluster import Cluster
 

@@ -11,8 +11,8 @@ from tests.gang.trainjob.build import initializer, rjob, trainer
 
 from kohort.api.generations import generation
 from kohort.api.kind import Object
-from kohort.api.trainer.words import COMPOSITE_GATE, GATE, PRESERVE_GATE
-from kohort.gang.compile.trainer.names import Namer
+from kohort.kinds.trainer.api.words import COMPOSITE_GATE, GATE, PRESERVE_GATE
+from kohort.kinds.trainer.compile.names import Namer
 from kohort.testing.cluster import Cluster
 
 LAUNCHER, NODE = trainer("launcher"), rjob("node")

@@ -8,7 +8,7 @@ import pytest
 from tests.e2e import training as t
 from tests.gang.trainjob.build import initializer, rjob, trainer
 
-from kohort.api.trainer import COMPOSITE_GATE
+from kohort.kinds.trainer.api import COMPOSITE_GATE
 from kohort.sim.cluster import Level, Pool
 from kohort.testing.cluster import Cluster
 

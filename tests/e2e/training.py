@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.gang.trainjob.build import runtime as built
 
-from kohort.api.jobset import names
 from kohort.api.kind import Object
-from kohort.api.trainer.words import API_VERSION, STEP_LABEL, replicated_jobs
+from kohort.kinds.jobset.api import names
+from kohort.kinds.trainer.api.words import API_VERSION, STEP_LABEL, replicated_jobs
 from kohort.kube.errors import ApiError
 from kohort.testing.cluster import Cluster, condition
 

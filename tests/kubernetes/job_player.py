@@ -14,7 +14,7 @@ from typing import Any
 from tests.kubernetes.job_look import look, plainer
 from tests.kubernetes.job_side import NODE, PATIENCE, Object, Side, Story, Told, finished
 
-from kohort.gang.compile.job_names import pod_group_name, template_name, workload_name
+from kohort.kinds.batch.compile.names import pod_group_name, template_name, workload_name
 from kohort.kube.errors import ApiError
 from kohort.testing.bed.versions import MINORS
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from tests.api.batch.replay import cases
 from tests.kubernetes.job_side import Object, Story
 
-from kohort.gang.compile.job_names import pod_group_name, template_name, workload_name
+from kohort.kinds.batch.compile.names import pod_group_name, template_name, workload_name
 
 _VERBS = {"run, not ready": "unready", "stop and remove": "stop"}
 _RUNNING = ("the controller is not running", "the controller is started")

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kohort.controllers.registry import make, probe
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
+from kohort.kinds.controllers import make, probe
 from kohort.kube.client import Client
 from kohort.kube.clock import REAL, Clock, LoopClock
 from kohort.kube.errors import ApiError

@@ -12,12 +12,12 @@ import pytest
 import pytest_asyncio
 
 from kohort.api.crd import crd
-from kohort.api.jobset import JOBSET
 from kohort.api.kind import Object
 from kohort.api.options import context
-from kohort.controllers.registry import make, probe
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
+from kohort.kinds.controllers import make, probe
+from kohort.kinds.jobset.api import JOBSET
 from kohort.kube.client import Client
 from kohort.sim.cluster import Pool
 from kohort.sim.fleet import Fleet

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 # API group -> module with KINDS: tuple[Kind, ...]
 _MODULES: Final = {
     "scheduling.k8s.io": "kohort.api.scheduling",
-    "batch": "kohort.api.batch",
+    "batch": "kohort.kinds.batch.api",
     "": "kohort.api.core",
-    "jobset.x-k8s.io": "kohort.api.jobset",
-    "trainer.kubeflow.org": "kohort.api.trainer",
-    "grove.io": "kohort.api.grove",
-    "scheduler.grove.io": "kohort.api.grove",
-    "leaderworkerset.x-k8s.io": "kohort.api.leaderworkerset",
+    "jobset.x-k8s.io": "kohort.kinds.jobset.api",
+    "trainer.kubeflow.org": "kohort.kinds.trainer.api",
+    "grove.io": "kohort.kinds.grove.api",
+    "scheduler.grove.io": "kohort.kinds.grove.api",
+    "leaderworkerset.x-k8s.io": "kohort.kinds.leaderworkerset.api",
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kohort.api.errors import FieldError, invalid, required
-from kohort.controllers.registry import FAMILIES
+from kohort.kinds.controllers import FAMILIES
 from kohort.kube.lease import SPREAD
 from kohort.scheduler.settings import KOHORT
 from kohort.yamlread import ManifestError, load

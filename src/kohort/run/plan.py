@@ -12,7 +12,7 @@ from typing import Final, Literal
 from kohort.api.generations import Gate, generation
 from kohort.api.kind import Context
 from kohort.api.options import context
-from kohort.controllers.registry import BUILT_IN
+from kohort.kinds.controllers import BUILT_IN
 from kohort.run.options import Options
 from kohort.run.survey import Managed, Survey
 

@@ -22,11 +22,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from kohort.api.generations import NEWEST
 from kohort.api.kind import Context
-from kohort.controllers.registry import FAMILIES, MAKERS, Setup, make
 from kohort.controllers.runtime import Runtime
-from kohort.controllers.trainjob import progress
 from kohort.gang.compile import CompileContext
-from kohort.gang.compile.trainer.progress import SETTING, Listener
+from kohort.kinds.controllers import FAMILIES, MAKERS, Setup, make
+from kohort.kinds.trainer.compile.progress import SETTING, Listener
+from kohort.kinds.trainer.control import progress
 from kohort.kube.client import Client
 from kohort.kube.config import SERVICE_ACCOUNT
 from kohort.kube.errors import ApiError, ConfigError, KubeError, TransportError

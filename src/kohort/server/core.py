@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import admit, shape
-from kohort.api.batch import selector
+from kohort.kinds.batch.api import selector
 from kohort.server import objects, status
 from kohort.server.addresses import Addresses
 from kohort.server.managed import Books

@@ -21,13 +21,13 @@ from kohort.server import ages, objects, status
 from kohort.server.codec import encode
 
 if TYPE_CHECKING:
-    from kohort.api.jobset import names, placement
     from kohort.api.kind import Object
+    from kohort.kinds.jobset.api import names, placement
     from kohort.server.options import WriteOptions
     from kohort.server.resources import Resource
     from kohort.server.store import Store
 else:
-    names, placement = module("kohort.api.jobset.names"), module("kohort.api.jobset.placement")
+    names, placement = module("kohort.kinds.jobset.api.names"), module("kohort.kinds.jobset.api.placement")
 
 _MOST: Final = 1024
 _OWN: Final = {"name", "generateName", "namespace", "labels", "annotations"}  # may differ from pod to pod

@@ -17,8 +17,8 @@ from typing import Any, Final, TypeVar
 import yaml
 
 from kohort.api.kind import Object
-from kohort.controllers.registry import MAKERS
 from kohort.embedded import whole
+from kohort.kinds.controllers import MAKERS
 from kohort.kube.client import Client
 from kohort.kube.clock import LoopClock
 from kohort.kube.errors import ApiError

@@ -22,7 +22,7 @@ import yaml
 
 from kohort.api.crd import crds
 from kohort.api.kind import Object
-from kohort.controllers.trainjob.builtin import install
+from kohort.kinds.trainer.control.builtin import install
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError
 from kohort.sim.cluster import Pool

@@ -13,10 +13,10 @@ from typing import Any
 
 from kohort.api import admit, registry
 from kohort.api.answer import Answer
-from kohort.api.batch.freeze import check_parallelism
-from kohort.api.batch.selector import generate
 from kohort.api.generations import Gate
 from kohort.api.kind import Context, Kind
+from kohort.kinds.batch.api.freeze import check_parallelism
+from kohort.kinds.batch.api.selector import generate
 
 RECORDED = Path(__file__).parents[2] / "recorded"
 FILES = {"1.36": "job-1.36.json", "1.37": "job-1.37.json"}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.api.batch.build import created, cronjob, fields, gang, job, updated
 
-from kohort.api.batch import schedule
-from kohort.api.batch.cronjob import CRONJOB
 from kohort.api.kind import Context
+from kohort.kinds.batch.api import schedule
+from kohort.kinds.batch.api.cronjob import CRONJOB
 
 ROOT = "spec.jobTemplate.spec"
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.api.batch.build import job
 
-from kohort.api.batch.freeze import check_parallelism
 from kohort.api.errors import ErrorKind
 from kohort.api.kind import Context
+from kohort.kinds.batch.api.freeze import check_parallelism
 
 UID = "u-1"
 

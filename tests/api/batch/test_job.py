@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.api.batch.build import created, fields, gang, indexed, job, updated
 
-from kohort.api.batch import indexes
-from kohort.api.batch.job import JOB
 from kohort.api.kind import Context
+from kohort.kinds.batch.api import indexes
+from kohort.kinds.batch.api.job import JOB
 
 Object = dict[str, Any]
 CTX = Context.of("1.37")

@@ -14,8 +14,8 @@ from tests.api.grove.cases import FABRIC, case, context, defaulted, recording, w
 
 from kohort.api import admit, patch
 from kohort.api.errors import FieldError
-from kohort.api.grove import topology
 from kohort.api.kind import Object
+from kohort.kinds.grove.api import topology
 
 TRIES = [(name, index) for name, found in recording()["cases"].items() for index in range(len(found.get("tries", [])))]
 _FAULT = re.compile(

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.api.grove.cases import FABRIC, clique, defaulted, group, on, pcs
 
 from kohort.api import admit
-from kohort.api.grove import OPTIONS, duration
 from kohort.api.options import known_option
 from kohort.api.registry import find, kinds
+from kohort.kinds.grove.api import OPTIONS, duration
 
 TEMPLATE = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "d"}}]}}}
 

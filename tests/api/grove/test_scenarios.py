@@ -10,9 +10,9 @@ from tests.api.grove.cases import FABRIC, clique, defaulted, group, on, pcs
 
 from kohort.api import admit
 from kohort.api.errors import FieldError
-from kohort.api.grove import topology
 from kohort.api.kind import Context, Object
 from kohort.api.registry import find
+from kohort.kinds.grove.api import topology
 
 FLAT_GATES = frozenset({"GenericWorkload"})  # 1.37 that does not serve CompositePodGroup
 

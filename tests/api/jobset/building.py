@@ -7,9 +7,9 @@ from typing import Any
 
 from kohort.api import admit
 from kohort.api.errors import FieldError
-from kohort.api.jobset import JOBSET
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
+from kohort.kinds.jobset.api import JOBSET
 
 CTX = Context.of("1.37", options=DEFAULT_OPTIONS)
 UNSET: Any = object()

@@ -10,8 +10,8 @@ from tests.api.jobset.building import changes, context, depends, errors, fields,
 
 from kohort.api import admit
 from kohort.api.errors import ErrorKind
-from kohort.api.jobset.names import EXCLUSIVE_TOPOLOGY, NODE_SELECTOR_STRATEGY
 from kohort.api.kind import Object
+from kohort.kinds.jobset.api.names import EXCLUSIVE_TOPOLOGY, NODE_SELECTOR_STRATEGY
 
 POD = "template.spec.template.spec"
 SPREAD = {EXCLUSIVE_TOPOLOGY: "rack"}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kohort.api.jobset import placement
 from kohort.api.kind import Object
+from kohort.kinds.jobset.api import placement
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "jobset.json"
 TRIES: list[dict[str, Any]] = json.loads(RECORDED.read_text())["cases"]["e-exclusive-direct"]["tries"]

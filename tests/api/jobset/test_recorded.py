@@ -16,11 +16,11 @@ from tests.api.jobset.patching import patched
 
 from kohort.api import admit
 from kohort.api.answer import Answer, refused
-from kohort.api.jobset import JOBSET
-from kohort.api.jobset.names import API_VERSION
-from kohort.api.jobset.volumes import against_existing
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
+from kohort.kinds.jobset.api import JOBSET
+from kohort.kinds.jobset.api.names import API_VERSION
+from kohort.kinds.jobset.api.volumes import against_existing
 
 FILE = Path(__file__).parent.parent.parent / "recorded" / "jobset.json"
 GATED = ("InPlaceRestart", "RestartJob", "ElasticJobSet")

@@ -8,8 +8,8 @@ import pytest
 from tests.api.jobset.building import CTX, changes, completed, context, depends, errors, fields, jobset, rj
 
 from kohort.api import admit
-from kohort.api.jobset import JOBSET
 from kohort.api.kind import Object
+from kohort.kinds.jobset.api import JOBSET
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.api.jobset.building import context, depends, jobset, rj, warnings
 
-from kohort.api.jobset.names import EXCLUSIVE_TOPOLOGY
 from kohort.api.kind import Object
+from kohort.kinds.jobset.api.names import EXCLUSIVE_TOPOLOGY
 
 COMPLETIONS = "spec.replicatedJobs[0].template.spec.completions"
 

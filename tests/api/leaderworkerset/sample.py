@@ -9,9 +9,9 @@ from kohort.api import admit, rules
 from kohort.api.errors import FieldError
 from kohort.api.generations import Gate, default_gates
 from kohort.api.kind import Context, Object
-from kohort.api.leaderworkerset import LEADER_WORKER_SET
 from kohort.api.options import DEFAULT_OPTIONS
 from kohort.api.rules import Look
+from kohort.kinds.leaderworkerset.api import LEADER_WORKER_SET
 
 K = "leaderworkerset.sigs.k8s.io/"
 WORKER: Object = {"spec": {"containers": [{"name": "main", "image": "tool:1"}]}}

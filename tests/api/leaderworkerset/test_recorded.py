@@ -13,7 +13,7 @@ from tests.api.leaderworkerset.sample import changed, context, defaulted
 from kohort.api import admit
 from kohort.api.answer import Answer
 from kohort.api.kind import Object
-from kohort.api.leaderworkerset import LEADER_WORKER_SET
+from kohort.kinds.leaderworkerset.api import LEADER_WORKER_SET
 
 CASES = json.loads((Path(__file__).parents[2] / "recorded/lws.json").read_text())["cases"]
 # v-pods is left out: its ten tries ask the pod webhook, and here the controller makes the pods itself (spec lws 3.7).

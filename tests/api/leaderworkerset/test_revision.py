@@ -10,8 +10,8 @@ import pytest
 from tests.api.leaderworkerset.sample import changed, defaulted, lws
 
 from kohort.api.kind import Object
-from kohort.api.leaderworkerset import LEADER_WORKER_SET, words
-from kohort.api.leaderworkerset.revision import revision_data, revision_key
+from kohort.kinds.leaderworkerset.api import LEADER_WORKER_SET, words
+from kohort.kinds.leaderworkerset.api.revision import revision_data, revision_key
 
 CASES = json.loads((Path(__file__).parents[2] / "recorded/lws.json").read_text())["cases"]
 

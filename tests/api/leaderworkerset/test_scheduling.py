@@ -9,8 +9,8 @@ from tests.api.leaderworkerset.sample import K, context, defaulted, errors, fiel
 
 from kohort.api import admit
 from kohort.api.kind import Context, Object
-from kohort.api.leaderworkerset.levels import Shape, shape_of
 from kohort.api.options import DEFAULT_OPTIONS
+from kohort.kinds.leaderworkerset.api.levels import Shape, shape_of
 
 GANG = {"schedulingPolicy": {"gang": {}}}
 BASIC = {"schedulingPolicy": {"basic": {}}}

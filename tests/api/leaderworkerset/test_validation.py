@@ -11,8 +11,8 @@ from tests.api.leaderworkerset.sample import K, context, defaulted, errors, fiel
 
 from kohort.api import admit
 from kohort.api.kind import Object
-from kohort.api.leaderworkerset import LEADER_WORKER_SET
-from kohort.api.leaderworkerset.rules import scaled
+from kohort.kinds.leaderworkerset.api import LEADER_WORKER_SET
+from kohort.kinds.leaderworkerset.api.rules import scaled
 
 ROLLING = "spec.rolloutStrategy.rollingUpdateConfiguration"
 SUBGROUP = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"

@@ -12,8 +12,8 @@ from typing import Any
 from kohort.api import admit
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
-from kohort.api.trainer import check_active, check_fit, fit_warnings, stamp_patches
-from kohort.api.trainer.words import API_VERSION
+from kohort.kinds.trainer.api import check_active, check_fit, fit_warnings, stamp_patches
+from kohort.kinds.trainer.api.words import API_VERSION
 
 CTX = Context.of("1.37", options=DEFAULT_OPTIONS)
 NOW = "2026-08-21T10:00:00Z"

@@ -7,8 +7,8 @@ import pytest
 from kohort.api import admit
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
-from kohort.api.trainer import builtin_names, builtin_runtime, builtin_runtimes
-from kohort.api.trainer.groups import wants_groups
+from kohort.kinds.trainer.api import builtin_names, builtin_runtime, builtin_runtimes
+from kohort.kinds.trainer.api.groups import wants_groups
 
 
 def test_names_that_people_know() -> None:

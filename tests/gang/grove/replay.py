@@ -12,8 +12,8 @@ from tests.api.grove.cases import case, context, defaulted, whole
 from kohort.api import patch
 from kohort.api.kind import Object
 from kohort.gang.compile import Compilation, CompileContext, Lookup
-from kohort.gang.compile.grove import names
-from kohort.gang.compile.podcliqueset import compile_object
+from kohort.kinds.grove.compile import names
+from kohort.kinds.grove.compile.podcliqueset import compile_object
 
 
 class Player:

@@ -11,9 +11,9 @@ from tests.api.grove.cases import FABRIC, clique, defaulted, group, on, pcs
 from kohort.api import admit
 from kohort.gang.check import check_plan
 from kohort.gang.compile import CompileContext, Lookup
-from kohort.gang.compile.grove.membership import link
-from kohort.gang.compile.podcliqueset import compile_object
 from kohort.gang.render import pod_link, render
+from kohort.kinds.grove.compile.membership import link
+from kohort.kinds.grove.compile.podcliqueset import compile_object
 
 FLAT_GATES = frozenset({"GenericWorkload"})
 CONTEXTS = (on("1.35"), on("1.36"), on("1.37"), on("1.37", gates=FLAT_GATES))

@@ -8,8 +8,8 @@ import pytest
 from tests.api.grove.cases import recording
 from tests.gang.grove.replay import Player, seen
 
-from kohort.gang.compile.grove import startup
-from kohort.gang.compile.grove.expand import Expansion
+from kohort.kinds.grove.compile import startup
+from kohort.kinds.grove.compile.expand import Expansion
 
 POINTS = [
     (name, point)

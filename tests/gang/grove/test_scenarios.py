@@ -12,11 +12,11 @@ from tests.api.grove.cases import FABRIC, clique, defaulted, group, on, pcs
 from kohort.api.kind import Context, Object
 from kohort.gang.check import check_plan
 from kohort.gang.compile import Compilation, CompileContext, Lookup
-from kohort.gang.compile.grove import membership, startup
-from kohort.gang.compile.grove.expand import Expansion
-from kohort.gang.compile.podcliqueset import compile_object
 from kohort.gang.render import pod_link, render
 from kohort.gang.tree import Plan
+from kohort.kinds.grove.compile import membership, startup
+from kohort.kinds.grove.compile.expand import Expansion
+from kohort.kinds.grove.compile.podcliqueset import compile_object
 
 FLAT_GATES = frozenset({"GenericWorkload"})
 RACK, HOST = "example.net/rack", "kubernetes.io/hostname"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kohort.api import admit
-from kohort.api.batch.job import JOB
 from kohort.api.kind import Context
 from kohort.gang.compile import Compilation, CompileContext, Lookup
-from kohort.gang.compile.job import compile_object
 from kohort.gang.render import render
+from kohort.kinds.batch.api.job import JOB
+from kohort.kinds.batch.compile.job import compile_object
 
 Object = dict[str, Any]
 UID = "3f1c9a52-7d0e-4b61-8a43-0c5e2f9d1b77"

@@ -9,8 +9,8 @@ from typing import Any
 from tests.api.batch.replay import PRIORITY_CLASSES, Cluster, cases, every_case, full, gates, merged
 
 from kohort.api import admit
-from kohort.api.batch.job import JOB
 from kohort.api.kind import Context
+from kohort.kinds.batch.api.job import JOB
 
 Object = dict[str, Any]
 

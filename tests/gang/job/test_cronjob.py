@@ -9,13 +9,13 @@ from tests.api.batch.build import cronjob, gang, job
 from tests.api.batch.replay import cases
 
 from kohort.api import admit
-from kohort.api.batch.cronjob import CRONJOB
-from kohort.api.batch.job import JOB
 from kohort.api.kind import Context
 from kohort.gang.compile import Compilation, CompileContext, compiler
-from kohort.gang.compile.cronjob import compile_object, run_of
-from kohort.gang.compile.job import compile_object as compile_job
 from kohort.gang.render import render
+from kohort.kinds.batch.api.cronjob import CRONJOB
+from kohort.kinds.batch.api.job import JOB
+from kohort.kinds.batch.compile.cronjob import compile_object, run_of
+from kohort.kinds.batch.compile.job import compile_object as compile_job
 
 NIGHTLY = cronjob("nightly", of=job(parallelism=2, completions=2, completionMode="Indexed", scheduling=gang()))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.gang.job.build import compiled, gang, job, job_reference, minimums, objects, pod_group, template, workload
 
-from kohort.gang.compile.job_group import default_minimum, shrink_min_count
+from kohort.kinds.batch.compile.group import default_minimum, shrink_min_count
 
 STARTED = {"startTime": "2026-11-15T00:00:00Z", "active": 4}
 

@@ -8,8 +8,8 @@ import pytest
 from tests.gang.job.build import UID, compiled, gang, job, objects
 
 from kohort.api.generations import Gate, default_gates
-from kohort.gang.compile.job_names import legal_template_name, pod_group_name, template_name, workload_name
 from kohort.gang.render import pod_link, render
+from kohort.kinds.batch.compile.names import legal_template_name, pod_group_name, template_name, workload_name
 
 ETL_UID = "11111111-2222-3333-4444-555555555555"
 

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from tests.gang.job.build import DELEGATED, UID, job, owner, template, workload
 
 from kohort.api import admit
-from kohort.api.batch.cronjob import CRONJOB
-from kohort.api.batch.job import JOB
-from kohort.api.batch.job_rules import check_job_spec
-from kohort.api.batch.scheduling import check_scheduling
 from kohort.api.errors import ErrorKind
 from kohort.api.kind import Context
 from kohort.gang.check import check_plan
 from kohort.gang.compile import CompileContext, Lookup
 from kohort.gang.compile.builder import Builder, Config, Item
-from kohort.gang.compile.cronjob import compile_object as compile_cronjob
-from kohort.gang.compile.job import compile_object
 from kohort.gang.render import render
+from kohort.kinds.batch.api.cronjob import CRONJOB
+from kohort.kinds.batch.api.job import JOB
+from kohort.kinds.batch.api.job_rules import check_job_spec
+from kohort.kinds.batch.api.scheduling import check_scheduling
+from kohort.kinds.batch.compile.cronjob import compile_object as compile_cronjob
+from kohort.kinds.batch.compile.job import compile_object
 
 Object = dict[str, Any]
 SHORT = settings(max_examples=50, deadline=None)

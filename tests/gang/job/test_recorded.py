@@ -10,9 +10,9 @@ from tests.api.batch.replay import cases, every_case, gates
 from tests.gang.job.recorded import Moment, as_served, asked, defaulted, moments, posted
 
 from kohort.gang.compile import Compilation, CompileContext, Lookup
-from kohort.gang.compile.job import compile_object
-from kohort.gang.compile.job_find import is_controlled
 from kohort.gang.render import render
+from kohort.kinds.batch.compile.find import is_controlled
+from kohort.kinds.batch.compile.job import compile_object
 
 Object = dict[str, Any]
 ALL = list(moments())

@@ -8,9 +8,9 @@ from tests.api.jobset.building import completed, context, errors
 
 from kohort.api.kind import Object
 from kohort.gang.compile import Compilation, CompileContext
-from kohort.gang.compile.jobset import compile_object
 from kohort.gang.render import render
 from kohort.gang.tree import Plan
+from kohort.kinds.jobset.compile.jobset import compile_object
 
 
 def compiled(

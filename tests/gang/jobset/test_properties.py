@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.api.jobset.building import CTX, completed, errors, jobset, rj
 
-from kohort.api.jobset import JOBSET
 from kohort.api.kind import Object
 from kohort.gang.check import check_plan
 from kohort.gang.compile import CompileContext
-from kohort.gang.compile.jobset import compile_object
 from kohort.gang.render import render
+from kohort.kinds.jobset.api import JOBSET
+from kohort.kinds.jobset.compile.jobset import compile_object
 
 NAMES = ["a", "b", "c-0", "d", "leader-node", "1"]
 SIZES = st.one_of(st.none(), st.integers(0, 6))

@@ -9,13 +9,13 @@ from tests.api.jobset.building import completed, context, depends, jobset, rj, w
 from tests.gang.jobset.compiling import compiled, members, names, objects, plan_of, templates
 
 from kohort.api.generations import Gate, default_gates, generation
-from kohort.api.jobset.names import API_VERSION
 from kohort.api.kind import Context, Object
 from kohort.gang.check import check_plan
 from kohort.gang.compile import CompileContext
-from kohort.gang.compile.jobset import compile_object
 from kohort.gang.render import pod_link
 from kohort.gang.stand_in import uid_of
+from kohort.kinds.jobset.api.names import API_VERSION
+from kohort.kinds.jobset.compile.jobset import compile_object
 
 MINE = {"schedulingGroup": {"podGroupName": "mine"}}
 GANG = {"gang": {}}

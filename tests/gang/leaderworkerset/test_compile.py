@@ -11,8 +11,8 @@ from kohort.api.kind import Object
 from kohort.gang import render
 from kohort.gang.check import check_plan
 from kohort.gang.compile import Compilation, CompileContext, Lookup
-from kohort.gang.compile.leaderworkerset import compile_object
 from kohort.gang.tree import Plan
+from kohort.kinds.leaderworkerset.compile.leaderworkerset import compile_object
 
 UID = "3f1c9a52-7d0e-4b61-8a43-0c5e2f9d1b77"  # of the golden vectors in spec job 2.2
 W = "duo-8564d45897"

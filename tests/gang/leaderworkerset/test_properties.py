@@ -11,8 +11,8 @@ from tests.api.leaderworkerset.sample import context, defaulted, errors, lws, po
 from kohort.gang import render
 from kohort.gang.check import check_plan
 from kohort.gang.compile import CompileContext
-from kohort.gang.compile.leaderworkerset import compile_object
 from kohort.gang.tree import MAX_DEPTH, MAX_WIDTH
+from kohort.kinds.leaderworkerset.compile.leaderworkerset import compile_object
 
 CLAIM = {"name": "nic", "resourceClaimTemplateName": "nic-tpl"}
 POLICIES = st.sampled_from([{"basic": {}}, {"gang": {}}])

@@ -9,13 +9,13 @@ from kohort.api import admit
 from kohort.api.generations import default_gates, generation
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
-from kohort.api.trainer import COMPOSITE_GATE
-from kohort.api.trainer.words import API_VERSION, STEP_LABEL
 from kohort.gang import render
 from kohort.gang.check import check_plan
 from kohort.gang.compile import Compilation, CompileContext, Lookup
-from kohort.gang.compile.trainjob import compile_object
 from kohort.gang.tree import Plan
+from kohort.kinds.trainer.api import COMPOSITE_GATE
+from kohort.kinds.trainer.api.words import API_VERSION, STEP_LABEL
+from kohort.kinds.trainer.compile.trainjob import compile_object
 
 UID = "11111111-2222-3333-4444-555555555555"
 COMPOSITE = DEFAULT_OPTIONS | {COMPOSITE_GATE}

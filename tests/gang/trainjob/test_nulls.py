@@ -13,7 +13,7 @@ from tests.gang.trainjob.build import COMPOSITE, context, trainjob
 
 from kohort.api import admit
 from kohort.api.errors import ErrorKind
-from kohort.gang.compile.trainjob import compile_object
+from kohort.kinds.trainer.compile.trainjob import compile_object
 
 FILES = ["tests/golden/trainjob-composite/input.yaml", "examples/trainjob-finetune.yaml", "examples/trainjob-mpi.yaml"]
 ROOT = Path(__file__).parent.parent.parent.parent

@@ -13,7 +13,7 @@ from kohort.api import admit
 from kohort.api.kind import Object
 from kohort.gang import render
 from kohort.gang.check import check_plan
-from kohort.gang.compile.trainjob import compile_object
+from kohort.kinds.trainer.compile.trainjob import compile_object
 
 NAMES = ["launcher", "node", "helper", "fetch", "aux"]
 POLICIES = [

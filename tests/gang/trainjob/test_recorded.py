@@ -14,7 +14,7 @@ from kohort.api.kind import Object
 from kohort.api.options import DEFAULT_OPTIONS
 from kohort.api.registry import find
 from kohort.gang.compile import Compilation, CompileContext, Lookup
-from kohort.gang.compile.trainjob import compile_object
+from kohort.kinds.trainer.compile.trainjob import compile_object
 
 _D11 = "D11: mlPolicy.numNodes sizes the nodes of MPI, not the launcher"
 _GHOST = "spec trainjob 1.4: a patch may only name what the runtime has"

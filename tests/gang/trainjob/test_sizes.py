@@ -20,7 +20,7 @@ from tests.gang.trainjob.build import (
     trainjob,
 )
 
-from kohort.gang.compile.trainer.names import Namer
+from kohort.kinds.trainer.compile.names import Namer
 
 W = "spec.podGroupPolicy.workload"
 JOBS = "spec.template.spec.replicatedJobs"

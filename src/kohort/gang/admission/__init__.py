@@ -20,10 +20,10 @@ from kohort.gang.compile import CompileContext
 
 # (API group, kind) -> module with judge
 _MODULES: Final = {
-    ("batch", "Job"): "kohort.gang.admission.job",
-    ("jobset.x-k8s.io", "JobSet"): "kohort.gang.admission.jobset",
-    ("trainer.kubeflow.org", "TrainJob"): "kohort.gang.admission.trainjob",
-    ("grove.io", "PodCliqueSet"): "kohort.gang.admission.podcliqueset",
+    ("batch", "Job"): "kohort.kinds.batch.admission",
+    ("jobset.x-k8s.io", "JobSet"): "kohort.kinds.jobset.admission",
+    ("trainer.kubeflow.org", "TrainJob"): "kohort.kinds.trainer.admission",
+    ("grove.io", "PodCliqueSet"): "kohort.kinds.grove.admission",
 }
 
 

@@ -60,12 +60,12 @@ Compiler = Callable[[Object, CompileContext], Compilation]
 
 # (API group, kind) -> module with compile_object
 _MODULES: Final = {
-    ("batch", "Job"): "kohort.gang.compile.job",
-    ("batch", "CronJob"): "kohort.gang.compile.cronjob",
-    ("jobset.x-k8s.io", "JobSet"): "kohort.gang.compile.jobset",
-    ("trainer.kubeflow.org", "TrainJob"): "kohort.gang.compile.trainjob",
-    ("grove.io", "PodCliqueSet"): "kohort.gang.compile.podcliqueset",
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "kohort.gang.compile.leaderworkerset",
+    ("batch", "Job"): "kohort.kinds.batch.compile.job",
+    ("batch", "CronJob"): "kohort.kinds.batch.compile.cronjob",
+    ("jobset.x-k8s.io", "JobSet"): "kohort.kinds.jobset.compile.jobset",
+    ("trainer.kubeflow.org", "TrainJob"): "kohort.kinds.trainer.compile.trainjob",
+    ("grove.io", "PodCliqueSet"): "kohort.kinds.grove.compile.podcliqueset",
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "kohort.kinds.leaderworkerset.compile.leaderworkerset",
 }
 
 

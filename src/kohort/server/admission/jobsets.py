@@ -1,6 +1,6 @@
 """What JobSet's webhooks do on other clusters: pods of exclusive placement, claims that are there already.
 
-The rules are `kohort.api.jobset.placement` and `kohort.api.jobset.volumes`; here they are asked.
+The rules are `kohort.kinds.jobset.api.placement` and `kohort.kinds.jobset.api.volumes`; here they are asked.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from kohort.server.call import CREATE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kohort.api.jobset import names, placement, volumes
     from kohort.api.kind import Object
+    from kohort.kinds.jobset.api import names, placement, volumes
     from kohort.server.call import Call
     from kohort.server.objects import StoredObjects
 else:
-    names, placement, volumes = (module(f"kohort.api.jobset.{name}") for name in ("names", "placement", "volumes"))
+    names, placement, volumes = (
+        module(f"kohort.kinds.jobset.api.{name}") for name in ("names", "placement", "volumes")
+    )
 
 
 class JobSets:

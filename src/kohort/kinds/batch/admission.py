@@ -1,0 +1,15 @@
+"""Job: on Kubernetes 1.36 the parallelism of a gang is frozen (job 3.3)."""
+
+from __future__ import annotations
+
+from kohort.api.kind import Object
+from kohort.gang.admission import NOTHING, Findings
+from kohort.gang.compile import CompileContext, namespace_of
+from kohort.kinds.batch.api.freeze import check_parallelism
+
+
+def judge(new: Object, old: Object | None, ctx: CompileContext) -> Findings:
+    if old is None:
+        return NOTHING
+    groups = ctx.lookup.every("PodGroup", namespace_of(new)) if ctx.generation.minor == "1.36" else ()
+    return Findings(tuple(check_parallelism(new, old, groups, ctx)))

@@ -1,0 +1,47 @@
+"""The CronJob controller as the runtime sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from datetime import datetime
+
+from kohort.api.kind import Object
+from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
+from kohort.controllers.script import Script
+from kohort.kinds.batch.compile.find import controller_of
+from kohort.kinds.batch.control.cronjob.sync import sync
+
+
+def cronjob_controller() -> Controller:
+    def script(key: Key, reader: Reader, now: datetime) -> Script:
+        cronjob = reader.get("CronJob", key)
+        uid = cronjob["metadata"].get("uid") if cronjob is not None else None
+        jobs = reader.indexed("Job", "cronjob", key)
+        return sync(cronjob, [job for job in jobs if (controller_of(job) or {}).get("uid") == uid], now)
+
+    watches = (
+        Watch("batch/v1", "CronJob", _of_cronjob),
+        Watch("batch/v1", "Job", _of_job, {"cronjob": _cronjob_of}),
+    )
+    return Controller(name="cronjob", watches=watches, script=script)
+
+
+def _of_cronjob(old: Object | None, new: Object | None) -> Iterable[Due]:
+    if new is not None:
+        yield Due(key_of(new))
+
+
+def _of_job(old: Object | None, new: Object | None) -> Iterable[Due]:
+    for job in (old, new):
+        if job is not None:
+            yield from (Due(key) for key in _keys(job))
+
+
+def _keys(job: Object) -> Iterable[Key]:
+    owner = controller_of(job)
+    if owner is not None and owner.get("kind") == "CronJob":
+        yield Key(str(job["metadata"].get("namespace") or ""), str(owner.get("name")))
+
+
+def _cronjob_of(job: Object) -> Iterable[Hashable]:
+    return _keys(job)

@@ -1,0 +1,166 @@
+"""When a cron schedule is due. Pure: a schedule, a moment, the next one.
+
+Wall-clock fields are those of the time zone. An hour that a change of clocks leaves out is left out here, too; one that
+comes twice is due twice.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final, Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from kohort.kinds.batch.api import schedule as rules
+
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_FIELDS: Final[tuple[tuple[int, int, tuple[str, ...]], ...]] = (
+    (0, 59, ()),
+    (0, 23, ()),
+    (1, 31, ()),
+    (1, 12, _MONTHS),
+    (0, 6, _DAYS),
+)
+_WORDS: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_YEARS: Final = 5  # a schedule that is not due in so many years never is (30 February)
+
+
+class BadScheduleError(ValueError):
+    """The message says what is wrong with a schedule or time zone."""
+
+
+class Schedule(Protocol):
+    def next(self, after: datetime) -> datetime | None:
+        """The first moment after `after`; None: never again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """@every 90m"""
+
+    seconds: float
+
+    def next(self, after: datetime) -> datetime | None:
+        return after.replace(microsecond=0) + timedelta(seconds=max(1.0, float(int(self.seconds))))
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Five fields in a time zone."""
+
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    any_day: bool  # days of the month were left open
+    any_weekday: bool
+    zone: tzinfo
+
+    def next(self, after: datetime) -> datetime | None:
+        moment = (after + timedelta(minutes=1)).astimezone(UTC).replace(second=0, microsecond=0)
+        limit = after + timedelta(days=366 * _YEARS)
+        while moment <= limit:
+            local = moment.astimezone(self.zone)
+            if local.month not in self.months or not self._on(local):
+                moment = self._next_day(local)
+            elif local.hour not in self.hours:
+                moment += timedelta(minutes=60 - local.minute)
+            elif local.minute not in self.minutes:
+                moment += timedelta(minutes=1)
+            else:
+                return moment
+        return None
+
+    def _on(self, local: datetime) -> bool:
+        """Both kinds of day given: one of them is enough."""
+        day, weekday = local.day in self.days, (local.weekday() + 1) % 7 in self.weekdays
+        return day and weekday if self.any_day or self.any_weekday else day or weekday
+
+    def _next_day(self, local: datetime) -> datetime:
+        midnight = (local + timedelta(days=1)).replace(hour=0, minute=0, fold=0)
+        found = midnight.astimezone(UTC)
+        # Where clocks change at midnight, it may not exist: then the day begins later.
+        return found if found > local.astimezone(UTC) else found + timedelta(hours=1)
+
+
+def parse(text: str, zone: str | None = None) -> Schedule:
+    wrong = rules.problem(text)
+    if wrong:
+        raise BadScheduleError(f"{text!r}: {wrong}")
+    if text.startswith("@every "):
+        parts = re.findall(r"([\d.]+)(ns|us|µs|ms|s|m|h)", text.removeprefix("@every "))
+        return Every(sum(float(number) * _UNITS[unit] for number, unit in parts))
+    given = _WORDS.get(text, text).split()
+    sets = [_field(field, *span) for field, span in zip(given, _FIELDS, strict=True)]
+    minutes, hours, days, months, weekdays = sets
+    return Fields(
+        minutes, hours, days, months, weekdays, _is_open(given[2]), _is_open(given[4]), _zone(zone) if zone else UTC
+    )
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise BadScheduleError(f"unknown time zone {name}") from error
+
+
+def _is_open(field: str) -> bool:
+    return any(part.partition("/")[0] in {"*", "?"} for part in field.split(","))
+
+
+def _field(text: str, least: int, most: int, words: tuple[str, ...]) -> frozenset[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        span, slash, step = part.partition("/")
+        if span in {"*", "?"}:
+            first, last = least, most
+        else:
+            ends = [_number(end, least, words) for end in span.split("-")]
+            # "5/15" means from 5 on
+            first, last = ends[0], most if slash and len(ends) == 1 else ends[-1]
+        found.update(range(first, last + 1, int(step) if slash else 1))
+    return frozenset(found)
+
+
+def _number(text: str, least: int, words: tuple[str, ...]) -> int:
+    return words.index(text.lower()) + least if text.lower() in words else int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """The latest moment that is over; `many`: so many were missed that something must be wrong."""
+
+    latest: datetime | None
+    many: bool = False
+
+
+def latest(schedule: Schedule, since: datetime, now: datetime) -> Missed:
+    """The last due moment in (since, now]. Long gaps are jumped over: looked for ever further back from now."""
+    first = schedule.next(since)
+    if first is None or first > now:
+        return Missed(None)
+    second = schedule.next(first)
+    if second is None or second > now:
+        return Missed(first)
+    period = second - first
+    back, found = period, None
+    while found is None:
+        start = max(since, now - back)
+        moment = schedule.next(start)
+        while moment is not None and moment <= now:
+            found, moment = moment, schedule.next(moment)
+        back *= 2
+    return Missed(found, many=(now - first) / period > 100)

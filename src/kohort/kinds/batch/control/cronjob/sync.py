@@ -1,0 +1,249 @@
+"""One look at a CronJob: what became of its runs, whether one is due, which old ones go."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+from kohort.api.copying import copied
+from kohort.api.kind import Object
+from kohort.controllers import moments
+from kohort.controllers.script import Answer, Outcome, Script, Step, SyncError, Told, Write, must, one, tell
+from kohort.kinds.batch.api.job_status import COMPLETE, holds, is_finished
+from kohort.kinds.batch.compile.cronjob import run_of
+from kohort.kinds.batch.control.cronjob.schedule import BadScheduleError, Schedule, latest, parse
+
+SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+_SOON: Final = 0.1  # seconds after the due moment: clocks are not exact
+Part = Generator[Step, Sequence[Answer], Any]
+
+
+@dataclass(slots=True)
+class Round:
+    """A CronJob with its Jobs, and the status that is being written."""
+
+    cronjob: Object
+    jobs: Sequence[Object]
+    now: datetime
+    status: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.cronjob["spec"]
+        return found
+
+    @property
+    def active(self) -> list[dict[str, Any]]:
+        return list(self.status.get("active") or [])
+
+    def set_active(self, references: list[dict[str, Any]]) -> None:
+        if references:
+            self.status["active"] = references
+        else:
+            self.status.pop("active", None)
+
+    def told(self, kind: Literal["Normal", "Warning"], reason: str, note: str) -> Told:
+        return Told(self.cronjob, kind, reason, note)
+
+
+def sync(cronjob: Object | None, jobs: Sequence[Object], now: datetime) -> Script:
+    """`jobs`: those that the CronJob controls."""
+    if cronjob is None:
+        return Outcome()
+    turn = Round(cronjob, jobs, now, copied(cronjob.get("status") or {}))
+    yield from _follow(turn)
+    after: float | None = yield from _run(turn)
+    yield from _write_status(turn)
+    yield from _clean(turn)
+    return Outcome(after=after)
+
+
+def _write_status(turn: Round) -> Part:
+    if turn.status == (turn.cronjob.get("status") or {}):
+        return
+    meta = turn.cronjob["metadata"]
+    write = Write(
+        verb="update",
+        api_version="batch/v1",
+        kind="CronJob",
+        namespace=str(meta.get("namespace") or ""),
+        name=str(meta["name"]),
+        subresource="status",
+        body={**turn.cronjob, "status": turn.status},
+    )
+    turn.cronjob = must(write, (yield from one(write)))
+
+
+# ---- what became of the runs
+
+
+def _follow(turn: Round) -> Part:
+    known = {str(one["metadata"].get("uid")): one for one in turn.jobs}
+    active, events = [], []
+    for reference in turn.active:
+        job = known.get(str(reference.get("uid")))
+        if job is None:
+            events.append(turn.told("Normal", "MissingJob", f"Active job went missing: {reference.get('name')}"))
+        elif is_finished(job):
+            word = "Complete" if holds(job.get("status") or {}, COMPLETE) else "Failed"
+            note = f"Saw completed job: {reference.get('name')}, condition: {word}"
+            events.append(turn.told("Normal", "SawCompletedJob", note))
+        else:
+            active.append(reference)
+    listed = {str(one.get("uid")) for one in active}
+    for uid, job in known.items():
+        if not is_finished(job) and uid not in listed:
+            # Made by us just before we died, or by hand: either way it runs in our name.
+            active.append(_reference(job))
+    turn.set_active(active)
+    _last_success(turn)
+    yield from tell(*events)
+
+
+def _last_success(turn: Round) -> None:
+    ends = [moments.read((job.get("status") or {}).get("completionTime")) for job in turn.jobs]
+    last = moments.read(turn.status.get("lastSuccessfulTime"))
+    newest = max([end for end in [*ends, last] if end is not None], default=None)
+    if newest is not None and newest != last:
+        turn.status["lastSuccessfulTime"] = moments.write(newest)
+
+
+def _reference(job: Object) -> dict[str, Any]:
+    meta = job["metadata"]
+    found = {"apiVersion": "batch/v1", "kind": "Job", "namespace": meta.get("namespace"), "name": meta["name"]}
+    return {**found, "uid": meta.get("uid"), "resourceVersion": meta.get("resourceVersion")}
+
+
+# ---- whether one is due
+
+
+def _run(turn: Round) -> Part:
+    """-> seconds until the next is due"""
+    if turn.cronjob["metadata"].get("deletionTimestamp") or turn.spec.get("suspend"):
+        return None
+    try:
+        schedule = parse(str(turn.spec.get("schedule") or ""), turn.spec.get("timeZone"))
+    except BadScheduleError as error:
+        zone = "time zone" in str(error)
+        reason = "UnknownTimeZone" if zone else "UnparseableSchedule"
+        yield from tell(turn.told("Warning", reason, f"cannot be scheduled: {error}"))
+        return None
+    due = yield from _due(turn, schedule)
+    if due is not None and (yield from _may_start(turn)):
+        yield from _start(turn, due)
+    following = schedule.next(turn.now)
+    return None if following is None else (following - turn.now).total_seconds() + _SOON
+
+
+def _due(turn: Round, schedule: Schedule) -> Part:
+    """The moment whose Job is to be made now, if any."""
+    meta, deadline = turn.cronjob["metadata"], turn.spec.get("startingDeadlineSeconds")
+    since = moments.read(turn.status.get("lastScheduleTime")) or moments.read(meta.get("creationTimestamp")) or turn.now
+    late = turn.now - timedelta(seconds=int(deadline)) if deadline is not None else None
+    missed = latest(schedule, max(since, late) if late is not None else since, turn.now)
+    if missed.many:
+        text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+        yield from tell(turn.told("Warning", "TooManyMissedTimes", text))
+    if missed.latest is None:
+        if late is not None and late > since:
+            gone = latest(schedule, since, late).latest
+            if gone is not None:
+                stamp = gone.strftime("%a, %d %b %Y %H:%M:%S +0000")
+                note = f"Missed scheduled time to start a job: {stamp}"
+                yield from tell(turn.told("Warning", "MissSchedule", note))
+        return None
+    name = run_name(turn.cronjob, missed.latest)
+    return None if any(one.get("name") == name for one in turn.active) else missed.latest
+
+
+def run_name(cronjob: Object, moment: datetime) -> str:
+    return f"{cronjob['metadata']['name']}-{int(moment.timestamp()) // 60}"
+
+
+def _may_start(turn: Round) -> Part:
+    """What the concurrency policy says while others run."""
+    policy = turn.spec.get("concurrencyPolicy") or "Allow"
+    if policy == "Forbid" and turn.active:
+        text = "Not starting job because prior execution is running and concurrency policy is Forbid"
+        yield from tell(turn.told("Normal", "JobAlreadyActive", text))
+        return False
+    if policy == "Replace":
+        jobs = {str(one["metadata"].get("uid")): one for one in turn.jobs}
+        running = [jobs[str(one.get("uid"))] for one in turn.active if str(one.get("uid")) in jobs]
+        gone = yield from _delete(turn, running)
+        turn.set_active([one for one in turn.active if one.get("uid") not in gone])
+    return True
+
+
+def _start(turn: Round, due: datetime) -> Part:
+    job = run_of(turn.cronjob, int(due.timestamp()) // 60)
+    job["metadata"].setdefault("annotations", {})[SCHEDULED_AT] = moments.write(due)
+    write = Write(
+        verb="create",
+        api_version="batch/v1",
+        kind="Job",
+        namespace=job["metadata"]["namespace"],
+        name=job["metadata"]["name"],
+        body=job,
+    )
+    answer = yield from one(write)
+    if answer.refusal is not None and not answer.refusal.already_exists:
+        yield from tell(turn.told("Warning", "FailedCreate", f"Error creating job: {answer.refusal.message}"))
+        raise SyncError(f"{write}: {answer.refusal.message}")
+    if answer.refusal is None:
+        made = answer.object or job
+        yield from tell(turn.told("Normal", "SuccessfulCreate", f"Created job {made['metadata']['name']}"))
+        turn.set_active([*turn.active, _reference(made)])
+    # If it exists, it is of an earlier look that could not write the status; it is found among the Jobs next time.
+    turn.status["lastScheduleTime"] = moments.write(due)
+
+
+# ---- which old ones go
+
+
+def _clean(turn: Round) -> Part:
+    ended = [job for job in turn.jobs if is_finished(job) and not job["metadata"].get("deletionTimestamp")]
+    ended.sort(key=lambda job: ((job.get("status") or {}).get("startTime") or "", str(job["metadata"]["name"])))
+    well = [job for job in ended if holds(job.get("status") or {}, COMPLETE)]
+    badly = [job for job in ended if job not in well]
+    surplus = [
+        job
+        for jobs, limit in ((well, "successfulJobsHistoryLimit"), (badly, "failedJobsHistoryLimit"))
+        if turn.spec.get(limit) is not None
+        for job in jobs[: max(0, len(jobs) - int(turn.spec[limit]))]
+    ]
+    yield from _delete(turn, surplus)
+
+
+def _delete(turn: Round, jobs: Sequence[Object]) -> Part:
+    """-> uids of what was told to go"""
+    if not jobs:
+        return set()
+    writes = [
+        Write(
+            verb="delete",
+            api_version="batch/v1",
+            kind="Job",
+            namespace=str(job["metadata"].get("namespace") or ""),
+            name=str(job["metadata"]["name"]),
+            uid=str(job["metadata"].get("uid") or ""),
+            propagation="Background",
+        )
+        for job in jobs
+    ]
+    answers = yield Step(writes)
+    gone, events, problems = set(), [], []
+    for job, answer in zip(jobs, answers, strict=True):
+        name = job["metadata"]["name"]
+        if answer.refusal is None or answer.refusal.not_found:
+            gone.add(job["metadata"].get("uid"))
+            events.append(turn.told("Normal", "SuccessfulDelete", f"Deleted job {name}"))
+        else:
+            problems.append(answer.refusal.message)
+            events.append(turn.told("Warning", "FailedDelete", f"Deleted job: {answer.refusal.message}"))
+    yield from tell(*events)
+    if problems:
+        raise SyncError("; ".join(problems))
+    return gone

@@ -1,0 +1,195 @@
+"""The Job controller as the runtime sees it: what it watches, and the view of one Job."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from kohort.api.generations import Gate
+from kohort.api.kind import Object
+from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
+from kohort.controllers.following import Followers
+from kohort.controllers.script import Script
+from kohort.gang.compile import CompileContext
+from kohort.gang.render import v1alpha2, v1beta1
+from kohort.kinds.batch.compile.find import MAX_CHAIN, controller_of
+from kohort.kinds.batch.compile.parts import GROUP_TEMPLATE
+from kohort.kinds.batch.control.job.adopters import Adopters
+from kohort.kinds.batch.control.job.pod import is_tracked
+from kohort.kinds.batch.control.job.sync import Memory, View, sync
+
+BATCH: Final = 1.0  # seconds in which changes of pods are gathered
+_NOBODY: Final = ""  # stands for the Job of pods that have none: nobody counts them, so nothing may hold them
+_PARENTS: Final = (("jobset.x-k8s.io/v1alpha2", "JobSet"),)
+
+
+def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
+    """`grouping`: whether the server has Workloads and PodGroups. Without, Jobs run as they always did."""
+    if not grouping:
+        ctx = replace(ctx, gates=ctx.gates - {Gate.JOB})
+    waiting, parents = Followers(_delegated), Followers(_above)
+
+    adopters = Adopters()
+
+    def of_job(old: Object | None, new: Object | None) -> Iterable[Due]:
+        waiting.note(old, new)
+        adopters.see(old, new)
+        return _of_job(old, new)
+
+    def of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
+        yield from _of_pod(old, new)
+        if new is not None and controller_of(new) is None:
+            yield from (Due(key, BATCH) for key in adopters.of(new))
+
+    def of_parent(old: Object | None, new: Object | None) -> Iterable[Due]:
+        parents.note(old, new)
+        return ()
+
+    def of_workload(old: Object | None, new: Object | None) -> Iterable[Due]:
+        """Jobs whose group is to be of a Workload further up may have waited for it."""
+        if old is not None or new is None:
+            return _of_owned(old, new)
+        owners = [ref for top in _reference(new) for ref in (top, *_between(top, parents))]
+        return [due for ref in owners for due in waiting.of(ref)]
+
+    watches = [
+        Watch("batch/v1", "Job", of_job),
+        Watch("v1", "Pod", of_pod, {"job": _jobs_of_pod, "loose": _loose}),
+    ]
+    if grouping and ctx.generation.has_pod_groups:
+        version = ctx.generation.api_version
+        parity = bool(ctx.settings.get("parity"))
+        # Upstream does not look at a Job when its groups change; an edit stays until something else happens.
+        watches += [
+            Watch(version, "Workload", _nothing if parity else of_workload, {"ref": _reference}),
+            Watch(version, "PodGroup", _nothing if parity else _of_owned, {"workload": _workload}),
+            *(Watch(api_version, kind, of_parent, optional=True) for api_version, kind in _PARENTS),
+        ]
+    memories: dict[Key, Memory] = {}
+
+    def script(key: Key, reader: Reader, now: datetime) -> Script:
+        view = view_of(key, reader, now, grouping=grouping)
+        if view.job is None:
+            memories.pop(key, None)
+        return sync(view, memories.setdefault(key, Memory()) if view.job is not None else Memory(), ctx)
+
+    return Controller(name="job", watches=tuple(watches), script=script)
+
+
+def view_of(key: Key, reader: Reader, now: datetime, *, grouping: bool = True) -> View:
+    job = reader.get("Job", key)
+    pods = reader.indexed("Pod", "job", key)
+    if job is not None:
+        pods = pods + reader.indexed("Pod", "loose", key.namespace)
+    elif key.name == _NOBODY:
+        pods = [pod for pod in reader.indexed("Pod", "loose", key.namespace) if is_tracked(pod)]
+    others = _others(job, key, reader) if job is not None and grouping else []
+    return View(job, pods, others, now)
+
+
+def _others(job: Object, key: Key, reader: Reader) -> list[Object]:
+    """Workloads that name the Job or an owner of it, their PodGroups, and those owners."""
+    found: list[Object] = []
+    above: Object | None = job
+    named = (key.namespace, "Job", key.name)
+    for _ in range(MAX_CHAIN + 1):
+        found += _named(named, reader)
+        owner = controller_of(above) if above is not None else None
+        if owner is None:
+            break  # on top, or of a kind that is not watched: its Workloads name it all the same
+        named = (key.namespace, str(owner.get("kind")), str(owner.get("name")))
+        above = reader.get(named[1], Key(key.namespace, named[2]))
+        if above is not None:
+            found.append(above)
+    return _once(found)
+
+
+def _named(owner: tuple[str, str, str], reader: Reader) -> list[Object]:
+    """Workloads of an owner, and their PodGroups."""
+    found = list(reader.indexed("Workload", "ref", owner))
+    names = [str(workload["metadata"]["name"]) for workload in found]
+    return [*found, *(group for name in names for group in reader.indexed("PodGroup", "workload", (owner[0], name)))]
+
+
+def _once(objects: list[Object]) -> list[Object]:
+    return list({str(obj["metadata"].get("uid") or id(obj)): obj for obj in objects}.values())
+
+
+# ---- whom a change concerns
+
+
+def _nothing(_: Object | None, __: Object | None) -> Iterable[Due]:
+    return ()
+
+
+def _of_job(old: Object | None, new: Object | None) -> Iterable[Due]:
+    """What a user changed is looked at now; what the controller itself wrote, in a moment."""
+    job = new or old
+    if job is None:
+        return
+    same = old is not None and new is not None and _generation(old) == _generation(new)
+    yield Due(key_of(job), BATCH if same else 0.0)
+
+
+def _generation(job: Object) -> Any:
+    return job["metadata"].get("generation")
+
+
+def _of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
+    for pod in (old, new):
+        if pod is not None:
+            yield from (Due(key, BATCH) for key in _jobs_of_pod(pod))
+    if new is not None and is_tracked(new) and controller_of(new) is None:
+        yield Due(Key(str(new["metadata"].get("namespace") or ""), _NOBODY), 0.0)
+
+
+def _above(obj: Object) -> Iterable[tuple[str, str, str]]:
+    owner = controller_of(obj)
+    if owner is not None:
+        yield (str(obj["metadata"].get("namespace") or ""), str(owner.get("kind")), str(owner.get("name")))
+
+
+def _delegated(job: Object) -> Iterable[tuple[str, str, str]]:
+    return _above(job) if GROUP_TEMPLATE in (job["metadata"].get("annotations") or {}) else ()
+
+
+def _between(top: tuple[str, str, str], parents: Followers) -> Iterable[tuple[str, str, str]]:
+    """Owners of Jobs that belong to the one on top themselves."""
+    return [(key.namespace, kind, key.name) for _, kind in _PARENTS for key, _ in parents.of(top)]
+
+
+def _of_owned(old: Object | None, new: Object | None) -> Iterable[Due]:
+    if old is None:
+        return  # made by us, or by somebody who tells the Job in another way
+    for key in _owner_job(new or old):
+        yield Due(key, BATCH)
+
+
+def _owner_job(obj: Object) -> Iterable[Key]:
+    owner = controller_of(obj)
+    if owner is not None and owner.get("kind") == "Job" and str(owner.get("apiVersion") or "").startswith("batch/"):
+        yield Key(str(obj["metadata"].get("namespace") or ""), str(owner.get("name")))
+
+
+_jobs_of_pod = _owner_job
+
+
+def _loose(pod: Object) -> Iterable[Hashable]:
+    """Pods without a controller, which a Job may adopt."""
+    if controller_of(pod) is None:
+        yield str(pod["metadata"].get("namespace") or "")
+
+
+def _reference(workload: Object) -> Iterable[tuple[str, str, str]]:
+    found = (workload.get("spec") or {}).get("controllerRef") or {}
+    if found:
+        yield (str(workload["metadata"].get("namespace") or ""), str(found.get("kind")), str(found.get("name")))
+
+
+def _workload(group: Object) -> Iterable[Hashable]:
+    spec = group.get("spec") or {}
+    named = v1beta1.reference(spec) or v1alpha2.reference(spec)
+    if named:
+        yield (str(group["metadata"].get("namespace") or ""), named[0])

@@ -1,0 +1,21 @@
+"""successPolicy: when enough indexes have succeeded (spec job 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kohort.api.kind import Object
+from kohort.kinds.batch.control.job import indexes
+
+
+def met(job: Object, succeeded: Collection[int]) -> str:
+    """Which rule is met, in words; empty if none is."""
+    completions = int(job["spec"].get("completions") or 0)
+    for number, rule in enumerate((job["spec"].get("successPolicy") or {}).get("rules") or ()):
+        listed, wanted = rule.get("succeededIndexes"), rule.get("succeededCount")
+        among = indexes.read(listed, completions) if listed is not None else None
+        done = len(succeeded) if among is None else len(among & frozenset(succeeded))
+        least = wanted if wanted is not None else len(among or ())
+        if least and done >= least:
+            return f"Matched rules at index {number}"
+    return ""

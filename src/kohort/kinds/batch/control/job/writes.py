@@ -1,0 +1,121 @@
+"""The requests that a Job controller makes, and what it tells about them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from typing import Any, Literal
+
+from kohort.api.kind import Object
+from kohort.controllers.script import Answer, Step, SyncError, Told, Write, tell
+from kohort.kinds.batch.control.job import pod as pods_
+from kohort.kinds.batch.control.job.template import owner
+
+
+def told(job: Object, kind: Literal["Normal", "Warning"], reason: str, note: str) -> Told:
+    return Told(job, kind, reason, note)
+
+
+def create(job: Object, obj: Object) -> Write:
+    return Write(
+        verb="create",
+        api_version=obj["apiVersion"],
+        kind=obj["kind"],
+        namespace=namespace(job),
+        name=obj["metadata"].get("name") or "",
+        body=obj,
+    )
+
+
+def namespace(obj: Object) -> str:
+    return str(obj["metadata"].get("namespace") or "default")
+
+
+def put_status(job: Object, status: dict[str, Any]) -> Write:
+    """With the version that was read: if somebody wrote meanwhile, it is refused and all is computed again."""
+    return Write(
+        verb="update",
+        api_version="batch/v1",
+        kind="Job",
+        namespace=namespace(job),
+        name=str(job["metadata"]["name"]),
+        subresource="status",
+        body={**job, "status": status},
+    )
+
+
+def _of_pod(pod: Object, meta: dict[str, Any]) -> Write:
+    # The uid makes the server refuse the patch if the name has been given to another pod.
+    return Write(
+        verb="patch",
+        api_version="v1",
+        kind="Pod",
+        namespace=namespace(pod),
+        name=pods_.name(pod),
+        body={"metadata": {"uid": pods_.uid(pod), **meta}},
+        patch="strategic",
+    )
+
+
+def let_go(pod: Object) -> Write:
+    """Take the tracking finalizer away."""
+    return _of_pod(pod, {"$deleteFromPrimitiveList/finalizers": [pods_.FINALIZER]})
+
+
+def adopt(job: Object, pod: Object) -> Write:
+    return _of_pod(pod, {"ownerReferences": [owner(job)], "finalizers": [pods_.FINALIZER]})
+
+
+def release(job: Object, pod: Object) -> Write:
+    gone = {"$patch": "delete", "uid": job["metadata"]["uid"]}
+    return _of_pod(pod, {"ownerReferences": [gone], "$deleteFromPrimitiveList/finalizers": [pods_.FINALIZER]})
+
+
+def delete(pod: Object) -> Write:
+    return Write(
+        verb="delete",
+        api_version="v1",
+        kind="Pod",
+        namespace=namespace(pod),
+        name=pods_.name(pod),
+        uid=pods_.uid(pod),
+        propagation="Background",
+    )
+
+
+def let_all_go(pods: Sequence[Object]) -> Generator[Step, Sequence[Answer], tuple[set[str], str]]:
+    """The uids whose finalizer is gone (with their pod, perhaps), and what went wrong with others."""
+    if not pods:
+        return set(), ""
+    answers = yield Step([let_go(pod) for pod in pods])
+    done, problem = set(), ""
+    for pod, answer in zip(pods, answers, strict=True):
+        if answer.refusal is None or answer.refusal.not_found:
+            done.add(pods_.uid(pod))
+        else:
+            problem = f"pod {pods_.name(pod)}: {answer.refusal.message}"
+    return done, problem
+
+
+def delete_all(job: Object, pods: Sequence[Object]) -> Generator[Step, Sequence[Answer], tuple[list[Object], str]]:
+    """The pods that were told to go, and what went wrong with others."""
+    if not pods:
+        return [], ""
+    answers = yield Step([delete(pod) for pod in pods])
+    events, gone, problem = [], [], ""
+    for pod, answer in zip(pods, answers, strict=True):
+        if answer.refusal is None:
+            gone.append(pod)
+            events.append(told(job, "Normal", "SuccessfulDelete", f"Deleted pod: {pods_.name(pod)}"))
+        elif answer.refusal.not_found or answer.refusal.conflict:  # or another pod has its name by now
+            gone.append(pod)
+        else:
+            problem = answer.refusal.message
+            events.append(told(job, "Warning", "FailedDelete", f"Error deleting: {problem}"))
+    yield from tell(*events)
+    return gone, problem
+
+
+def raise_if(problems: Iterable[str]) -> None:
+    found = [problem for problem in problems if problem]
+    if found:
+        raise SyncError("; ".join(found))

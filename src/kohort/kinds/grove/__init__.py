@@ -1,0 +1,1 @@
+"""PodCliqueSet and what Grove makes of it."""

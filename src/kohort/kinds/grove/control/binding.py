@@ -1,0 +1,34 @@
+"""One look at a ClusterTopologyBinding: what became of the schedulers' own topology objects (spec grove 1.5).
+
+kube-scheduler and Kohort read node labels and need no such object. One that a binding names for another scheduler is
+looked after by that scheduler's backend, which is not part of this project.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kohort.api.kind import Object
+from kohort.controllers.script import Outcome, Script
+from kohort.kinds.grove.api import labels
+from kohort.kinds.grove.control.writing import copy_status, drop_condition, meta_of, set_condition, write_status
+
+
+def sync(binding: Object | None, now: datetime) -> Script:
+    if binding is None or meta_of(binding).get("deletionTimestamp"):
+        return Outcome()
+    status = copy_status(binding)
+    status["observedGeneration"] = meta_of(binding).get("generation")
+    rows = [
+        {**one, "inSync": False, "message": f'scheduler backend "{one["schedulerName"]}" manages no topology here'}
+        for one in binding["spec"].get("schedulerTopologyBindings") or ()
+    ]
+    if rows:
+        status["schedulerTopologyStatuses"] = rows
+        text = "a scheduler that the binding names manages no topology here"
+        set_condition(status, now, labels.DRIFT, None, "TopologyNotFound", text)
+    else:
+        status.pop("schedulerTopologyStatuses", None)
+        drop_condition(status, labels.DRIFT)
+    yield from write_status(binding, status)
+    return Outcome()

@@ -1,0 +1,350 @@
+"""One look at a PodClique: pods, their gates, their replacement, the status (spec grove 2.4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from kohort.api.kind import Object
+from kohort.controllers import moments
+from kohort.controllers.script import Outcome, Script, Step, SyncError, Told, tell
+from kohort.controllers.writes import create, delete, name_of, patch
+from kohort.kinds.grove.api import labels
+from kohort.kinds.grove.compile.membership import MissingLabelError
+from kohort.kinds.grove.control import backend, children, claims, clique_update, podstate
+from kohort.kinds.grove.control.sets import CliqueSet, selector
+from kohort.kinds.grove.control.workload import TERMINATING as GROUP_TERMINATING
+from kohort.kinds.grove.control.workload import Groups, is_leftover
+from kohort.kinds.grove.control.writing import (
+    AGAIN,
+    Part,
+    all_done,
+    copy_status,
+    holds,
+    is_going,
+    label,
+    meta_of,
+    set_condition,
+    status_of,
+    without_finalizer,
+    write_status,
+)
+
+DROPPED: Final = "MembershipDropped"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A PodClique, its set with the scaling groups, its pods, its gang, the gang that comes first, its group object.
+
+    `first`: the PodCliques of the gang that comes first, by name; empty for pods of a base gang.
+    """
+
+    pclq: Object | None
+    pcs: CliqueSet | None
+    pods: Sequence[Object]
+    podgang: Object | None
+    base: Object | None
+    first: dict[str, Object]
+    group: Object | None
+    own_claims: Sequence[Object]
+    find: claims.Finder
+    now: datetime
+
+
+@dataclass(slots=True)
+class _Look:
+    """What a look has come to. `problems`: (code, text) of what did not work; `again`: it is not complete yet."""
+
+    pclq: Object
+    pcs: CliqueSet
+    backend: backend.Backend
+    view: View
+    waiter: str
+    expected: str
+    status: dict[str, Any]
+    pods: list[Object]
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    again: bool = False
+
+    @property
+    def replicas(self) -> int:
+        return int(self.pclq["spec"].get("replicas") or 0)
+
+
+def sync(view: View, side: backend.Backend | None, waiter: str) -> Script:
+    pclq, pcs = view.pclq, view.pcs
+    if pclq is None:
+        return Outcome()
+    if is_going(pclq):
+        yield from without_finalizer(pclq, labels.CLIQUE_FINALIZER)
+        return Outcome()
+    clique = pcs.clique_of(pclq) if pcs is not None else ""
+    if pcs is None or side is None or not clique:
+        return Outcome()
+    look = _Look(pclq, pcs, side, view, waiter, pcs.template_hash(clique), copy_status(pclq), list(view.pods))
+    yield from _finalizer(look)
+    clique_update.begin(pcs, pclq, look.expected, look.status, view.now)
+    yield from _claims(look)
+    yield from _size(look)
+    yield from _update(look)
+    yield from _ungate(look)
+    yield from _report(look)
+    if look.problems:
+        raise SyncError("; ".join(text for _, text in look.problems))
+    return Outcome(after=AGAIN if look.again else None)
+
+
+def _finalizer(look: _Look) -> Part:
+    held = list(meta_of(look.pclq).get("finalizers") or ())
+    if labels.CLIQUE_FINALIZER not in held:
+        yield from all_done([patch(look.pclq, {"metadata": {"finalizers": [*held, labels.CLIQUE_FINALIZER]}})])
+
+
+def _claims(look: _Look) -> Part:
+    level = claims.of_clique(look.pcs, look.pclq)
+    wanted = {name_of(one): one for one in claims.wanted(look.pcs, level, look.view.find)}
+    known = {name_of(one) for one in look.view.own_claims}
+    yield from all_done([create(one) for name, one in wanted.items() if name not in known])
+    yield from all_done(
+        [delete(one) for one in look.view.own_claims if name_of(one) not in wanted and not is_going(one)]
+    )
+
+
+# ---- how many
+
+
+def _size(look: _Look) -> Part:
+    gone = podstate.surplus(look.pods, look.replicas, look.expected)
+    if gone:
+        yield from _remove(look, gone)
+        return
+    indices = podstate.missing(look.pods, look.replicas)
+    if not indices or (yield from _must_wait(look)):
+        return
+    batch = 1
+    while indices and not look.problems:
+        now, indices = indices[:batch], indices[batch:]
+        yield from _make(look, now)
+        batch *= 2
+
+
+def _must_wait(look: _Look) -> Part:
+    """Whether the group that the pods would name is still that of an earlier gang: they would keep it alive (3.9)."""
+    group = look.view.group
+    if look.backend.groups is None or group is None or not is_leftover(group, look.view.podgang):
+        return False
+    look.again = True
+    text = f"{group['kind']} {name_of(group)} is of an earlier gang and is being deleted; pods are made when it is gone"
+    yield from _warn(look, GROUP_TERMINATING, text)
+    return True
+
+
+def _warn(look: _Look, reason: str, text: str) -> Part:
+    """Told once, and kept in the status as long as it holds."""
+    known = {(one.get("code"), one.get("description")) for one in status_of(look.pclq).get("lastErrors") or ()}
+    look.status["lastErrors"] = [
+        {"code": reason, "description": text, "observedAt": moments.write(look.view.now)},
+    ]
+    if (reason, text) not in known:
+        yield from tell(Told(look.pclq, "Warning", reason, text))
+    else:
+        look.status["lastErrors"] = status_of(look.pclq)["lastErrors"]
+
+
+def _make(look: _Look, indices: Sequence[int]) -> Part:
+    pods = []
+    for index in indices:
+        pod = children.pod(look.pcs, look.pclq, index, look.waiter)
+        try:
+            look.backend.prepare(pod, look.pcs)
+        except MissingLabelError as error:
+            look.problems.append(("ERR_BUILD_POD_RESOURCE", str(error)))
+            yield from tell(Told(look.pclq, "Warning", "PodCreateFailed", str(error)))
+            return
+        pods.append(pod)
+    answers = yield Step([create(pod) for pod in pods])
+    events = []
+    for pod, answer in zip(pods, answers, strict=True):
+        if answer.refusal is not None:
+            text = _nameless(answer.refusal.message, pod)
+            look.problems.append(("ERR_CREATE_POD", text))
+            events.append(Told(look.pclq, "Warning", "PodCreateFailed", f"Error creating pod: {text}"))
+        elif answer.object is not None:
+            look.pods.append(answer.object)
+            events.append(Told(look.pclq, "Normal", "PodCreateSuccessful", f"Created Pod: {name_of(answer.object)}"))
+            events += _dropped(look, answer.object)
+    yield from tell(*events)
+
+
+def _nameless(text: str, pod: Object) -> str:
+    """Without the name that the server drew: what is wrong again is the same, and no change of the status."""
+    prefix = str(meta_of(pod)["generateName"])
+    return re.sub(re.escape(prefix) + r"[a-z0-9]{5}\b", prefix, text)
+
+
+def _dropped(look: _Look, pod: Object) -> list[Told]:
+    groups = look.backend.groups
+    if groups is None or groups.is_member(pod):
+        return []
+    text = (
+        f"Pod {name_of(pod)} was stored without its group: feature gate GenericWorkload of the API server is off; "
+        "the pod stays gated"
+    )
+    return [Told(look.pclq, "Warning", DROPPED, text)]
+
+
+def _remove(look: _Look, pods: Sequence[Object]) -> Part:
+    answers = yield Step([delete(pod) for pod in pods])
+    events, gone = [], set()
+    for pod, answer in zip(pods, answers, strict=True):
+        if answer.refusal is None or answer.refusal.not_found:
+            gone.add(name_of(pod))
+            events.append(Told(look.pclq, "Normal", "PodDeleteSuccessful", f"Deleted Pod: {name_of(pod)}"))
+        else:
+            look.problems.append(("ERR_DELETE_POD", answer.refusal.message))
+            note = f"Error deleting pod {name_of(pod)}: {answer.refusal.message}"
+            events.append(Told(look.pclq, "Warning", "PodDeleteFailed", note))
+    look.pods = [pod for pod in look.pods if name_of(pod) not in gone]
+    yield from tell(*events)
+
+
+# ---- updates
+
+
+def _update(look: _Look) -> Part:
+    """Which pod is replaced is written before it is deleted."""
+    gone = clique_update.step(look.pclq, look.pods, look.status, look.view.now)
+    if gone:
+        before = {**status_of(look.pclq), "updateProgress": look.status["updateProgress"]}
+        look.pclq = yield from write_status(look.pclq, before)
+        yield from _remove(look, gone)
+
+
+# ---- gates
+
+
+def _ungate(look: _Look) -> Part:
+    """Only pods that their gang lists, when all its pods and groups are there, and after the gang that comes first."""
+    gated = [pod for pod in look.pods if podstate.is_gated(pod) and not is_going(pod)]
+    if not gated:
+        return
+    open_now = [pod for pod in gated if _may_go(look, pod)] if _is_open(look) else []
+    look.again = look.again or len(open_now) < len(gated)
+    yield from all_done([patch(pod, {"spec": {"schedulingGates": _other_gates(pod)}}) for pod in open_now])
+
+
+def _is_open(look: _Look) -> bool:
+    gang = look.view.podgang
+    if gang is None or is_going(gang) or not holds(gang, labels.INITIALIZED):
+        return False
+    if look.backend.groups is not None and not holds(gang, labels.BACKEND_READY):
+        return False
+    if not label(look.pclq, labels.BASE_PODGANG):
+        return True
+    return look.view.base is not None and all(
+        _scheduled(look.view.first.get(str(group["name"]))) >= int(group.get("minReplicas") or 0)
+        for group in look.view.base["spec"]["podgroups"]
+    )
+
+
+def _scheduled(pclq: Object | None) -> int:
+    return int(status_of(pclq or {}).get("scheduledReplicas") or 0)
+
+
+def _may_go(look: _Look, pod: Object) -> bool:
+    groups: Groups | None = look.backend.groups
+    listed = (look.view.podgang or {})["spec"]["podgroups"]
+    mine = next((group for group in listed if group["name"] == name_of(look.pclq)), None)
+    if mine is None or all(one.get("name") != name_of(pod) for one in mine.get("podReferences") or ()):
+        return False
+    return groups is None or groups.is_member(pod)
+
+
+def _other_gates(pod: Object) -> list[dict[str, Any]] | None:
+    kept = [gate for gate in pod["spec"].get("schedulingGates") or () if gate.get("name") != labels.GATE]
+    return kept or None
+
+
+# ---- status
+
+
+def _report(look: _Look) -> Part:
+    status, pclq, now = look.status, look.pclq, look.view.now
+    found = podstate.counts(look.pods)
+    had = int(status_of(pclq).get("scheduledReplicas") or 0)
+    progress = status.get("updateProgress")
+    target = progress["podTemplateHash"] if progress else label(pclq, labels.TEMPLATE_HASH)
+    status |= {
+        "replicas": found.total,
+        "readyReplicas": found.ready,
+        "scheduledReplicas": found.scheduled,
+        "scheduleGatedReplicas": found.gated,
+        "updatedReplicas": sum(
+            1 for pod in look.pods if not is_going(pod) and label(pod, labels.TEMPLATE_HASH) == target
+        ),
+    }
+    clique_update.settle(look.pcs, pclq, look.expected, status)
+    if not label(pclq, labels.SCALING_GROUP):
+        status["hpaPodSelector"] = selector(look.pcs.name, (labels.PODCLIQUE, name_of(pclq)))
+    if look.problems:
+        _errors(look)
+    else:
+        if not clique_update.is_updating(status):
+            status["observedGeneration"] = meta_of(pclq).get("generation")
+        if not look.again:
+            status.pop("lastErrors", None)
+    if status.get("observedGeneration") is not None:
+        _conditions(status, found, int(pclq["spec"].get("minAvailable") or 0), now)
+        if had > 0 and found.scheduled == 0:
+            yield from tell(_lost(pclq, had))
+    yield from write_status(pclq, status)
+
+
+def _errors(look: _Look) -> None:
+    known = {(one["code"], one["description"]): one for one in status_of(look.pclq).get("lastErrors") or ()}
+    fresh = {"observedAt": moments.write(look.view.now)}
+    look.status["lastErrors"] = [
+        known.get(problem) or {"code": problem[0], "description": problem[1], **fresh}
+        for problem in dict.fromkeys(look.problems)
+    ]
+
+
+def _conditions(status: dict[str, Any], found: podstate.Counts, least: int, now: datetime) -> None:
+    enough = found.scheduled >= least
+    text = f"expected at least: {least}, found: {found.scheduled}"
+    if enough:
+        set_condition(
+            status, now, labels.SCHEDULED, True, "SufficientScheduledPods", f"Sufficient scheduled pods found. {text}"
+        )
+    else:
+        set_condition(
+            status, now, labels.SCHEDULED, False, "InsufficientScheduledPods", f"Insufficient scheduled pods. {text}"
+        )
+    value, reason, message = _breach(status, found, least)
+    set_condition(status, now, labels.BREACHED, value, reason, message)
+
+
+def _breach(status: dict[str, Any], found: podstate.Counts, least: int) -> tuple[bool | None, str, str]:
+    """Pods that are still starting count as available."""
+    if clique_update.is_updating(status):
+        return None, "UpdateInProgress", "Update is in progress"
+    if found.scheduled < least:
+        text = f"Scheduled replicas ({found.scheduled}) below MinAvailable ({least})"
+        return True, "ScheduledReplicasBelowMinAvailable", text
+    healthy = found.scheduled - found.failing - found.waiting
+    text = f"expected at least: {least}, found: {healthy}"
+    if healthy < least:
+        return True, "InsufficientReadyPods", f"Insufficient ready or starting pods. {text}"
+    return False, "SufficientReadyPods", f"Either sufficient ready or starting pods found. {text}"
+
+
+def _lost(pclq: Object, had: int) -> Told:
+    note = (
+        f"All scheduled pods lost (was {had}). Gang termination will fire after TerminationDelay if the PodClique "
+        "stays below MinAvailable; investigate node availability or capacity."
+    )
+    return Told(pclq, "Warning", "AllScheduledReplicasLost", note)

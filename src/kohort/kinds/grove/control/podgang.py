@@ -1,0 +1,159 @@
+"""One look at a PodGang: its pods, what its scheduler reads, its conditions (spec grove 2.3, 3.6).
+
+The set makes PodGangs and removes them; here each is kept as it should be. Its conditions are what the gates of its
+pods wait for: `Initialized` (all pods exist, never taken back) and `BackendReady` (all groups exist and match).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kohort.api.kind import Object
+from kohort.controllers.script import Outcome, Script, SyncError, Told, one, tell
+from kohort.controllers.writes import name_of, patch
+from kohort.gang.compile import CompileContext
+from kohort.kinds.grove.api import backend as rules
+from kohort.kinds.grove.api import labels, options
+from kohort.kinds.grove.compile.expand import Gang
+from kohort.kinds.grove.compile.podgang import podgang as wanted_podgang
+from kohort.kinds.grove.compile.topology import Topology
+from kohort.kinds.grove.control.backend import Backend
+from kohort.kinds.grove.control.sets import CliqueSet
+from kohort.kinds.grove.control.workload import Readiness
+from kohort.kinds.grove.control.writing import (
+    AGAIN,
+    Part,
+    condition,
+    copy_status,
+    difference,
+    done,
+    drop_condition,
+    holds,
+    is_going,
+    label,
+    meta_of,
+    set_condition,
+    status_of,
+    write_status,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A PodGang, its set, the PodCliques and pods that carry its label, the group objects of its name."""
+
+    podgang: Object | None
+    pcs: CliqueSet | None
+    cliques: dict[str, Object]
+    pods: Sequence[Object]
+    groups: Sequence[Object]
+    topology: Topology
+    now: datetime
+
+
+def sync(view: View, side: Backend | None, ctx: CompileContext) -> Script:
+    podgang, pcs = view.podgang, view.pcs
+    if podgang is None or is_going(podgang) or pcs is None or side is None or is_going(pcs.obj):
+        return Outcome()
+    gang = pcs.gang(name_of(podgang))
+    if gang is None:
+        return Outcome()
+    podgang = yield from _shape(view, pcs, gang, podgang, ctx)
+    ready: Readiness | None = yield from side.sync(pcs, gang, view.topology, podgang, view.groups)
+    status = copy_status(podgang)
+    yield from _conditions(view, pcs, gang, podgang, status, ready)
+    yield from write_status(podgang, status)
+    if ready is not None and not ready.ok and ready.again:
+        if ready.reason == "PodGroupTerminating":
+            return Outcome(after=AGAIN)
+        raise SyncError(f"{ready.reason}: {ready.message}")
+    return Outcome(after=None if holds(status, labels.INITIALIZED) else AGAIN)
+
+
+def _shape(view: View, pcs: CliqueSet, gang: Gang, podgang: Object, ctx: CompileContext) -> Part:
+    """Metadata and groups as the set says, with the pods that there are. -> the PodGang"""
+    external = ctx.on(options.GANG) and rules.concerned(pcs.obj) and rules.external(pcs.obj)
+    wanted = wanted_podgang(pcs.obj, gang, view.topology, external)
+    pods: dict[str, list[str]] = {}
+    for pod in view.pods:
+        if not is_going(pod):
+            pods.setdefault(label(pod, labels.PODCLIQUE), []).append(name_of(pod))
+    for group in wanted["spec"]["podgroups"]:
+        group["podReferences"] = [
+            {"namespace": pcs.namespace, "name": name} for name in sorted(pods.get(group["name"], ()))
+        ]
+    body: dict[str, Any] = {}
+    meta = {
+        kind: difference(meta_of(podgang).get(kind) or {}, wanted["metadata"].get(kind) or {})
+        for kind in ("labels", "annotations")
+    }
+    if any(meta.values()):
+        body["metadata"] = {kind: change for kind, change in meta.items() if change}
+    spec = difference(podgang["spec"], wanted["spec"])
+    if spec:
+        body["spec"] = spec
+    if not body:
+        return podgang
+    write = patch(podgang, body)
+    return done(write, (yield from one(write))) or podgang
+
+
+def _conditions(
+    view: View, pcs: CliqueSet, gang: Gang, podgang: Object, status: dict[str, Any], ready: Readiness | None
+) -> Part:
+    now = view.now
+    status.setdefault("phase", "Pending")
+    if not holds(status, labels.INITIALIZED):
+        if _is_whole(view, gang):
+            text = "PodGang is fully initialized"
+            set_condition(status, now, labels.INITIALIZED, True, "PodGangPodsCreated", text)
+        else:
+            text = "Not all constituent pods have been created yet"
+            set_condition(status, now, labels.INITIALIZED, False, "PodGangPodsCreationPending", text)
+    if ready is None:
+        drop_condition(status, labels.BACKEND_READY)
+        return
+    before = condition(podgang, labels.BACKEND_READY) or {}
+    changed = set_condition(status, now, labels.BACKEND_READY, ready.ok, ready.reason, ready.message)
+    if changed and not ready.ok and (before.get("reason"), before.get("message")) != (ready.reason, ready.message):
+        yield from tell(
+            Told(podgang, "Warning", ready.reason, ready.message),
+            Told(pcs.obj, "Warning", ready.reason, f"PodGang {gang.name}: {ready.message}"),
+        )
+    _scheduled(view, gang, status)
+
+
+def _scheduled(view: View, gang: Gang, status: dict[str, Any]) -> None:
+    """D25: nobody else says it for kube-scheduler."""
+    short = [
+        f"{clique.name} {found} of {clique.minimum}"
+        for clique in gang.cliques
+        if (found := _count(view.cliques.get(clique.name), "scheduledReplicas")) < clique.minimum
+    ]
+    if short:
+        text = f"groups below their minimum: {', '.join(short)}"
+        set_condition(status, view.now, labels.GANG_SCHEDULED, False, "GroupsNotScheduled", text)
+    else:
+        text = "every group has its minimum of scheduled pods"
+        set_condition(status, view.now, labels.GANG_SCHEDULED, True, "GroupsScheduled", text)
+
+
+def _count(pclq: Object | None, member: str) -> int:
+    return int(status_of(pclq or {}).get(member) or 0)
+
+
+def _is_whole(view: View, gang: Gang) -> bool:
+    """Every member exists and has its pods, each with the label of this gang."""
+    pods: dict[str, int] = {}
+    for pod in view.pods:
+        if not is_going(pod):
+            owner = label(pod, labels.PODCLIQUE)
+            pods[owner] = pods.get(owner, 0) + 1
+    for clique in gang.cliques:
+        pclq = view.cliques.get(clique.name)
+        if pclq is None or is_going(pclq) or pods.get(clique.name, 0) < int(pclq["spec"].get("replicas") or 0):
+            return False
+    return True

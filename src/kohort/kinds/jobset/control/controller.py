@@ -1,0 +1,143 @@
+"""The JobSet controller as the runtime sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from copy import deepcopy
+from datetime import datetime
+from typing import Final
+
+from kohort.api.kind import Object
+from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
+from kohort.controllers.script import Script
+from kohort.gang.compile import CompileContext
+from kohort.kinds.batch.compile.find import controller_of
+from kohort.kinds.jobset.api import names
+from kohort.kinds.jobset.api.completing import default
+from kohort.kinds.jobset.api.reading import meta_of, subdomain_of
+from kohort.kinds.jobset.api.volumes import claim_names
+from kohort.kinds.jobset.control import inplace
+from kohort.kinds.jobset.control.once import Memory, once
+from kohort.kinds.jobset.control.sync import placement_by_template, sync
+from kohort.kinds.jobset.control.view import View
+
+_GROUPS: Final = ("Workload", "PodGroup", "CompositePodGroup")
+_SETTLE: Final = 5.0  # seconds after which a new pod of a gang should have been bound
+
+
+def jobset_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
+    """`grouping`: whether the server has groups. Without, JobSets that ask for a gang do not start."""
+    watches = [
+        Watch(names.API_VERSION, names.KIND, _of_jobset),
+        Watch("batch/v1", "Job", _of_owned, {"jobset": _owners}),
+        Watch("v1", "Service", _of_owned),
+        Watch("v1", "PersistentVolumeClaim", _nothing),
+        Watch("v1", "Pod", _of_pod, {"pods": _jobsets_of_pod}),
+        *([Watch("scheduling.k8s.io/v1", "PriorityClass", _nothing)] if placement_by_template(ctx) else ()),
+        *(_group_watches(ctx) if grouping else ()),
+    ]
+    memory = Memory()
+
+    def script(key: Key, reader: Reader, now: datetime) -> Script:
+        return once(sync(view_of(key, reader, now, ctx), ctx, grouping=grouping), memory)
+
+    return Controller(name="jobset", watches=tuple(watches), script=script, workers=10)
+
+
+def _group_watches(ctx: CompileContext) -> Iterable[Watch]:
+    version = ctx.generation.api_version
+    yield Watch(version, "Workload", _of_group, {"jobset": _owners})
+    if ctx.generation.has_pod_groups:
+        yield Watch(version, "PodGroup", _of_group, {"jobset": _owners})
+    if ctx.generation.composite_api_version:
+        version = ctx.generation.composite_api_version
+        yield Watch(version, "CompositePodGroup", _of_group, {"jobset": _owners}, optional=True)
+
+
+def view_of(key: Key, reader: Reader, now: datetime, ctx: CompileContext) -> View:
+    stored = reader.get(names.KIND, key)
+    if stored is None:
+        return View(None, (), (), (), (), now)
+    jobset = deepcopy(stored)
+    default(jobset, ctx)  # a server that has the definition only, and no webhook, has stored what was written
+    uid = jobset["metadata"].get("uid")
+
+    def own(kind: str) -> list[Object]:
+        return [obj for obj in reader.indexed(kind, "jobset", key) if (controller_of(obj) or {}).get("uid") == uid]
+
+    service = reader.get("Service", Key(key.namespace, subdomain_of(jobset)))
+    claims = [reader.get("PersistentVolumeClaim", Key(key.namespace, name)) for name in claim_names(jobset)]
+    return View(
+        jobset,
+        own("Job"),
+        [service] if service else [],
+        [one for one in claims if one],
+        [group for kind in _GROUPS for group in own(kind)],
+        now,
+        find=lambda kind, name: reader.get(kind, Key(key.namespace, name)),
+        pods=lambda: reader.indexed("Pod", "pods", key),
+        priority_class=lambda name: reader.get("PriorityClass", Key("", name)),
+    )
+
+
+def _nothing(_: Object | None, __: Object | None) -> Iterable[Due]:
+    return ()
+
+
+def _of_jobset(old: Object | None, new: Object | None) -> Iterable[Due]:
+    if new is not None:
+        yield Due(key_of(new))
+
+
+def _of_owned(old: Object | None, new: Object | None) -> Iterable[Due]:
+    for obj in (old, new):
+        if obj is not None:
+            yield from (Due(key) for key in _keys(obj))
+
+
+def _of_group(old: Object | None, new: Object | None) -> Iterable[Due]:
+    """When a stranger's group goes, a JobSet may have waited for its name (spec jobset 3.4 has no two alike)."""
+    yield from _of_owned(old, new)
+    if new is None and old is not None and not any(True for _ in _keys(old)):
+        meta = old["metadata"]
+        _, dash, rest = str(meta["name"]).partition("-")
+        if dash:
+            yield Due(Key(str(meta.get("namespace") or ""), rest.partition(".")[0]))
+
+
+def _of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
+    """Restarts in place are read from pods; and a new pod of a gang may find too few others."""
+    pod = new or old
+    if pod is None:
+        return
+    keys = list(_jobsets_of_pod(pod))
+    if not keys:
+        return
+    if old is None or new is None:
+        grouped = any((pod.get("spec") or {}).get(member) for member in ("schedulingGroup", "workloadRef"))
+        yield from (Due(key, _SETTLE) for key in keys if grouped and new is not None)
+    if _in_place(old) != _in_place(new):
+        yield from map(Due, keys)
+
+
+def _in_place(pod: Object | None) -> tuple[str | None, list[int]]:
+    if pod is None:
+        return None, []
+    note = (meta_of(pod).get("annotations") or {}).get(inplace.ATTEMPT)
+    return note, [count for count in inplace.restarts(pod) if count]
+
+
+def _jobsets_of_pod(pod: Object) -> list[Key]:
+    meta = meta_of(pod)
+    name = (meta.get("labels") or {}).get(names.JOBSET_NAME)
+    return [Key(str(meta.get("namespace") or ""), str(name))] if name else []
+
+
+def _keys(obj: Object) -> Iterable[Key]:
+    owner = controller_of(obj)
+    if owner is not None and owner.get("kind") == names.KIND:
+        yield Key(str(obj["metadata"].get("namespace") or ""), str(owner.get("name")))
+
+
+def _owners(obj: Object) -> Iterable[Hashable]:
+    return _keys(obj)

@@ -1,0 +1,96 @@
+"""Followers that disagree with their leader (spec jobset 2.4): pods of a Job that has a topology domain for itself.
+
+The first pod of such a Job decides where the others go. If they were sent elsewhere, because it has been replaced or
+its node has another label by now, they are deleted, marked so that a pod failure policy can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from kohort.api.kind import Object
+from kohort.controllers import moments
+from kohort.controllers.controller import Controller, Due, Key, Reader, Watch
+from kohort.controllers.script import Outcome, Script, Step, SyncError, Write
+from kohort.controllers.writes import delete, patch
+from kohort.kinds.jobset.api import placement
+
+NAME: Final = "jobset-placement"
+AT_ONCE: Final = 50
+_REASON: Final = "ExclusivePlacementViolation"
+
+
+def placement_controller() -> Controller:
+    watches = (Watch("v1", "Pod", _concerns, {"exclusive": _indexed}), Watch("v1", "Node", _nothing))
+
+    def script(key: Key, reader: Reader, now: datetime) -> Script:
+        pods = reader.indexed("Pod", "exclusive", key)
+        return settle(pods, lambda name: reader.get("Node", Key("", name)), now)
+
+    return Controller(name=NAME, watches=watches, script=script)
+
+
+def settle(pods: Sequence[Object], node: Any, now: datetime) -> Script:
+    """`pods`: those of one Job. `node`: a Node by name."""
+    leader = next((pod for pod in pods if placement.is_leader(pod) and _is_placed(pod)), None)
+    followers = [pod for pod in pods if not placement.is_leader(pod) and _sent(pod) is not None]
+    if leader is None or not followers:
+        return Outcome()
+    topology = str(placement.topology_of(leader))
+    found = node(leader["spec"]["nodeName"])
+    domain = ((found or {}).get("metadata", {}).get("labels") or {}).get(topology)
+    if all(_sent(pod) == domain for pod in followers):
+        return Outcome()
+    if domain is None:
+        raise SyncError(
+            f"node {leader['spec']['nodeName']} of pod {leader['metadata']['name']} has no label {topology}"
+        )
+    leaving = [pod for pod in followers if not pod["metadata"].get("deletionTimestamp")]
+    for start in range(0, len(leaving), AT_ONCE):
+        batch = leaving[start : start + AT_ONCE]
+        for writes in ([_mark(pod, now) for pod in batch], [delete(pod) for pod in batch]):
+            answers = yield Step(writes)
+            problems = [one.refusal.message for one in answers if one.refusal and not one.refusal.not_found]
+            if problems:
+                raise SyncError("; ".join(problems))
+    return Outcome()
+
+
+def _is_placed(pod: Object) -> bool:
+    return bool(pod["spec"].get("nodeName")) and not pod["metadata"].get("deletionTimestamp")
+
+
+def _sent(pod: Object) -> str | None:
+    """The domain that the pod's node selector names; none where the template's affinity sees to it."""
+    topology = placement.topology_of(pod)
+    return (pod["spec"].get("nodeSelector") or {}).get(topology) if topology else None
+
+
+def _mark(pod: Object, now: datetime) -> Write:
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": _REASON,
+        "message": "the pod is not in the topology domain of its Job",
+        "lastTransitionTime": moments.write(now),
+    }
+    others = [one for one in (pod.get("status") or {}).get("conditions") or () if one.get("type") != "DisruptionTarget"]
+    body = {"metadata": {"uid": pod["metadata"].get("uid")}, "status": {"conditions": [*others, condition]}}
+    return patch(pod, body, "status")
+
+
+def _indexed(pod: Object) -> Iterable[Hashable]:
+    """By Job: its uid cannot be another's."""
+    if placement.topology_of(pod) is not None and (uid := placement.owner_uid(pod)):
+        yield Key(str(pod["metadata"].get("namespace") or ""), uid)
+
+
+def _concerns(old: Object | None, new: Object | None) -> Iterable[Due]:
+    if new is not None and placement.topology_of(new) is not None and (uid := placement.owner_uid(new)):
+        yield Due(Key(str(new["metadata"].get("namespace") or ""), uid))
+
+
+def _nothing(_: Object | None, __: Object | None) -> Iterable[Due]:
+    return ()

@@ -1,0 +1,286 @@
+"""One look at a JobSet, in the order of spec jobset 2.1. Only this module says what is done when."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from copy import deepcopy
+from datetime import timedelta
+from typing import Any, Final
+
+from kohort.api.generations import Gate
+from kohort.api.kind import Object
+from kohort.controllers import moments
+from kohort.controllers.script import Answer, Outcome, Script, Step, SyncError, Told, Write, must, one, tell
+from kohort.controllers.writes import create, delete
+from kohort.gang.compile import CompileContext
+from kohort.kinds.jobset.api import validate
+from kohort.kinds.jobset.api.reading import (
+    ReplicatedJob,
+    is_finished,
+    is_managed_elsewhere,
+    is_suspended,
+    meta_of,
+    replicated_jobs,
+    spec_of,
+)
+from kohort.kinds.jobset.control import children, groups, inplace, policies, startup, state
+from kohort.kinds.jobset.control.children import Wiring
+from kohort.kinds.jobset.control.conditions import COMPLETED, FAILED, RESTARTING, SUSPENDED, Draft
+from kohort.kinds.jobset.control.state import Jobs
+from kohort.kinds.jobset.control.view import View
+
+AT_ONCE: Final = 50
+_COUNTERS: Final = ((COMPLETED, "jobset_completed"), (FAILED, "jobset_failed"))
+Part = Generator[Step, Sequence[Answer], Any]
+
+
+def sync(view: View, ctx: CompileContext, *, grouping: bool = True) -> Script:
+    """`grouping`: whether the server has groups."""
+    jobset = view.jobset
+    if jobset is None or meta_of(jobset).get("deletionTimestamp") or is_managed_elsewhere(jobset):
+        return Outcome()
+    if not jobset.get("status") and (wrong := validate(jobset, ctx)):
+        # No webhook has judged it: a server that has the definition only. It is looked at again when it is changed.
+        yield from tell(Told(jobset, "Warning", "InvalidJobSet", "; ".join(map(str, wrong))))
+        return Outcome()
+    jobs = state.sort(jobset, view.jobs)
+    draft = Draft(jobset, {"restarts": 0, **deepcopy(jobset.get("status") or {})}, view.now)
+    rows = state.counters(jobset, jobs)
+    draft.status["replicatedJobsStatus"] = rows
+    if is_finished(jobset):
+        return (yield from _ended(jobset, jobs, draft, view))
+    yield from _delete_jobs(jobs.previous)
+    _ready(jobset, draft, rows)
+    if jobs.failed:
+        _failed(jobset, jobs, draft)
+    elif jobs.successful and policies.is_complete(jobset, jobs):
+        _completed(draft)
+    else:
+        yield from _go_on(jobset, jobs, draft, view, ctx, grouping)
+    yield from _write(draft)
+    return Outcome(counted=tuple(name for kind, name in _COUNTERS if draft.holds(kind)))
+
+
+def _ended(jobset: Object, jobs: Jobs, draft: Draft, view: View) -> Script:
+    yield from _delete_jobs(jobs.active)
+    yield from groups.remove(jobset, view.groups)
+    yield from _write(draft)
+    ttl = spec_of(jobset).get("ttlSecondsAfterFinished")
+    if ttl is None:
+        return Outcome()
+    ended = draft.condition(COMPLETED) if draft.holds(COMPLETED) else draft.condition(FAILED)
+    end = (moments.read((ended or {}).get("lastTransitionTime")) or view.now) + timedelta(seconds=int(ttl))
+    if end > view.now:
+        return Outcome(after=(end - view.now).total_seconds())
+    write = delete(jobset, "Foreground")
+    answer = yield from one(write)
+    if answer.refusal is not None and not answer.refusal.not_found:
+        raise SyncError(answer.refusal.message)
+    return Outcome()
+
+
+def _delete_jobs(jobs: Sequence[Object]) -> Part:
+    """Foreground: a Job's name is free only when its pods are gone."""
+    going = [job for job in jobs if not job["metadata"].get("deletionTimestamp")]
+    for start in range(0, len(going), AT_ONCE):
+        batch = going[start : start + AT_ONCE]
+        answers = yield Step([delete(job, "Foreground") for job in batch])
+        for answer in answers:
+            if answer.refusal is not None and not answer.refusal.not_found:
+                raise SyncError(answer.refusal.message)
+
+
+def _ready(jobset: Object, draft: Draft, rows: Sequence[dict[str, Any]]) -> None:
+    """A restart is over when all of its Jobs are up."""
+    wanted = sum(replicated.replicas for replicated in replicated_jobs(jobset))
+    up = sum(int(row["ready"]) + int(row["succeeded"]) for row in rows)
+    if not is_suspended(jobset) and up == wanted:
+        draft.set(RESTARTING, False, "JobsReady", "all jobs are ready")
+
+
+# ---- the end, or another try
+
+
+def _completed(draft: Draft) -> None:
+    text = "jobset completed successfully"
+    draft.set(COMPLETED, True, "AllJobsCompleted", text)
+    draft.status["terminalState"] = COMPLETED
+    draft.set(RESTARTING, False, "JobSetCompleted", text)
+
+
+def _fail(draft: Draft, reason: str, text: str) -> None:
+    draft.set(FAILED, True, reason, text, event="Warning")
+    draft.status["terminalState"] = FAILED
+    draft.set(RESTARTING, False, "JobSetFailed", "jobset failed")
+
+
+def _failed(jobset: Object, jobs: Jobs, draft: Draft) -> None:
+    policy = spec_of(jobset).get("failurePolicy")
+    decision = policies.decide(jobset, jobs.failed)
+    first = f"(first failed job: {decision.job['metadata']['name']})"
+    text = f"applying {decision.action} failure policy action {first}"
+    if policy is None:
+        _fail(draft, "FailedJobs", f"jobset failed due to one or more job failures {first}")
+    elif decision.action == policies.FAIL:
+        _fail(draft, "FailJobSetFailurePolicyAction", text)
+    elif not decision.action.endswith("AndIgnoreMaxRestarts") and _spent(draft.status) >= int(
+        policy.get("maxRestarts") or 0
+    ):
+        _fail(draft, "ReachedMaxRestarts", f"jobset failed due to reaching max number of restarts {first}")
+    elif decision.action.startswith(policies.RESTART):
+        _restart_all(draft, decision, text)
+    else:
+        _restart_one(jobset, draft, decision, text)
+
+
+def _spent(status: dict[str, Any]) -> int:
+    rows = status.get("replicatedJobsStatus") or ()
+    return int(status.get("restartsCountTowardsMax") or 0) + sum(
+        sum(row.get("jobRestartsCountTowardsMax") or ()) for row in rows
+    )
+
+
+def _restart_all(draft: Draft, decision: policies.Decision, text: str) -> None:
+    draft.status["restarts"] = int(draft.status.get("restarts") or 0) + 1
+    if decision.counts:
+        draft.status["restartsCountTowardsMax"] = int(draft.status.get("restartsCountTowardsMax") or 0) + 1
+    draft.tell("Warning", f"{decision.action}FailurePolicyAction", text)
+    reason = f"FailurePolicy_{decision.rule}" if decision.rule else "DefaultFailurePolicy"
+    draft.set(RESTARTING, True, reason, text, event=None)
+    draft.tell("Warning", reason, text)
+
+
+def _restart_one(jobset: Object, draft: Draft, decision: policies.Decision, text: str) -> None:
+    name, index = state.replicated_of(decision.job), state.index_of(decision.job)
+    replicas = next(one.replicas for one in replicated_jobs(jobset) if one.name == name)
+    row = state.row_of(draft.status["replicatedJobsStatus"], name)
+    members = ["jobRestarts"]
+    if decision.counts:
+        members.append("jobRestartsCountTowardsMax")
+    for member in members:
+        counts = [*(row.get(member) or ()), *([0] * replicas)][: max(replicas, index + 1)]
+        counts[index] += 1
+        row[member] = counts
+    draft.tell("Warning", f"{decision.action}FailurePolicyAction", text)
+
+
+# ---- what has to be there
+
+
+def _go_on(jobset: Object, jobs: Jobs, draft: Draft, view: View, ctx: CompileContext, grouping: bool) -> Part:
+    if children.has_service(jobset) and not view.services:
+        yield from _make(draft, children.service(jobset), "HeadlessServiceCreationFailed", "{error}")
+    known = {claim["metadata"]["name"] for claim in view.claims}
+    for kept, template in children.claims(jobset):
+        claim = children.claim(jobset, kept, template)
+        if claim["metadata"]["name"] not in known:
+            yield from _make(draft, claim, "PVCCreationFailed", "{error}")
+    gangs: groups.Gangs = yield from groups.ensure(jobset, jobs, view, ctx, served=grouping)
+    if ctx.on("ElasticJobSet"):
+        yield from startup.scale(jobset, jobs.active)
+    if gangs.wait:
+        yield from _write(draft)
+        raise SyncError(gangs.wait)
+    rows = draft.status["replicatedJobsStatus"]
+    yield from _create(draft, startup.missing(jobset, jobs, rows, _wire(jobset, gangs, view, ctx)), gangs)
+    if is_suspended(jobset):
+        yield from startup.suspend(jobs.active)
+        draft.set(SUSPENDED, True, "SuspendedJobs", "jobset is suspended")
+        draft.set(RESTARTING, False, "JobSetSuspended", "jobset is suspended")
+        yield from groups.release(jobset, view, ctx)
+    else:
+        yield from startup.resume(jobset, jobs.active, rows)
+        startup.reflect(jobset, draft, rows)
+    if inplace.is_wanted(jobset) and not inplace.judge(jobset, draft.status, view.pods()):
+        _fail(draft, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts")
+
+
+def _wire(jobset: Object, gangs: groups.Gangs, view: View, ctx: CompileContext) -> startup.Wire:
+    status = jobset.get("status") or {}
+    counted, alone = ctx.on("RestartJob"), placement_by_template(ctx)
+
+    def priority(name: str) -> int:
+        found = view.priority_class(name) if name else None
+        return int((found or {}).get("value") or 0)
+
+    def wire(name: str, replicated: ReplicatedJob, index: int) -> Wiring:
+        return Wiring(
+            link=gangs.links.get(name, {}),
+            template=gangs.templates.get(name, ""),
+            restarts=state.job_restarts(status, replicated.name, index) if counted else None,
+            priority=priority if alone else None,
+        )
+
+    return wire
+
+
+def placement_by_template(ctx: CompileContext) -> bool:
+    """Whether Jobs of exclusive placement carry what keeps them apart: not where the server sees to it.
+
+    On 1.36 each such Job becomes a gang by itself (4.7). Its first pod would wait for the others, which are let in when
+    it is bound: there the template says it in any case.
+    """
+    if ctx.settings.get("parity"):
+        return False
+    gangs_of_jobs = ctx.generation.has_pod_groups and not ctx.generation.min_count_mutable and ctx.on(Gate.JOB)
+    return gangs_of_jobs or ctx.settings.get("exclusive_placement") != "admission"
+
+
+def _make(draft: Draft, obj: Object, reason: str, text: str) -> Part:
+    write = create(obj)
+    answer = yield from one(write)
+    if answer.refusal is not None and not answer.refusal.already_exists:
+        note = text.format(error=answer.refusal.message, name=obj["metadata"]["name"])
+        yield from tell(Told(draft.jobset, "Warning", reason, note))
+        raise SyncError(note)
+
+
+def _create(draft: Draft, batches: Sequence[Sequence[Object]], gangs: groups.Gangs) -> Part:
+    """ReplicatedJob by ReplicatedJob: if one of its Jobs cannot be made, those after it are not tried."""
+    for jobs in batches:
+        problems, events = [], []
+        for start in range(0, len(jobs), AT_ONCE):
+            batch = jobs[start : start + AT_ONCE]
+            answers = yield Step([create(job) for job in batch])
+            for job, answer in zip(batch, answers, strict=True):
+                name = job["metadata"]["name"]
+                if answer.refusal is None:
+                    events += _dropped(draft.jobset, answer.object, gangs.links.get(name, {}))
+                else:
+                    note = f'job "{name}" creation failed with error: {answer.refusal.message}'
+                    problems.append(note)
+                    events.append(Told(draft.jobset, "Warning", "JobCreationFailed", note))
+        yield from tell(*events)
+        if problems:
+            raise SyncError("; ".join(problems))
+
+
+def _dropped(jobset: Object, job: Object | None, link: Mapping[str, Any]) -> list[Told]:
+    """A server without the Workload API drops the field from the Job, and its pods would start one by one (4.1)."""
+    pod = (((job or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
+    lost = [member for member in link if member not in pod] if job is not None else []
+    if not lost:
+        return []
+    note = (
+        f"Job {(job or {})['metadata']['name']}: the server dropped {', '.join(lost)}; its pods do not start together"
+    )
+    return [Told(jobset, "Warning", "WorkloadAPIUnavailable", note)]
+
+
+def _write(draft: Draft) -> Part:
+    """Once, at the end; events are told only when it is stored."""
+    stored = draft.jobset.get("status") or {}
+    if draft.status != stored and (draft.status["replicatedJobsStatus"] or stored):
+        meta = meta_of(draft.jobset)
+        write = Write(
+            verb="update",
+            api_version=draft.jobset["apiVersion"],
+            kind="JobSet",
+            namespace=children.namespace_of(draft.jobset),
+            name=meta["name"],
+            subresource="status",
+            body={**draft.jobset, "status": draft.status},
+        )
+        draft.jobset = must(write, (yield from one(write)))
+    yield from tell(*draft.events)
+    draft.events.clear()

@@ -1,0 +1,1 @@
+"""The compiler: an object as a plan."""

@@ -1,0 +1,92 @@
+"""What a set consists of beside its pods: headless Services, volume claims, ControllerRevisions (spec lws 2)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kohort.api.kind import Object
+from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api.revision import revision_data
+from kohort.kinds.leaderworkerset.control.pods import claim_name
+from kohort.kinds.leaderworkerset.control.reading import (
+    label,
+    name_of,
+    namespace_of,
+    owner,
+    template_of,
+    worker_index,
+)
+
+_CLAIM_MEMBERS: Final = ("accessModes", "storageClassName", "volumeMode", "resources")
+
+
+def shared_service(lws: Object) -> Object:
+    return _service(lws, lws, {words.NAME: name_of(lws)})
+
+
+def group_service(lws: Object, leader: Object) -> Object:
+    """It goes with the leader pod and comes back with the next."""
+    return _service(lws, leader, {words.NAME: name_of(lws), words.GROUP_INDEX: label(leader, words.GROUP_INDEX)})
+
+
+def _service(lws: Object, owned_by: Object, selector: dict[str, str]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": name_of(owned_by),
+            "namespace": namespace_of(lws),
+            "labels": {words.NAME: name_of(lws)},
+            "ownerReferences": [owner(owned_by)],
+        },
+        "spec": {"clusterIP": "None", "selector": selector, "publishNotReadyAddresses": True},
+    }
+
+
+def claims(lws: Object, pod: Object) -> list[Object]:
+    """Of one pod, as a StatefulSet makes them; labels and the volume's name of the template are not carried over."""
+    retention = template_of(lws).get("persistentVolumeClaimRetentionPolicy") or {}
+    keys = (
+        (words.NAME, words.WORKER_INDEX)
+        if worker_index(pod) == 0
+        else (
+            words.NAME,
+            words.GROUP_INDEX,
+            words.GROUP_KEY,
+        )
+    )
+    found = []
+    for template in template_of(lws).get("volumeClaimTemplates") or ():
+        meta: dict[str, Any] = {
+            "name": claim_name(name_of(template), name_of(pod)),
+            "namespace": namespace_of(lws),
+            "labels": {key: label(pod, key) for key in keys},
+        }
+        if retention.get("whenDeleted") == "Delete":
+            meta["ownerReferences"] = [{**owner(lws), "controller": False, "blockOwnerDeletion": False}]
+        given = template.get("spec") or {}
+        spec = {member: given[member] for member in _CLAIM_MEMBERS if given.get(member) is not None}
+        found.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec})
+    return found
+
+
+def revision(lws: Object, key: str, number: int, annotations: dict[str, str]) -> Object:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {
+            "name": f"{name_of(lws)}-{key}-{number}",
+            "namespace": namespace_of(lws),
+            "labels": {words.NAME: name_of(lws), words.REVISION: key},
+            "annotations": annotations,
+            "ownerReferences": [owner(lws)],
+        },
+        "revision": number,
+        "data": _sorted(revision_data(lws)),  # as a server that works on it would write it
+    }
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value

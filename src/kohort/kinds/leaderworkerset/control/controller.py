@@ -1,0 +1,200 @@
+"""The LeaderWorkerSet controller as the runtime sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from kohort.api.kind import Object
+from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
+from kohort.controllers.following import Followers
+from kohort.controllers.script import Script
+from kohort.gang.compile import CompileContext
+from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api.levels import annotation, controller_owner, is_delegated
+from kohort.kinds.leaderworkerset.control import volcano
+from kohort.kinds.leaderworkerset.control.reading import (
+    controller_uid,
+    is_going,
+    label,
+    name_of,
+    topology,
+    worker_index,
+)
+from kohort.kinds.leaderworkerset.control.sync import View, sync
+
+BATCH: Final = 0.05  # seconds in which changes of pods are gathered
+_GROUPS: Final = ("Workload", "PodGroup", "CompositePodGroup")
+_LONGEST_CHAIN: Final = 10
+
+
+def leaderworkerset_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
+    """`grouping`: whether the server has groups. Without, sets that ask for them wait, and say so."""
+    delegated, led = Followers(_delegated), Followers(_node_of_leader)
+
+    def of_set(old: Object | None, new: Object | None) -> Iterable[Due]:
+        delegated.note(old, new)
+        return _of_set(old, new)
+
+    def of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
+        led.note(old, new)
+        return _of_pod(old, new)
+
+    def of_node(old: Object | None, new: Object | None) -> Iterable[Due]:
+        """Where a leader is decides where its workers go: the domain may have become known."""
+        if new is None or (old is not None and _labels(old) == _labels(new)):
+            return ()
+        leaders = [due.key for due in led.of(name_of(new))]
+        return [Due(Key(leader.namespace, leader.name.rpartition("-")[0])) for leader in leaders]
+
+    def of_group(old: Object | None, new: Object | None) -> Iterable[Due]:
+        """Sets whose groups belong into somebody else's tree may have waited for it."""
+        found = [*_of_labelled(old, new)]
+        return [*found, *delegated.of(_of_space(new))] if old is None and new is not None else found
+
+    watches = [
+        Watch(words.API_VERSION, words.KIND, of_set),
+        Watch("v1", "Pod", of_pod, {"lws": _named}),
+        Watch("v1", "Service", _of_labelled, {"lws": _named}),
+        Watch("v1", "PersistentVolumeClaim", _nothing, {"lws": _named}),
+        Watch("v1", "Node", of_node),
+        Watch("apps/v1", "ControllerRevision", _of_labelled, {"lws": _named}),
+    ]
+    if grouping:
+        version, composite = ctx.generation.api_version, ctx.generation.composite_api_version
+        kinds = [(version, "Workload")]
+        if ctx.generation.has_pod_groups:
+            kinds.append((version, "PodGroup"))
+        watches += [Watch(*kind, of_group, {"lws": _owned, "space": _space}) for kind in kinds]
+        if composite:
+            branch = Watch(composite, "CompositePodGroup", of_group, {"lws": _owned}, optional=True)
+            watches.append(branch)
+
+    by_volcano = ctx.on(words.VOLCANO)
+    if by_volcano:
+        foreign = Watch(
+            volcano.API_VERSION, "PodGroup", _of_labelled, {"lws": _named}, optional=True, alias=volcano.ALIAS
+        )
+        watches.append(foreign)
+
+    def script(key: Key, reader: Reader, now: datetime) -> Script:
+        view = view_of(key, reader, now, grouping=grouping)
+        return sync(replace(view, volcano=_volcano(key, reader)) if by_volcano else view, ctx)
+
+    return Controller(name="leaderworkerset", watches=tuple(watches), script=script, workers=10)
+
+
+def view_of(key: Key, reader: Reader, now: datetime, *, grouping: bool = True) -> View:
+    lws = reader.get(words.KIND, key)
+    if lws is None:
+        return View(None, now)
+    pods = reader.indexed("Pod", "lws", key)
+    services = {name_of(one): one for one in reader.indexed("Service", "lws", key)}
+    shared = reader.get("Service", key)
+    if shared is not None:
+        services[key.name] = shared
+    return View(
+        lws,
+        now,
+        pods=pods,
+        revisions=reader.indexed("ControllerRevision", "lws", key),
+        services=services,
+        claims={name_of(one): one for one in reader.indexed("PersistentVolumeClaim", "lws", key)},
+        nodes=_nodes(lws, pods, reader),
+        groups=[group for kind in _GROUPS for group in reader.indexed(kind, "lws", key)] if grouping else (),
+        others=_parents(lws, key, reader) if grouping and is_delegated(lws) else (),
+        grouping=grouping,
+    )
+
+
+def _volcano(key: Key, reader: Reader) -> dict[str, str]:
+    return {name_of(one): controller_uid(one) for one in reader.indexed(volcano.ALIAS, "lws", key)}
+
+
+def _nodes(lws: Object, pods: Iterable[Object], reader: Reader) -> dict[str, Object]:
+    """Only where the place of a leader decides the place of its workers."""
+    if not topology(lws):
+        return {}
+    names = {str((pod.get("spec") or {}).get("nodeName") or "") for pod in pods if worker_index(pod) == 0}
+    found = {name: reader.get("Node", Key("", name)) for name in names if name}
+    return {name: node for name, node in found.items() if node is not None}
+
+
+def _parents(lws: Object, key: Key, reader: Reader) -> list[Object]:
+    """Workloads of the namespace, the branch that the set's groups go below, owners up the chain as far as known."""
+    found = reader.indexed("Workload", "space", key.namespace)
+    for word in (words.PARENT_GROUP, words.PARENT_GROUP_TOO):
+        branch = reader.get("CompositePodGroup", Key(key.namespace, annotation(lws, word) or ""))
+        found += [branch] if branch is not None else []
+    child: Object | None = lws
+    for _ in range(_LONGEST_CHAIN):
+        above = controller_owner(child) if child is not None else None
+        if above is None:
+            break
+        child = reader.get(str(above.get("kind")), Key(key.namespace, str(above.get("name"))))
+        found += [child] if child is not None else []
+    return found
+
+
+# ---- whom a change concerns
+
+
+def _nothing(_: Object | None, __: Object | None) -> Iterable[Due]:
+    return ()
+
+
+def _delegated(lws: Object) -> list[str]:
+    return [_of_space(lws)] if is_delegated(lws) else []
+
+
+def _node_of_leader(pod: Object) -> list[str]:
+    if not label(pod, words.NAME) or worker_index(pod) != 0 or not topology(pod):
+        return []
+    node = str((pod.get("spec") or {}).get("nodeName") or "")
+    return [node] if node else []
+
+
+def _labels(node: Object) -> Object:
+    found: Object = node["metadata"].get("labels") or {}
+    return found
+
+
+def _of_set(old: Object | None, new: Object | None) -> Iterable[Due]:
+    if new is not None:
+        yield Due(key_of(new))
+
+
+def _of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
+    """A pod that begins to go may take its group along, and is soon not to be seen any more."""
+    begins = old is not None and new is not None and is_going(new) and not is_going(old)
+    return (Due(key, 0.0 if begins else BATCH) for key in _keys(old, new))
+
+
+def _of_labelled(old: Object | None, new: Object | None) -> Iterable[Due]:
+    return (Due(key) for key in _keys(old, new))
+
+
+def _keys(*objects: Object | None) -> set[Key]:
+    return {key for obj in objects if obj is not None for key in (*_named(obj), *_owned(obj))}
+
+
+def _named(obj: Object) -> list[Key]:
+    name = label(obj, words.NAME)
+    return [Key(_of_space(obj), name)] if name else []
+
+
+def _owned(obj: Object) -> list[Key]:
+    owner = controller_owner(obj)
+    if owner is None or owner.get("kind") != words.KIND:
+        return []
+    return [Key(_of_space(obj), str(owner.get("name")))]
+
+
+def _of_space(obj: Object) -> str:
+    return str(obj["metadata"].get("namespace") or "")
+
+
+def _space(obj: Object) -> Iterable[Hashable]:
+    yield _of_space(obj)

@@ -1,0 +1,120 @@
+"""Counters and conditions of a set (spec lws 3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from kohort.api.kind import Object
+from kohort.controllers import moments
+from kohort.controllers.script import Told
+from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api.levels import replicas
+from kohort.kinds.leaderworkerset.control.reading import meta_of, name_of, rolling
+from kohort.kinds.leaderworkerset.control.rollout import Seen
+from kohort.kinds.leaderworkerset.control.state import Replica
+
+Kind = tuple[str, str, str]  # type, reason, message
+
+
+@dataclass(slots=True)
+class Draft:
+    """The status that will be written, and what is told when it is."""
+
+    lws: Object
+    now: datetime
+    status: dict[str, Any]
+    events: list[Told] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, lws: Object, now: datetime) -> Draft:
+        return cls(lws, now, deepcopy(lws.get("status") or {}))
+
+    @property
+    def conditions(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.status.setdefault("conditions", [])
+        return found
+
+    def set(self, kind: str, value: bool, reason: str, message: str) -> None:
+        """A condition; the moment is kept while it says the same."""
+        known = next((one for one in self.conditions if one.get("type") == kind), None)
+        new: dict[str, Any] = {
+            "type": kind,
+            "status": "True" if value else "False",
+            "reason": reason,
+            "message": message,
+        }
+        same = known is not None and known.get("status") == new["status"]
+        new["lastTransitionTime"] = known["lastTransitionTime"] if same and known else moments.write(self.now)
+        new["observedGeneration"] = meta_of(self.lws).get("generation") or 0
+        if known is None:
+            self.conditions.append(new)
+        else:
+            self.conditions[self.conditions.index(known)] = new
+
+    def holds(self, kind: str) -> bool:
+        return any(one.get("type") == kind and one.get("status") == "True" for one in self.conditions)
+
+
+def fill(draft: Draft, found: Mapping[int, Replica], seen: Seen) -> bool:
+    """-> whether everything is of the newest revision and ready, so that older revisions are not needed any more."""
+    lws = draft.lws
+    counters = {
+        "replicas": sum(1 for one in found.values() if one.leader is not None),
+        "readyReplicas": len(seen.ready),
+        "updatedReplicas": len(seen.updated),
+    }
+    for name, value in counters.items():
+        if value:
+            draft.status[name] = value
+        else:
+            draft.status.pop(name, None)
+    draft.status["hpaPodSelector"] = f"{words.NAME}={name_of(lws)},{words.WORKER_INDEX}=0"
+    draft.status["observedGeneration"] = meta_of(lws).get("generation") or 0
+    wanted, least = replicas(lws), int(rolling(lws).get("partition") or 0)
+    rolled = [index for index in range(least, wanted) if index in found and found[index].has_workers]
+    all_ready = all(index in seen.ready for index in range(wanted))
+    if any(index not in seen.updated for index in rolled):
+        _turn(draft, [words.UPDATING, words.PROGRESSING], len(seen.ready))
+    elif all_ready and all(seen.done(index) for index in rolled):
+        _turn(draft, [words.AVAILABLE], len(seen.ready))
+    else:
+        _turn(draft, [words.PROGRESSING], len(seen.ready))
+    return all_ready and least == 0 and all(index in seen.updated for index in range(wanted))
+
+
+def _turn(draft: Draft, wanted: list[Kind], ready: int) -> None:
+    """Of several conditions the second follows a pass after the first, as upstream's do."""
+    before = _said(draft)
+    for kind in wanted:
+        _set_true(draft, kind)
+        if _said(draft) != before:
+            break
+    for one in draft.conditions:
+        one["observedGeneration"] = meta_of(draft.lws).get("generation") or 0
+    stale = any(one.get("observedGeneration") != (meta_of(draft.lws).get("generation") or 0) for one in _stored(draft))
+    if _said(draft) != before or stale:
+        _, reason, message = wanted[0]
+        note = f"{message}, with {ready} groups ready of total {replicas(draft.lws)} groups"
+        draft.events.append(Told(draft.lws, "Normal", reason, note))
+
+
+def _stored(draft: Draft) -> list[dict[str, Any]]:
+    ours = {words.PROGRESSING[0], words.AVAILABLE[0], words.UPDATING[0]}
+    return [one for one in (draft.lws.get("status") or {}).get("conditions") or () if one.get("type") in ours]
+
+
+def _said(draft: Draft) -> list[tuple[str, str]]:
+    return [(str(one.get("type")), str(one.get("status"))) for one in draft.conditions]
+
+
+def _set_true(draft: Draft, kind: Kind) -> None:
+    """Available on one side, Progressing and UpdateInProgress on the other: never both."""
+    draft.set(kind[0], True, kind[1], kind[2])
+    against = [words.PROGRESSING, words.UPDATING] if kind is words.AVAILABLE else [words.AVAILABLE]
+    for other in against:
+        if draft.holds(other[0]):
+            draft.set(other[0], False, other[1], other[2])

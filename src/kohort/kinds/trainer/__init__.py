@@ -1,0 +1,1 @@
+"""TrainJob and its runtimes."""

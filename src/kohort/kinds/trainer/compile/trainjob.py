@@ -1,0 +1,58 @@
+"""TrainJob to plan and JobSet: the runtime is found, then each plugin has its say in turn (spec trainjob 2.1)."""
+
+from __future__ import annotations
+
+from kohort.api.kind import Object
+from kohort.gang.compile import Compilation, CompileContext
+from kohort.kinds.trainer.api import check_fit, fit_warnings
+from kohort.kinds.trainer.api.trainjob_rules import is_suspended
+from kohort.kinds.trainer.api.words import MANAGED_HERE, PRESERVE_GATE, spec_of, tidy
+from kohort.kinds.trainer.compile import jobset, plugins
+from kohort.kinds.trainer.compile.draft import Draft, draft
+from kohort.kinds.trainer.compile.lookup import find_runtime
+
+PRESERVE = "Preserve"  # of the setting onSuspend
+
+
+def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
+    """Settings: `onSuspend` ("Delete" or "Preserve"), `fluxViewImage`."""
+    obj = tidy(obj)
+    manager = spec_of(obj).get("managedBy", MANAGED_HERE)
+    if manager != MANAGED_HERE:
+        return Compilation(reason=f"managed by {manager}, not here")
+    found = find_runtime(obj, ctx)
+    if found.runtime is None or found.errors:
+        return Compilation(errors=found.errors, warnings=found.warnings)
+    misfits = check_fit(obj, found.runtime)
+    if misfits:
+        return Compilation(errors=tuple(misfits), warnings=found.warnings)
+    made = draft(obj, found.runtime, ctx.settings)
+    made.warnings += [*found.warnings, *fit_warnings(obj, found.runtime)]
+    return _built(made, ctx)
+
+
+def _built(made: Draft, ctx: CompileContext) -> Compilation:
+    serving = plugins.of(made.runtime)
+    for plugin in serving:
+        if plugin.framework is not None:
+            plugin.framework(made)
+    made.errors += jobset.too_long(made)
+    for plugin in serving:
+        if plugin.groups is not None and not made.errors:
+            plugin.groups(made, ctx)
+    if made.errors:
+        return Compilation(errors=tuple(made.errors), warnings=tuple(made.warnings))
+    objects = tuple(obj for plugin in serving if plugin.build is not None for obj in plugin.build(made))
+    warnings = tuple(made.warnings)
+    if made.plan is None:
+        reason = made.reason or f'runtime "{made.job["spec"]["runtimeRef"]["name"]}" has no podGroupPolicy.workload'
+        return Compilation(warnings=warnings, reason=reason, objects=objects)
+    if is_suspended(made.job) and not preserves(ctx):
+        # The links are written all the same: they cannot be added to the JobSet later (3.10).
+        return Compilation(warnings=warnings, reason="suspended: groups are made when it is resumed", objects=objects)
+    return Compilation(plans=(made.plan,), warnings=warnings, objects=objects)
+
+
+def preserves(ctx: CompileContext) -> bool:
+    """Whether groups are kept over a suspension, and made for jobs that are born suspended."""
+    return ctx.on(PRESERVE_GATE) or bool(ctx.settings.get("onSuspend") == PRESERVE)

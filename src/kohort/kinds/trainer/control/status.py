@@ -1,0 +1,118 @@
+"""The status of a TrainJob (spec trainjob 1.5): suspended or not, what has become of its JobSet, and its deadline."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from kohort.api.kind import Object
+from kohort.controllers import moments
+from kohort.controllers.script import Write
+from kohort.controllers.writes import patch, uid_of
+from kohort.kinds.trainer.api.words import spec_of
+from kohort.kinds.trainer.control.view import is_suspended
+
+COMPLETE: Final = "Complete"
+FAILED: Final = "Failed"
+SUSPENDED: Final = "Suspended"
+DEADLINE: Final = "DeadlineExceeded"
+NOT_SUPPORTED: Final = "TrainingRuntimeNotSupported"
+_ENDS: Final = (("Completed", COMPLETE), ("Failed", FAILED))  # of a JobSet, of a TrainJob
+_COUNTERS: Final = ("ready", "succeeded", "failed", "active", "suspended")
+
+
+@dataclass(slots=True)
+class Draft:
+    """The status that is being written."""
+
+    job: Object
+    now: datetime
+    status: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.status = deepcopy(self.job.get("status") or {})
+
+    def condition(self, kind: str) -> dict[str, Any]:
+        found = self.status.get("conditions") or ()
+        return next((one for one in found if one.get("type") == kind), {})
+
+    def holds(self, kind: str) -> bool:
+        return self.condition(kind).get("status") == "True"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.holds(COMPLETE) or self.holds(FAILED)
+
+    @property
+    def is_late(self) -> bool:
+        return self.holds(FAILED) and self.condition(FAILED).get("reason") == DEADLINE
+
+    def set(self, kind: str, value: bool, reason: str, message: str, since: str = "") -> None:
+        """`since`: when it began, where somebody else knows."""
+        known = self.condition(kind)
+        new = {"type": kind, "status": "True" if value else "False", "reason": reason, "message": message}
+        if known.get("status") == new["status"]:
+            new["lastTransitionTime"] = known["lastTransitionTime"]
+        else:
+            new["lastTransitionTime"] = since or moments.write(self.now)
+        others = self.status.get("conditions") or []
+        self.status["conditions"] = [new if one is known else one for one in others] if known else [*others, new]
+
+    # ---- what the job says
+
+    def reflect_suspension(self) -> None:
+        """A job that was never suspended has no such condition."""
+        if is_suspended(self.job):
+            self.set(SUSPENDED, True, "Suspended", "TrainJob is suspended")
+        elif self.holds(SUSPENDED):
+            self.set(SUSPENDED, False, "Resumed", "TrainJob is resumed")
+
+    def deadline(self) -> datetime | None:
+        """When the job has to be done: so long after its creation, or after it was resumed last."""
+        seconds = spec_of(self.job).get("activeDeadlineSeconds")
+        if not seconds or self.is_finished or is_suspended(self.job):
+            return None
+        resumed = self.condition(SUSPENDED)
+        start = moments.read(resumed.get("lastTransitionTime") if resumed.get("status") == "False" else None)
+        start = start or moments.read(self.job["metadata"].get("creationTimestamp"))
+        return start + timedelta(seconds=int(seconds)) if start is not None else None
+
+    # ---- what the JobSet says
+
+    def follow(self, jobset: Object) -> None:
+        status = jobset.get("status") or {}
+        for theirs, ours in _ENDS:
+            found: Object = next((one for one in status.get("conditions") or () if one.get("type") == theirs), {})
+            if found.get("status") == "True" and not self.is_late:
+                since = str(found.get("lastTransitionTime") or "")
+                self.set(ours, True, str(found.get("reason")), str(found.get("message") or ""), since)
+        rows = [
+            {"name": row["name"], **{counter: int(row.get(counter) or 0) for counter in _COUNTERS}}
+            for row in status.get("replicatedJobsStatus") or ()
+        ]
+        if rows:
+            self.status["jobsStatus"] = rows
+        else:
+            self.status.pop("jobsStatus", None)
+
+    # ---- writing
+
+    def write(self) -> Write | None:
+        """What has changed, if anything; others may write other members."""
+        stored = self.job.get("status") or {}
+        members = {name for name in (*self.status, *stored) if self.status.get(name) != stored.get(name)}
+        if not members:
+            return None
+        change = {name: self.status.get(name) for name in sorted(members)}
+        return patch(self.job, {"metadata": {"uid": uid_of(self.job)}, "status": change}, "status")
+
+
+def is_idle(jobset: Object) -> bool:
+    """Suspended, as far as the JobSet's own status knows, and nothing of it runs any more."""
+    status = jobset.get("status") or {}
+    suspended = any(
+        one.get("type") == SUSPENDED and one.get("status") == "True" for one in status.get("conditions") or ()
+    )
+    return suspended and not any(int(row.get("active") or 0) for row in status.get("replicatedJobsStatus") or ())

@@ -1,0 +1,53 @@
+"""What one look at a TrainJob sees, and whose an object is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kohort.api.kind import Object
+from kohort.kinds.batch.compile.find import controller_of
+from kohort.kinds.trainer.api.words import spec_of
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`runtime`: the one that the job names, as it is now. `beside`: whatever has one of the names that its objects get
+    (ConfigMaps, Secrets, PodGroups of other projects). `groups`: Workloads, CompositePodGroups and PodGroups that refer
+    to it or have its name."""
+
+    job: Object | None
+    jobset: Object | None
+    runtime: Object | None
+    beside: Sequence[Object]
+    groups: Sequence[Object]
+    now: datetime
+
+    def found(self, like: Object) -> Object | None:
+        """What there is already under the name of an object that is to be made."""
+        return next((obj for obj in self.beside if _names(obj) == _names(like)), None)
+
+
+def _names(obj: Object) -> tuple[Any, ...]:
+    return obj.get("apiVersion"), obj.get("kind"), obj["metadata"]["name"]
+
+
+def is_of(obj: Object | None, job: Object) -> bool:
+    """Controlled by this very job, not by one of the same name before it."""
+    owner = controller_of(obj) if obj is not None else None
+    return owner is not None and owner.get("uid") == job["metadata"].get("uid")
+
+
+def owned_by(obj: Object) -> str:
+    owner = controller_of(obj)
+    return "nobody" if owner is None else f"{owner.get('kind')} {owner.get('name')} (uid {owner.get('uid')})"
+
+
+def is_going(obj: Object) -> bool:
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def is_suspended(obj: Object | None) -> bool:
+    return bool(spec_of(obj or {}).get("suspend"))
