@@ -29,7 +29,7 @@ def _measured(obj: dict[str, Any], groups: int) -> float:
     ctx = Context.of("1.37", options=DEFAULT_OPTIONS)
     assert admit.check(obj, ctx) == []
     whole = admit.defaulted(obj, JOBSET, ctx)
-    how = CompileContext(ctx.generation, ctx.gates, ctx.options)
+    how = CompileContext(ctx.release, ctx.gates, ctx.options)
 
     def work() -> int:
         (plan,) = compile_object(whole, how).plans

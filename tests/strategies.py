@@ -99,7 +99,7 @@ def _groups(draw: st.DrawFn, template: Template, parent: str | None, names: coun
 
 @st.composite
 def plans(draw: st.DrawFn, max_depth: int = 4) -> Plan:
-    """Any valid plan of an own Workload; `max_depth` 1 for plans that every generation can express."""
+    """Any valid plan of an own Workload; `max_depth` 1 for plans that every release can express."""
     workload, roots, names = draw(SUBDOMAINS), draw(templates(max_depth)), count()
     own = Owner(api_version="scheduling.k8s.io/v1beta1", kind="Workload", name=workload)
     groups = [group for root in roots for group in draw(_groups(root, None, names, own))]

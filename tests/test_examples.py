@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import kohort
-from kohort.api.generations import GENERATIONS, NEWEST
+from kohort.api.releases import NEWEST, RELEASES
 
 FOLDER = Path(__file__).parent.parent / "examples"
 GOOD = sorted(FOLDER.glob("*.yaml"))
 BAD = sorted((FOLDER / "bad").glob("*.yaml"))
-OLDER = [minor for minor in GENERATIONS if minor != NEWEST]
+OLDER = [minor for minor in RELEASES if minor != NEWEST]
 _EXPECT = re.compile(r"^# expect: (\S+): (.+)$", re.MULTILINE)
 
 

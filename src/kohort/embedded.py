@@ -49,7 +49,7 @@ async def whole(
     # The server itself keeps Jobs of exclusive placement apart: their templates need not.
     settings: dict[str, Any] = {"exclusive_placement": "admission"}
     clock = server.clock
-    ctx = CompileContext(server.ctx.generation, server.ctx.gates, server.ctx.options, settings=settings)
+    ctx = CompileContext(server.ctx.release, server.ctx.gates, server.ctx.options, settings=settings)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.within(server.api, manager="kohort", clock=clock))
         fleet = await stack.enter_async_context(Fleet(client, pools, every=True, clock=clock))

@@ -16,9 +16,9 @@ from kohort import manifest
 from kohort.api import admit, decode, registry
 from kohort.api.convert import Finding
 from kohort.api.errors import ErrorKind, FieldError
-from kohort.api.generations import NEWEST, generation
 from kohort.api.kind import Context, Kind, Object
 from kohort.api.options import context
+from kohort.api.releases import NEWEST, release
 from kohort.gang import render
 from kohort.gang.compile import Compilation, CompileContext, Lookup, compiler, workload_kinds
 from kohort.gang.stand_in import has_uid
@@ -78,7 +78,7 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Scheduling objects in another generation."""
+    """Scheduling objects in another release."""
 
     objects: tuple[Object, ...]
     problems: tuple[Problem, ...]
@@ -110,14 +110,14 @@ def compile(  # noqa: A001 - the word people look for; the builtin is not used h
 
 
 def convert(source: Source, *, to: str = NEWEST, flatten: bool = False) -> Converted:
-    """Workload, PodGroup, CompositePodGroup and pod membership in the shapes of another generation."""
+    """Workload, PodGroup, CompositePodGroup and pod membership in the shapes of another release."""
     from kohort.api.convert import convert as convert_objects
 
     every = documents(source)
     malformed = [problem for document in every for problem in _malformed(document)]
     if malformed:
         return Converted((), tuple(malformed))
-    done = convert_objects([deepcopy(document.obj) for document in every], generation(to).minor, flatten=flatten)
+    done = convert_objects([deepcopy(document.obj) for document in every], release(to).minor, flatten=flatten)
     problems = [*_converted("error", done.errors), *_converted("warning", done.warnings)]
     return Converted(tuple(done.objects), tuple(problems))
 
@@ -159,7 +159,7 @@ def _kind_of(document: Document, ctx: Context) -> tuple[Kind | None, Problem | N
     kind = registry.find(str(version), str(name))
     if kind is None:
         return None, _unknown_kind(document, str(version), str(name))
-    minor = ctx.generation.minor
+    minor = ctx.release.minor
     if minor not in kind.minors:
         served = [other.version for other in registry.kinds(kind.group) if other.kind == name and minor in other.minors]
         hint = f"it serves {kind.group}/{' and '.join(served)}" if served else f"it has no {name}"
@@ -199,7 +199,7 @@ def _defaulted(document: Document, kind: Kind, ctx: Context) -> Object:
 
 
 def _compile(document: Document, ctx: Context, every: list[Document], settings: Mapping[str, Any]) -> Compiled:
-    minor = ctx.generation.minor
+    minor = ctx.release.minor
     problems = [_forgiven(problem) for problem in _examine(document, ctx, warnings=True)]
     kind, _ = _kind_of(document, ctx)
     run = compiler(_group(document.obj), str(document.obj.get("kind")))
@@ -208,7 +208,7 @@ def _compile(document: Document, ctx: Context, every: list[Document], settings: 
     lookup = Lookup(other.obj for other in every if other is not document)
     done = run(
         _defaulted(document, kind, ctx),
-        CompileContext(ctx.generation, ctx.gates, ctx.options, lookup, settings),
+        CompileContext(ctx.release, ctx.gates, ctx.options, lookup, settings),
     )
     return _rendered(document, done, problems, ctx)
 
@@ -228,19 +228,19 @@ def _rendered(document: Document, done: Compilation, problems: list[Problem], ct
     warnings: list[FieldError | str] = list(done.warnings)
     plans: list[Plan] = []
     for plan in done.plans:
-        plans.append(render.fit(plan, ctx.generation).plan)
-        result = render.render(plan, ctx.generation)
+        plans.append(render.fit(plan, ctx.release).plan)
+        result = render.render(plan, ctx.release)
         errors += result.errors
         warnings += result.warnings
         objects += result.objects
-        links |= {m.group: render.pod_link(plan, m.group, ctx.generation) for m in plan.members if m.group}
+        links |= {m.group: render.pod_link(plan, m.group, ctx.release) for m in plan.members if m.group}
     seen = {(problem.field, problem.message) for problem in problems}
     for severity, items in (("error", errors), ("warning", warnings)):
         fresh = [_problem(document, severity, item) for item in items]  # type: ignore[arg-type]
         problems += [problem for problem in fresh if (problem.field, problem.message) not in seen]
     return Compiled(
         document,
-        ctx.generation.minor,
+        ctx.release.minor,
         objects=() if errors else tuple(objects),
         plans=tuple(plans),
         problems=tuple(problems),

@@ -14,10 +14,10 @@ from tests.api.junk import Maker
 
 from kohort.api import admit, decode, definitions
 from kohort.api.errors import ErrorKind
-from kohort.api.generations import GENERATIONS
 from kohort.api.kind import Context, Kind, Object
 from kohort.api.options import DEFAULT_OPTIONS, OPTIONS
 from kohort.api.registry import every_kind, find, groups
+from kohort.api.releases import RELEASES
 from kohort.api.schema import UNSET, Anything, Arr, Bool, Duration, Int, IntOrStr, Map, Node, Obj, Ref, Str, Time
 
 KINDS = every_kind()
@@ -63,7 +63,7 @@ def test_names(kind: Kind) -> None:
     assert re.fullmatch(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?", kind.version)
     assert all(re.fullmatch(r"[a-z]+", name) for name in (*kind.short_names, *kind.categories))
     assert kind.minors
-    assert set(kind.minors) <= set(GENERATIONS)
+    assert set(kind.minors) <= set(RELEASES)
 
 
 def test_no_short_name_means_two_resources() -> None:
@@ -114,7 +114,7 @@ def test_declared_defaults_are_of_their_type(kind: Kind) -> None:
 
 @EACH
 def test_gates_are_known(kind: Kind) -> None:
-    known = {str(gate) for minor in kind.minors for gate in GENERATIONS[minor].gates} | set(OPTIONS)
+    known = {str(gate) for minor in kind.minors for gate in RELEASES[minor].gates} | set(OPTIONS)
     gates = {node.gate for _, node in places(kind.schema) if node.gate} | ({kind.gate} if kind.gate else set())
     assert {str(gate) for gate in gates} <= known
 
@@ -221,7 +221,7 @@ def test_junk_of_the_right_types(version: str, name: str, seeds: tuple[int, int]
     assert kind is not None
     ctx = context(kind)
     first, second = (junk(kind, seed) for seed in seeds)
-    found = decode.decode(kind.schema, first, ctx.generation.minor)
+    found = decode.decode(kind.schema, first, ctx.release.minor)
     assert [error for error in found if error.kind is ErrorKind.DECODE] == []
     for error in admit.check(first, ctx, kind):
         assert str(error)

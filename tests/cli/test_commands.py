@@ -102,7 +102,7 @@ def test_gates_are_switched() -> None:
     assert kohort("validate", "-f", "-", "--gates", "CompositePodGroup=false", stdin=group)[0] == 1
 
 
-def test_convert_between_generations() -> None:
+def test_convert_between_releases() -> None:
     _, objects, _ = kohort("translate", "-f", GANG, "--to", "1.36")
     code, out, _ = kohort("convert", "-f", "-", "--to", "1.37", stdin=objects)
     assert code == 0

@@ -72,7 +72,7 @@ class Cluster:
 @asynccontextmanager
 async def cluster(minor: str = "1.37", **settings: Any) -> AsyncIterator[Cluster]:
     base = Context.of(minor)
-    ctx = CompileContext(base.generation, base.gates, base.options, settings=settings)
+    ctx = CompileContext(base.release, base.gates, base.options, settings=settings)
     store = Store()
     await store.open()
     api = Api(store, base)

@@ -76,11 +76,11 @@ class Player:
             chosen.add(options.TOPOLOGY)
         if self.case["set"] == "auth":
             chosen.add("GroveLpx")
-        ctx = Context(base.generation, base.gates, frozenset(chosen))
+        ctx = Context(base.release, base.gates, frozenset(chosen))
         self.api = SimApi(ctx, groups={"", labels.GROUP, labels.SCHEDULER_GROUP})
         self.driver = Driver(self.api)
         self.api.watchers.append(self._changed)
-        full = CompileContext(ctx.generation, ctx.gates, ctx.options, settings={"groveInitImage": WAITER})
+        full = CompileContext(ctx.release, ctx.gates, ctx.options, settings={"groveInitImage": WAITER})
         self.driver.start(
             podcliqueset_controller(full),
             podcliquescalinggroup_controller(full),

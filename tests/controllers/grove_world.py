@@ -43,7 +43,7 @@ class GroveWorld:
         self.start()
 
     def controllers(self) -> list[Controller]:
-        ctx = CompileContext(self.ctx.generation, self.ctx.gates, self.ctx.options)
+        ctx = CompileContext(self.ctx.release, self.ctx.gates, self.ctx.options)
         return [
             podcliqueset_controller(ctx),
             podcliquescalinggroup_controller(ctx),

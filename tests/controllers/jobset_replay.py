@@ -17,8 +17,8 @@ from tests.controllers.lab import Lab, Place
 from tests.controllers.simapi import CONTENT, Change, Key, SimApi
 
 from kohort.api.answer import Answer as Verdict
-from kohort.api.generations import Gate
 from kohort.api.kind import Context, Object
+from kohort.api.releases import Gate
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.control.job.controller import job_controller
 from kohort.kinds.jobset.api import placement
@@ -58,13 +58,13 @@ class Player:
         base = Context.of("1.36" if self.case["set"] == "k136" else "1.37")
         options = base.options | set(GATED if self.case["set"] == "gated" else ())
         gates = frozenset[Gate]() if self.case["set"] == "nogang" else base.gates
-        ctx = Context(base.generation, gates, options)
+        ctx = Context(base.release, gates, options)
         self.api = SimApi(ctx, groups={"", "batch", "scheduling.k8s.io", "jobset.x-k8s.io"})
         for named, value in (("petty", 5), ("grand", 900)):
             self.api.priority_classes.append({"kind": "PriorityClass", "metadata": {"name": named}, "value": value})
         self.driver = Driver(self.api)
         self.api.watchers.append(self._changed)
-        full = CompileContext(ctx.generation, ctx.gates, ctx.options, settings={"parity": True})
+        full = CompileContext(ctx.release, ctx.gates, ctx.options, settings={"parity": True})
         self.driver.between = True
         self.lab = Lab(self.api, self.space)
         self.api.plugins += [self._complete, self._judge]

@@ -33,7 +33,7 @@ class World:
         **settings: Any,
     ) -> None:
         base = Context.of(minor, options=DEFAULT_OPTIONS | (MORE if options is None else options))
-        self.ctx = CompileContext(base.generation, base.gates, base.options, settings=settings)
+        self.ctx = CompileContext(base.release, base.gates, base.options, settings=settings)
         self.api = SimApi(base, groups={"", "batch", "scheduling.k8s.io", "jobset.x-k8s.io"})
         self.grouping = grouping
         self.pace = 1.0  # how much longer everything takes

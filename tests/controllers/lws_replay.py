@@ -64,7 +64,7 @@ class Player:
         self.api.watchers.append(self._changed)
         if self.case["set"] == "novolcano":
             self.api.unserved.add("PodGroup")  # whosoever's: here nobody else makes any
-        full = CompileContext(ctx.generation, ctx.gates, ctx.options)
+        full = CompileContext(ctx.release, ctx.gates, ctx.options)
         self.driver.start(leaderworkerset_controller(full, grouping=self.case["set"] != "novolcano"))
         self.rules: list[tuple[str, str]] = [(".", "run")]
         self.held = ""

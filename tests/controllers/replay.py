@@ -19,8 +19,8 @@ from tests.controllers import kubelet
 from tests.controllers.driver import Driver
 from tests.controllers.simapi import CONTENT, Change, Key, SimApi
 
-from kohort.api.generations import Gate
 from kohort.api.kind import Context, Object
+from kohort.api.releases import Gate
 from kohort.controllers.controller import Controller
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.control.cronjob.controller import cronjob_controller
@@ -41,11 +41,11 @@ PLURALS = {
 
 
 def compile_context(ctx: Context, *, parity: bool = True, **settings: Any) -> CompileContext:
-    return CompileContext(ctx.generation, ctx.gates, ctx.options, settings={"parity": parity, **settings})
+    return CompileContext(ctx.release, ctx.gates, ctx.options, settings={"parity": parity, **settings})
 
 
 def without(ctx: Context, *gates: Gate) -> Context:
-    return Context(ctx.generation, ctx.gates - set(gates), ctx.options)
+    return Context(ctx.release, ctx.gates - set(gates), ctx.options)
 
 
 def controllers(ctx: Context) -> list[Controller]:

@@ -225,7 +225,7 @@ class SimApi:
         if body["kind"] in self.unserved:
             return answers.unserved()
         native = kind is None or kind.native
-        known = structures.native(self.ctx.generation.minor, body["apiVersion"], body["kind"]) if native else None
+        known = structures.native(self.ctx.release.minor, body["apiVersion"], body["kind"]) if native else None
         if kind is not None and not kind.native:
             known = _structure(kind.api_version, kind.kind)
         target = structures.Target(body["apiVersion"], body["kind"], known or structures.DEDUCED, dynamic=not native)

@@ -108,7 +108,7 @@ def test_g26_a_podgroup_refused_because_its_workload_is_going() -> None:
 @pytest.mark.parametrize("minor", FLAT)
 def test_g27_a_workload_of_somebody_else_is_not_adopted(minor: str) -> None:
     world = GroveWorld(minor)
-    version = world.ctx.generation.api_version
+    version = world.ctx.release.api_version
     member = (
         {"name": "z", "policy": {"basic": {}}} if minor == "1.35" else {"name": "z", "schedulingPolicy": {"basic": {}}}
     )
@@ -297,7 +297,7 @@ def test_g62_kinds_that_are_not_served_fail_closed() -> None:
 def test_g63_a_pod_without_its_labels_is_not_made() -> None:
     world = GroveWorld()
     pcs = CliqueSet(world.set("a", clique("x")))
-    side = WorkloadBackend(CompileContext(world.ctx.generation, world.ctx.gates, world.ctx.options))
+    side = WorkloadBackend(CompileContext(world.ctx.release, world.ctx.gates, world.ctx.options))
     with pytest.raises(MissingLabelError, match=r"grove\.io/podgang"):
         side.prepare({"metadata": {"labels": {labels.PODCLIQUE: "a-0-x"}}, "spec": {}}, pcs)
 

@@ -8,8 +8,8 @@ import pytest
 from tests.controllers.cluster import job_of
 from tests.controllers.world import GANG, NS, World
 
-from kohort.api.generations import Gate
 from kohort.api.kind import Object
+from kohort.api.releases import Gate
 
 BATCH_OWNER = {"controller": True, "blockOwnerDeletion": True}
 

@@ -27,7 +27,7 @@ class World:
 
     def __init__(self, minor: str = "1.37") -> None:
         base = Context.of(minor, options=DEFAULT_OPTIONS)
-        self.ctx = CompileContext(base.generation, base.gates, base.options)
+        self.ctx = CompileContext(base.release, base.gates, base.options)
         self.api = SimApi(base, groups={"", "scheduling.k8s.io", words.GROUP})
         self.driver = Driver(self.api)
         self.start()

@@ -26,7 +26,7 @@ LONG = 200.0  # seconds after which tries are a minute apart
 
 def context() -> CompileContext:
     base = Context.of("1.37", options=DEFAULT_OPTIONS)
-    return CompileContext(base.generation, base.gates, base.options)
+    return CompileContext(base.release, base.gates, base.options)
 
 
 def tell(controller: Controller, new: Object, old: Object | None = None) -> list[Key]:

@@ -38,7 +38,7 @@ def test_9_gate_off_the_runtime_is_refused() -> None:
 def test_10_gate_off_a_stored_runtime_is_used_without_groups() -> None:
     world = Training()
     world.runtime()
-    off = CompileContext(world.ctx.generation, world.ctx.gates, world.ctx.options - {GATE})
+    off = CompileContext(world.ctx.release, world.ctx.gates, world.ctx.options - {GATE})
     restarted(world, off)
     world.job(nodes=3)
     world.run()
@@ -61,7 +61,7 @@ def test_79_the_server_has_no_groups() -> None:
 def test_a_job_that_began_without_groups_goes_on_without() -> None:
     world = Training()
     world.runtime()
-    restarted(world, CompileContext(world.ctx.generation, world.ctx.gates, world.ctx.options - {GATE}))
+    restarted(world, CompileContext(world.ctx.release, world.ctx.gates, world.ctx.options - {GATE}))
     world.job(nodes=2)
     world.run()
     restarted(world, world.ctx)

@@ -37,7 +37,7 @@ class Training:
         **settings: Any,
     ) -> None:
         base = Context.of(minor, options=options)
-        self.ctx = CompileContext(base.generation, base.gates, base.options, settings=settings)
+        self.ctx = CompileContext(base.release, base.gates, base.options, settings=settings)
         self.api = SimApi(base, groups=GROUPS)
         self.driver = driver(self.api)
         self.start()

@@ -57,7 +57,7 @@ class Player:
         self.driver = Driver(self.api)
         self.api.watchers.append(self._changed)
         settings = {"fluxViewImage": "<default flux view image>"}
-        self.ctx = CompileContext(base.generation, base.gates, base.options, settings=settings)
+        self.ctx = CompileContext(base.release, base.gates, base.options, settings=settings)
         self.driver.start(trainjob_controller(self.ctx), jobset_controller(self.ctx), job_controller(self.ctx))
         self.rules: list[tuple[str, str]] = [(".", "run")]
         self.statuses: dict[str, list[Object]] = {}
@@ -147,7 +147,7 @@ class Player:
         body["metadata"].setdefault("namespace", self.name)
         ref = body["spec"]["runtimeRef"]
         ref.setdefault("kind", "ClusterTrainingRuntime")
-        ctx = CompileContext(self.ctx.generation, self.ctx.gates, self.ctx.options, Lookup(self.api.objects.values()))
+        ctx = CompileContext(self.ctx.release, self.ctx.gates, self.ctx.options, Lookup(self.api.objects.values()))
         return 422 if admission.judge(body, old, ctx).errors else 0
 
     # ---- the kubelet

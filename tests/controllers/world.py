@@ -10,8 +10,8 @@ from tests.controllers.cluster import job_of
 from tests.controllers.driver import Driver
 from tests.controllers.simapi import CONTENT, SimApi
 
-from kohort.api.generations import Gate
 from kohort.api.kind import Context, Object
+from kohort.api.releases import Gate
 from kohort.controllers.controller import Controller
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.control.cronjob.controller import cronjob_controller
@@ -26,7 +26,7 @@ class World:
     def __init__(self, minor: str = "1.37", *, off: tuple[Gate, ...] = (), start: bool = True, **settings: Any) -> None:
         base = Context.of(minor)
         self.api = SimApi(base)
-        self.ctx = Context(base.generation, base.gates - set(off), base.options)
+        self.ctx = Context(base.release, base.gates - set(off), base.options)
         self.settings = settings
         self.driver = Driver(self.api)
         if start:
@@ -36,7 +36,7 @@ class World:
 
     def controllers(self, *, off: tuple[Gate, ...] = (), grouping: bool = True) -> list[Controller]:
         gates = self.ctx.gates - set(off)
-        ctx = CompileContext(self.ctx.generation, gates, self.ctx.options, settings=self.settings)
+        ctx = CompileContext(self.ctx.release, gates, self.ctx.options, settings=self.settings)
         return [job_controller(ctx, grouping=grouping), cronjob_controller(), ttl_controller()]
 
     def start(self, **options: Any) -> None:

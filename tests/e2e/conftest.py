@@ -1,9 +1,9 @@
-"""The suite's cluster: one for each test, in each generation of the API. Test bodies never ask what is behind it.
+"""The suite's cluster: one for each test, in each release of the API. Test bodies never ask what is behind it.
 
 `make test` runs them on the embedded server, in virtual time. `make test-e2e-kubernetes` runs them on real
 Kubernetes (KOHORT_E2E=kubernetes), in the versions that KOHORT_KUBERNETES names.
 
-`@pytest.mark.generations("1.36", "1.37")` is for a test of what the others do not have. Markers `admission` and `jobs`
+`@pytest.mark.releases("1.36", "1.37")` is for a test of what the others do not have. Markers `admission` and `jobs`
 are for what only the embedded cluster has: on real Kubernetes such a test skips and says why. A module (or class) that
 needs other nodes than eight plain ones, or other gates, has a fixture `pools` or `gates` of its own.
 """
@@ -41,7 +41,7 @@ MINORS = tuple(wanted_minors()) if REAL else ("1.35", "1.36", "1.37")
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "minor" in metafunc.fixturenames:
-        marker = metafunc.definition.get_closest_marker("generations")
+        marker = metafunc.definition.get_closest_marker("releases")
         wanted = marker.args if marker else MINORS
         chosen: list[Any] = [one for one in wanted if one in MINORS]
         why = f"about {' and '.join(wanted)}; this run is about {' and '.join(MINORS)} (K8S=…)"

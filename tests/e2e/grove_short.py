@@ -85,7 +85,7 @@ def of(pods: list[Object], pclq: str) -> list[Object]:
 
 
 def membership(pod: Object) -> str:
-    """The group of a pod, in the words of its generation."""
+    """The group of a pod, in the words of its release."""
     spec = pod["spec"]
     if "schedulingGroup" in spec:
         return str(spec["schedulingGroup"]["podGroupName"])

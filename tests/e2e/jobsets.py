@@ -117,7 +117,7 @@ async def pods(cluster: Cluster, count: int) -> list[Object]:
 
 
 def group_of(pod: Object) -> str:
-    """What a pod says of its group, in any generation."""
+    """What a pod says of its group, in any release."""
     spec = pod["spec"]
     if "schedulingGroup" in spec:
         return str(spec["schedulingGroup"]["podGroupName"])

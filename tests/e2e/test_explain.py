@@ -20,7 +20,7 @@ async def asked(cluster: Cluster, kind: str, name: str) -> tuple[list[Answer], s
     return [about(found.core, root, member) for root, member in found.roots], found.note
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_a_job_that_waits_and_one_that_runs(cluster: Cluster) -> None:
     await gang(cluster, "giant", 100, "4")
     await gang(cluster, "ring", 4, "1")
@@ -38,7 +38,7 @@ async def test_a_job_that_waits_and_one_that_runs(cluster: Cluster) -> None:
     assert other.pending + other.placed + other.finished == 4
 
 
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_a_jobset_is_asked_about_through_its_jobs(cluster: Cluster) -> None:
     worker = job("unused", 8, "640")["spec"]
     jobs = [{"name": name, "replicas": 1, "template": {"spec": worker}} for name in ("ctl", "wrk")]
@@ -55,7 +55,7 @@ async def test_a_jobset_is_asked_about_through_its_jobs(cluster: Cluster) -> Non
         assert (answer.kind, answer.pending) == ("PodGroup", 16)
 
 
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_what_has_no_pods_says_why(cluster: Cluster) -> None:
     body = job("sleepy", 2, "1")
     body["spec"]["suspend"] = True

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from tests.e2e.grove_short import GROVE, available, binding, clique, cliques, cliqueset, group, rack, refused, shared
 
-from kohort.api.generations import generation
 from kohort.api.kind import Object
+from kohort.api.releases import release
 from kohort.kube.errors import ApiError
 from kohort.testing.cluster import Cluster
 
-NEWEST = pytest.mark.generations("1.37")
-FLAT = pytest.mark.generations("1.35", "1.36")
+NEWEST = pytest.mark.releases("1.37")
+FLAT = pytest.mark.releases("1.35", "1.36")
 
 
 def preset(minor: str) -> dict[str, Any]:
@@ -124,7 +124,7 @@ async def test_g56_g57_what_makes_gangs_is_frozen(cluster: Cluster) -> None:
     assert "removed" in await changed(cluster, lambda all_: all_["cliques"].pop(0))
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_g61_all_cliques_or_none_name_their_group(cluster: Cluster, minor: str) -> None:
     await refused(cluster, cliqueset("a", clique("x", **preset(minor)), clique("y")))
 
@@ -169,7 +169,7 @@ class TestWithoutGroups:
 class TestWithoutTheApi:
     @pytest.fixture
     def gates(self, minor: str) -> Mapping[str, bool]:
-        return {str(gate): False for gate in generation(minor).gates}
+        return {str(gate): False for gate in release(minor).gates}
 
     @pytest.mark.admission
     async def test_g62_the_kind_that_is_not_served_is_named(self, cluster: Cluster) -> None:

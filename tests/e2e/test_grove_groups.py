@@ -27,8 +27,8 @@ from tests.e2e.grove_short import (
 from kohort.api.kind import Object
 from kohort.testing.cluster import Cluster, condition
 
-NEWEST = pytest.mark.generations("1.37")
-GROUPS = pytest.mark.generations("1.36", "1.37")  # that have groups as objects
+NEWEST = pytest.mark.releases("1.37")
+GROUPS = pytest.mark.releases("1.36", "1.37")  # that have groups as objects
 
 
 async def written(c: Cluster) -> dict[str, Any]:
@@ -200,7 +200,7 @@ async def test_g25_a_workload_that_cannot_be_made(cluster: Cluster) -> None:
     await cluster.running(3)
 
 
-@pytest.mark.generations("1.36")
+@pytest.mark.releases("1.36")
 async def test_g26_a_workload_that_is_going(cluster: Cluster) -> None:
     """Its groups cannot be made: waited for, without deleting anything."""
     await cluster.create(cliqueset("a", clique("x", 2), clique("y")))

@@ -93,7 +93,7 @@ async def test_g12_g13_pods_name_their_group(cluster: Cluster) -> None:
     assert {membership(pod) for pod in pods} == set(groups or ["a-0/a-0-x"])
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_g19_a_scaled_gang_has_its_own_workload(cluster: Cluster) -> None:
     await cluster.create(cliqueset("a", clique("r"), clique("w"), groups=[group("g", ["w"], 3, 2)]))
     await cluster.running(4)
@@ -109,7 +109,7 @@ async def test_g21_g39_the_priority_of_the_set_is_that_of_its_pods(cluster: Clus
     assert {(pod["spec"]["priorityClassName"], pod["spec"]["priority"]) for pod in pods} == {("gold", 7000)}
 
 
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_g28_g40_one_tree_made_from_the_root_down(cluster: Cluster) -> None:
     await cluster.create(_chat())
     await cluster.running(1 + 1 + 3 * 4 + 2 * 3)
@@ -146,7 +146,7 @@ def _chat() -> dict[str, object]:
     )
 
 
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_g29_nine_replicas_of_one_structure(cluster: Cluster) -> None:
     await cluster.create(cliqueset("a", clique("l"), clique("w"), groups=[group("g", ["l", "w"], 9, 9)]))
     await cluster.running(18)
@@ -154,7 +154,7 @@ async def test_g29_nine_replicas_of_one_structure(cluster: Cluster) -> None:
     assert len(await cluster.pod_groups()) == 18
 
 
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_g67_leader_and_workers(cluster: Cluster) -> None:
     await cluster.create(cliqueset("a", clique("lead"), clique("work", 7), groups=[group("g", ["lead", "work"], 2)]))
     await cluster.running(16)

@@ -166,7 +166,7 @@ SAMPLES = [
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.path.rpartition("/")[2])
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_sample(cluster: Cluster, sample: Sample) -> None:
     await cluster.create(sample.body)
     pods = await cluster.running(sample.pods)

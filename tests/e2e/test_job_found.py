@@ -26,8 +26,8 @@ from tests.e2e.jobs import (
 from kohort.api.kind import Object
 from kohort.testing.cluster import Cluster
 
-only_36 = pytest.mark.generations("1.36")
-only_37 = pytest.mark.generations("1.37")
+only_36 = pytest.mark.releases("1.36")
+only_37 = pytest.mark.releases("1.37")
 ours = pytest.mark.jobs
 OLD = "scheduling.k8s.io/v1alpha2"
 

@@ -32,10 +32,10 @@ from tests.e2e.jobs import (
 from kohort.sim.cluster import Level, Pool
 from kohort.testing.cluster import Cluster
 
-only_36 = pytest.mark.generations("1.36")
-only_37 = pytest.mark.generations("1.37")
+only_36 = pytest.mark.releases("1.36")
+only_37 = pytest.mark.releases("1.37")
 ours = pytest.mark.jobs
-both = pytest.mark.generations("1.36", "1.37")
+both = pytest.mark.releases("1.36", "1.37")
 
 
 @pytest.fixture

@@ -38,10 +38,10 @@ from kohort.api.kind import Object
 from kohort.kube.errors import ApiError
 from kohort.testing.cluster import Cluster
 
-only_36 = pytest.mark.generations("1.36")
-only_37 = pytest.mark.generations("1.37")
+only_36 = pytest.mark.releases("1.36")
+only_37 = pytest.mark.releases("1.37")
 ours = pytest.mark.jobs
-both = pytest.mark.generations("1.36", "1.37")
+both = pytest.mark.releases("1.36", "1.37")
 
 
 def uids(*found: Object) -> list[str]:

@@ -16,7 +16,7 @@ from tests.e2e.jobs import JOB, complete, cronjob, live, status
 from kohort.api.kind import Object
 from kohort.testing.cluster import Cluster, condition
 
-pytestmark = pytest.mark.generations("1.37")
+pytestmark = pytest.mark.releases("1.37")
 FAIL_42 = {"action": "FailJob", "onExitCodes": {"containerName": "main", "operator": "In", "values": [42]}}
 IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
 

@@ -14,7 +14,7 @@ from kohort.kube.errors import ApiError
 from kohort.sim.cluster import Pool
 from kohort.testing.cluster import Cluster
 
-pytestmark = pytest.mark.generations("1.37")
+pytestmark = pytest.mark.releases("1.37")
 OFF = {"gangConfig": {"gangMode": "Off"}}
 MINE = {"schedulingGroup": {"podGroupName": "mine"}}
 MANY = 2**31 - 1

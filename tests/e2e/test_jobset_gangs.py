@@ -29,7 +29,7 @@ from kohort.api.kind import Object
 from kohort.sim.cluster import Pool
 from kohort.testing.cluster import Cluster
 
-LATEST = pytest.mark.generations("1.37")
+LATEST = pytest.mark.releases("1.37")
 LONG = pod(None)
 OFF = {"gangConfig": {"gangMode": "Off"}}
 WORKLOAD = ("scheduling.k8s.io/v1beta1", "Workload")
@@ -50,7 +50,7 @@ async def templates(cluster: Cluster) -> list[str]:
 # ---- which groups there are
 
 
-@pytest.mark.generations("1.35", "1.37")
+@pytest.mark.releases("1.35", "1.37")
 @pytest.mark.parametrize(("scenario", "modes"), [(1, {}), (2, OFF)])
 async def test_jobset_1_2_no_front_end(cluster: Cluster, scenario: int, modes: Object) -> None:
     await cluster.create(jobset("plain", long("a", 2, 3, **modes), **modes))
@@ -80,7 +80,7 @@ async def test_jobset_12_one_gang_over_everything(cluster: Cluster) -> None:
     assert await templates(cluster) == ["pg-js"]
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_jobset_13_a_gang_for_each_replicatedjob(cluster: Cluster) -> None:
     then = rj("q", 1, 3, runs=LONG, dependsOn=[{"name": "p", "status": "Complete"}], **GANG)
     await cluster.create(jobset("js", rj("p", 2, 4, runs=pod(3), **GANG), then))
@@ -221,7 +221,7 @@ async def test_jobset_38_a_name_that_is_taken(cluster: Cluster) -> None:
     assert await groups(cluster) == {"pg-t": 2}
 
 
-@pytest.mark.generations("1.36")
+@pytest.mark.releases("1.36")
 async def test_jobset_57_jobs_of_136_make_groups_of_their_own(cluster: Cluster) -> None:
     """Why the JobSet names the group itself wherever it makes one."""
     await cluster.create(jobset("own", long("a", 1, 4)))
@@ -270,7 +270,7 @@ async def test_jobset_63_managed_by_somebody_else(cluster: Cluster) -> None:
     await cluster.never(anything, 10)
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_jobset_65_owners_labels_and_references(cluster: Cluster) -> None:
     made = await cluster.create(jobset("js", long("p", 2, 2, **REPLICAS)))
     await cluster.running(4)
@@ -291,7 +291,7 @@ async def test_jobset_65_owners_labels_and_references(cluster: Cluster) -> None:
 # ---- versions and trees
 
 
-@pytest.mark.generations("1.35")
+@pytest.mark.releases("1.35")
 async def test_jobset_50_135_a_gang_inside_the_workload(cluster: Cluster) -> None:
     await cluster.create(jobset("aurora", long("ctl", 1, 2), long("wrk", 3, 5), **GANG))
     found = await cluster.running(17)
@@ -300,7 +300,7 @@ async def test_jobset_50_135_a_gang_inside_the_workload(cluster: Cluster) -> Non
     assert {str(one["spec"]["workloadRef"]) for one in found} == {str({"name": "w-aurora", "podGroup": "pg-aurora"})}
 
 
-@pytest.mark.generations("1.35")
+@pytest.mark.releases("1.35")
 async def test_jobset_51_135_keys_of_replicas(cluster: Cluster) -> None:
     await cluster.create(jobset("cobalt", long("slice", 3, 4, **REPLICAS)))
     found = await cluster.running(12)
@@ -354,7 +354,7 @@ class TestRoom:
     def pools(self) -> Sequence[Pool]:
         return (Pool(name="small", count=5, capacity={"cpu": "3", "memory": "8Gi", "pods": "100"}),)
 
-    @pytest.mark.generations("1.35", "1.36", "1.37")
+    @pytest.mark.releases("1.35", "1.36", "1.37")
     async def test_jobset_61_fifteen_of_seventeen_fit(self, cluster: Cluster) -> None:
         await cluster.create(jobset("aurora", long("ctl", 1, 2), long("wrk", 3, 5), **GANG))
         await pods(cluster, 17)
@@ -368,7 +368,7 @@ class TestRoom:
         await cluster.client.kind("v1", "Node").patch("small-0", {"status": node}, subresource="status")
         await cluster.running(17)
 
-    @pytest.mark.generations("1.35", "1.36", "1.37")
+    @pytest.mark.releases("1.35", "1.36", "1.37")
     async def test_jobset_62_room_for_two_slices_of_three(self, cluster: Cluster) -> None:
         busy = jobset("busy", long("x", 1, 5))
         await cluster.create(busy)

@@ -31,8 +31,8 @@ from tests.e2e.jobsets import (
 from kohort.api.kind import Object
 from kohort.testing.cluster import Cluster, condition
 
-LATEST = pytest.mark.generations("1.37")
-BOTH = pytest.mark.generations("1.36", "1.37")
+LATEST = pytest.mark.releases("1.37")
+BOTH = pytest.mark.releases("1.36", "1.37")
 LONG = pod(None)
 
 
@@ -217,7 +217,7 @@ class TestElastic:
         assert "8 → 12" in event["message"]
         await told(cluster, "WorkloadUpdated")
 
-    @pytest.mark.generations("1.36")
+    @pytest.mark.releases("1.36")
     async def test_jobset_48_minimums_of_136_do_not_change(self, cluster: Cluster) -> None:
         before = await self._grow(cluster)
         await told(cluster, "GangDrift")

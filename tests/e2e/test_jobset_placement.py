@@ -37,7 +37,7 @@ async def nodes_of(cluster: Cluster) -> list[Object]:
     return (await cluster.client.kind("v1", "Node").list()).items
 
 
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_each_job_has_a_rack_of_its_own(cluster: Cluster) -> None:
     await cluster.create(jobset("hawk", rj("a", 2, 3, runs=pod(None)), notes=EXCLUSIVE))
     by_job = await racks(cluster, await cluster.running(6))
@@ -46,7 +46,7 @@ async def test_each_job_has_a_rack_of_its_own(cluster: Cluster) -> None:
 
 
 @pytest.mark.admission
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_the_first_pod_leads(cluster: Cluster) -> None:
     """As upstream's webhooks do it. Where a cluster has none, the Job's template keeps its pods together."""
     await cluster.create(jobset("hawk", rj("a", 2, 3, runs=pod(None)), notes=EXCLUSIVE))
@@ -57,7 +57,7 @@ async def test_the_first_pod_leads(cluster: Cluster) -> None:
         assert one["metadata"]["labels"][f"{PREFIX}priority"] == "0"
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_a_fourth_job_waits_for_a_rack(cluster: Cluster) -> None:
     await cluster.create(jobset("four", rj("a", 4, 2, runs=pod(None)), notes=EXCLUSIVE))
     first = await cluster.running(6)
@@ -76,7 +76,7 @@ async def test_a_fourth_job_waits_for_a_rack(cluster: Cluster) -> None:
 
 
 @pytest.mark.admission
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_followers_go_where_their_leader_went(cluster: Cluster) -> None:
     """The rack changes its name under the leader: followers that were sent to the old one are replaced."""
     await cluster.create(jobset("hare", rj("a", 1, 2, runs=pod(None), job={"backoffLimit": 9}), notes=EXCLUSIVE))
@@ -98,7 +98,7 @@ async def test_followers_go_where_their_leader_went(cluster: Cluster) -> None:
     await cluster.until(moved, what="the follower following")
 
 
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_by_node_selectors_that_an_administrator_gives(cluster: Cluster) -> None:
     await cluster.create(jobset("hobby", rj("a", 1, 2, runs=pod(None)), notes=BY_SELECTOR))
 
@@ -114,7 +114,7 @@ async def test_by_node_selectors_that_an_administrator_gives(cluster: Cluster) -
 
 
 @pytest.mark.admission
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_jobs_that_are_not_indexed_have_no_first_pod(cluster: Cluster) -> None:
     spec = {"completionMode": "NonIndexed"}
     await cluster.create(jobset("odd", rj("a", 1, 2, job=spec, runs=pod(None)), notes=EXCLUSIVE))

@@ -18,7 +18,7 @@ from kohort.api.kind import Object
 from kohort.sim.cluster import Pool
 from kohort.testing.cluster import Cluster
 
-LATEST = pytest.mark.generations("1.37")
+LATEST = pytest.mark.releases("1.37")
 POOL = "cloud.example.com/pool"
 Look = Callable[[Cluster, str], Awaitable[Any]]
 
@@ -399,7 +399,7 @@ def in_group(jobset: str, cpu: str, **more: Any) -> Object:
 
 
 class TestWorkloadAware:
-    pytestmark = pytest.mark.generations("1.36")
+    pytestmark = pytest.mark.releases("1.36")
 
     @pytest.fixture
     def pools(self) -> Sequence[Pool]:

@@ -15,8 +15,8 @@ from kohort.testing.cluster import Cluster, condition
 
 GANG = {"schedulingPolicy": {"gang": {}}}
 BASIC = {"schedulingPolicy": {"basic": {}}}
-GROUPS = pytest.mark.generations("1.36", "1.37")  # that have groups as objects
-NEWEST = pytest.mark.generations("1.37")
+GROUPS = pytest.mark.releases("1.36", "1.37")  # that have groups as objects
+NEWEST = pytest.mark.releases("1.37")
 
 
 @pytest.fixture
@@ -274,7 +274,7 @@ async def test_l_58_a_tree(cluster: Cluster, sets: Sets) -> None:
 
 
 @pytest.mark.admission
-@pytest.mark.generations("1.35", "1.36")
+@pytest.mark.releases("1.35", "1.36")
 async def test_l_58_no_tree_where_there_are_no_composites(cluster: Cluster, sets: Sets) -> None:
     """A definition is the same for all versions."""
     with pytest.raises(ApiError):

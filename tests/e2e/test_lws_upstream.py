@@ -21,7 +21,7 @@ from kohort.api.kind import Object
 from kohort.sim.cluster import Level, Pool
 from kohort.testing.cluster import Cluster
 
-pytestmark = pytest.mark.generations("1.37")
+pytestmark = pytest.mark.releases("1.37")
 POOL, ACCELERATOR = "cloud.example.com/nodepool", {"cloud.example.com/accelerator": "pod-slice"}
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

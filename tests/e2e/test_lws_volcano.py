@@ -10,7 +10,7 @@ from tests.e2e.lws import Sets, lws, refused, template
 from kohort.api.kind import Object
 from kohort.testing.cluster import Cluster
 
-pytestmark = pytest.mark.generations("1.37")
+pytestmark = pytest.mark.releases("1.37")
 VERSION = "scheduling.volcano.sh/v1beta1"
 _SCHEMA = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
 CRD: Object = {

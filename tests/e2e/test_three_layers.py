@@ -57,7 +57,7 @@ async def test_trainjob_on_top(cluster: Cluster, jobs: tuple[Object, ...]) -> No
     )
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 @pytest.mark.parametrize(
     "wish", [{"gangConfig": {"gangMode": "Gang"}}, {"scheduling": GANG}], ids=["gangConfig", "scheduling"]
 )
@@ -66,14 +66,14 @@ async def test_jobset_on_top(cluster: Cluster, wish: Object) -> None:
     await one_workload(cluster, 4, "JobSet")
 
 
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_job_on_top(cluster: Cluster) -> None:
     spec = {**job_spec(3), "scheduling": GANG}
     await cluster.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "top"}, "spec": spec})
     await one_workload(cluster, 3, "Job")
 
 
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_wishes_of_the_layers_below_do_not_count(cluster: Cluster) -> None:
     """A runtime's JobSet asks for a gang, the runtime does not: a TrainJob's groups come from its policy alone."""
     body = t.runtime(groups=False, template={"gangConfig": {"gangMode": "Gang"}})
@@ -83,7 +83,7 @@ async def test_wishes_of_the_layers_below_do_not_count(cluster: Cluster) -> None
     assert await t.uids(cluster) == []
 
 
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 async def test_the_layer_below_is_remade_and_stays_in_the_groups(cluster: Cluster) -> None:
     """JobSet and Jobs come and go; Workload and groups are those of the TrainJob."""
     await cluster.create(t.runtime(), t.trainjob(3))

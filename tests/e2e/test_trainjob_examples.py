@@ -48,7 +48,7 @@ async def test_example_runs_to_its_end(cluster: Cluster, file: str) -> None:
     assert {pod["status"]["phase"] for pod in pods} == {"Succeeded"}
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_rack_bound_pods_share_a_rack(cluster: Cluster) -> None:
     await t.put(cluster, *objects("trainjob-rack.yaml"))
     await t.complete(cluster, "vit")

@@ -147,7 +147,7 @@ async def test_25_26_the_whole_job_is_one_gang_unless_it_is_sequenced(cluster: C
     assert t.groups_of(second) == {"helper": 2, "node": 5}
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_37_46_47_groups_name_class_and_owners(cluster: Cluster) -> None:
     name = {"metadata": {"name": "batch-high"}, "value": 7000}
     await cluster.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **name})

@@ -84,7 +84,7 @@ async def test_53_54_55_suspended_resumed_suspended(cluster: Cluster) -> None:
     assert {t.group_of(pod) for pod in await cluster.running(3)} == {name}
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_56_a_group_on_its_way_out_is_waited_for(cluster: Cluster) -> None:
     await cluster.create(t.runtime(), t.trainjob(2))
     await cluster.running(2)
@@ -144,7 +144,7 @@ async def test_66_a_patch_while_suspended_reaches_the_pods(cluster: Cluster) -> 
 # ---- deletion
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_58_deletion_with_running_pods(cluster: Cluster) -> None:
     jobs = t.lasting(trainer(terminationGracePeriodSeconds=30), t.FOR_EVER, stop_seconds="5")
     await cluster.create(t.runtime(jobs), t.trainjob(2))

@@ -58,7 +58,7 @@ async def test_38_40_one_class_and_one_scheduler_in_a_gang(cluster: Cluster, fie
     await t.refused(cluster, mpi({field: "one"}, {field: "two"}))
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_44_a_pod_template_with_a_group(cluster: Cluster) -> None:
     await t.refused(cluster, t.runtime(trainer(schedulingGroup={"podGroupName": "mine"})))
 

@@ -9,8 +9,8 @@ import pytest
 from tests.e2e import training as t
 from tests.gang.trainjob.build import initializer, rjob, trainer
 
-from kohort.api.generations import generation
 from kohort.api.kind import Object
+from kohort.api.releases import release
 from kohort.kinds.trainer.api.words import COMPOSITE_GATE, GATE, PRESERVE_GATE
 from kohort.kinds.trainer.compile.names import Namer
 from kohort.testing.cluster import Cluster
@@ -18,8 +18,8 @@ from kohort.testing.cluster import Cluster
 LAUNCHER, NODE = trainer("launcher"), rjob("node")
 AS_NODE = {"mpi": {"runLauncherAsNode": True}}
 DATASET = initializer("dataset-initializer")
-GROUPS = pytest.mark.generations("1.36", "1.37")  # that have groups as objects
-NEWEST = pytest.mark.generations("1.37")
+GROUPS = pytest.mark.releases("1.36", "1.37")  # that have groups as objects
+NEWEST = pytest.mark.releases("1.37")
 
 
 def of(*names: str, **more: Any) -> Object:
@@ -252,7 +252,7 @@ class TestPreserved:
 class TestWithoutTheApi:
     @pytest.fixture
     def gates(self, minor: str) -> Mapping[str, bool]:
-        return {str(gate): False for gate in generation(minor).gates}
+        return {str(gate): False for gate in release(minor).gates}
 
     async def test_79_the_group_is_not_served(self, cluster: Cluster) -> None:
         """A runtime that asks for groups is refused where rules stand in front; elsewhere it serves without."""

@@ -63,7 +63,7 @@ async def test_launcher_and_workers_together(cluster: Cluster) -> None:
     await cluster.never(started, 10)
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_trainer_in_one_rack(cluster: Cluster) -> None:
     """5.4: four pods that fill four nodes are in one rack; initializers may be anywhere."""
     after = big(trainer(after=[("dataset-initializer", "Complete")]))
@@ -83,7 +83,7 @@ async def test_trainer_in_one_rack(cluster: Cluster) -> None:
     await cluster.never(started, 15)
 
 
-@pytest.mark.generations("1.37")
+@pytest.mark.releases("1.37")
 class TestSeveralLevels:
     @pytest.fixture
     def gates(self) -> Mapping[str, bool]:

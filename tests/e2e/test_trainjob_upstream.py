@@ -18,7 +18,7 @@ from kohort.kube.errors import ApiError
 from kohort.sim.cluster import Pool
 from kohort.testing.cluster import Cluster, condition
 
-pytestmark = pytest.mark.generations("1.37")
+pytestmark = pytest.mark.releases("1.37")
 SSHD = {"command": ["/usr/sbin/sshd"], "args": ["-De"]}
 MPI = {"numNodes": 1, "mpi": {"numProcPerNode": 1, "sshAuthMountPath": "/home/user/.ssh", "runLauncherAsNode": True}}
 BY_LAUNCHER = {
@@ -145,7 +145,7 @@ async def test_flux_interactive(cluster: Cluster) -> None:
 # ---- examples/yaml
 
 
-@pytest.mark.generations("1.35", "1.36", "1.37")
+@pytest.mark.releases("1.35", "1.36", "1.37")
 async def test_01_multi_node(cluster: Cluster) -> None:
     """On the built-in runtime of that name; every node knows its rank and where to meet."""
     await cluster.create(t.trainjob(of="torch-distributed", trainer={"numNodes": 3, "command": ["torchrun", "x.py"]}))

@@ -12,7 +12,7 @@ JOBSET = "jobset.x-k8s.io/v1alpha2"
 
 
 def job(name: str, pods: int, cpu: str) -> dict[str, Any]:
-    """A Job whose pods are one gang in both generations: inferred in 1.36, declared in 1.37."""
+    """A Job whose pods are one gang in both releases: inferred in 1.36, declared in 1.37."""
     container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu}}}
     annotations = {"sim.kohort.dev/run-seconds": "0.2"}
     return {
@@ -38,7 +38,7 @@ async def gang(cluster: Cluster, name: str, pods: int, cpu: str) -> None:
     await cluster.create(body)
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_a_gang_starts_together_and_finishes(cluster: Cluster) -> None:
     await gang(cluster, "ring", 6, "1")
     await cluster.until(lambda: cluster.condition("batch/v1", "Job", "ring", "Complete"))
@@ -48,7 +48,7 @@ async def test_a_gang_starts_together_and_finishes(cluster: Cluster) -> None:
     assert [pod["status"]["phase"] for pod in pods] == ["Succeeded"] * 6
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_a_gang_that_does_not_fit_binds_nothing_and_says_why(cluster: Cluster) -> None:
     await gang(cluster, "giant", 100, "4")
 
@@ -66,7 +66,7 @@ async def test_a_gang_that_does_not_fit_binds_nothing_and_says_why(cluster: Clus
     assert [pod for pod in await cluster.pods() if pod["spec"].get("nodeName")] == []
 
 
-@pytest.mark.generations("1.36", "1.37")
+@pytest.mark.releases("1.36", "1.37")
 async def test_a_jobset_gang_starts_together_and_is_cleaned_up(cluster: Cluster) -> None:
     worker = job("unused", 2, "1")["spec"]
     jobs = [{"name": "ctl", "replicas": 1, "template": {"spec": worker}}]

@@ -242,7 +242,7 @@ async def embedded(minor: str, uids: Mapping[tuple[str, str], list[str]], settin
             await furnish(client)
             worker = await stack.enter_async_context(Client.within(server.api, manager=MANAGER, clock=clock))
             side = await stack.enter_async_context(Side(client, minor, clock).watched())
-            ctx = CompileContext(server.ctx.generation, server.ctx.gates, server.ctx.options, settings=settings)
+            ctx = CompileContext(server.ctx.release, server.ctx.gates, server.ctx.options, settings=settings)
 
             async def start() -> None:
                 setup = await probe(worker, ctx)

@@ -46,7 +46,7 @@ def bed() -> Iterator[Bed]:
 @pytest_asyncio.fixture
 async def client(bed: Bed) -> AsyncIterator[Client]:
     base = context("1.37")
-    ctx = CompileContext(base.generation, base.gates, base.options)
+    ctx = CompileContext(base.release, base.gates, base.options)
     pools = [Pool(name=f"rack-{rack}", count=2, labels={RACK: rack}) for rack in "ab"]
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.connect(bed.kubeconfig, manager="kohort"))

@@ -136,7 +136,7 @@ def _who(event: dict[str, Any]) -> str:
 def test_older_minors(kubernetes_beds: Callable[..., Bed], minor: str) -> None:
     told = dry_run(kubernetes_beds(minor).kubeconfig)
     assert told["Workload API"]["verdict"] == "does"
-    assert told["Workload API"]["text"].endswith(f"generation {minor}")
+    assert told["Workload API"]["text"].endswith(f"release {minor}")
     assert "CompositePodGroup" not in told
 
 

@@ -134,7 +134,7 @@ async def cluster(bed: Bed, name: str) -> AsyncIterator[Cluster]:
 
 async def test_a_gang_of_eight_waits_for_its_last_member_and_is_bound_as_one(bed: Bed) -> None:
     async with cluster(bed, "eight") as here, running(Scheduler(here.client, SETTINGS)) as scheduler:
-        assert scheduler.generation.minor == "1.37"
+        assert scheduler.release.minor == "1.37"
         for number in range(4):
             await here.node(f"n{number}", "2")
         await here.group({"group": "g", "gang": 8})
@@ -292,7 +292,7 @@ async def test_python_m_kohort_scheduler(bed: Bed) -> None:
             await here.until(lambda: _when(here, 2))
             async with session.get(f"http://127.0.0.1:{port}/debug/state") as answer:
                 state = await answer.json()
-            assert (state["generation"], state["leader"], state["pending"]) == ("1.37", True, [])
+            assert (state["release"], state["leader"], state["pending"]) == ("1.37", True, [])
             async with session.get(f"http://127.0.0.1:{port}/metrics") as answer:
                 assert "scheduler_podgroup_schedule_attempts_total" in await answer.text()
             async with session.get(f"http://127.0.0.1:{port}/readyz") as answer:

@@ -74,8 +74,8 @@ class Paused(Scheduler):
         self.paused = False
         self._changed.set()
 
-    def _fresh(self, generation: Any) -> None:
-        super()._fresh(generation)
+    def _fresh(self, release: Any) -> None:
+        super()._fresh(release)
         decide = self.core.step
 
         def step(now: float) -> Step | None:

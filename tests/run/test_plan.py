@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kohort.api.generations import Gate
+from kohort.api.releases import Gate
 from kohort.run.options import Options, Reports
 from kohort.run.plan import Plan, plan
 from kohort.run.process import managed
@@ -45,18 +45,18 @@ def test_a_cluster_with_everything() -> None:
     assert set(done.controllers) == OPERATORS
     assert done.scheduler
     assert done.ctx is not None
-    assert done.ctx.generation.minor == "1.37"
+    assert done.ctx.release.minor == "1.37"
     assert done.ctx.on(Gate.COMPOSITE)
     assert {one.verdict for one in done.lines} == {"does", "leaves"}
 
 
 @pytest.mark.parametrize("minor", ["1.36", "1.35"])
-def test_older_generations_have_what_they_have(minor: str) -> None:
+def test_older_releases_have_what_they_have(minor: str) -> None:
     done = made(found(minor))
     assert done.ctx is not None
-    assert done.ctx.generation.minor == minor
+    assert done.ctx.release.minor == minor
     assert "CompositePodGroup" not in [one.what for one in done.lines]
-    assert line(done, "controller jobset")[1] == f"manages JobSet.jobset.x-k8s.io with groups of generation {minor}"
+    assert line(done, "controller jobset")[1] == f"manages JobSet.jobset.x-k8s.io with groups of release {minor}"
 
 
 def test_without_the_workload_api_pods_are_placed_one_by_one_and_it_is_said_how_to_get_it() -> None:

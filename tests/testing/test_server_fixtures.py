@@ -45,7 +45,7 @@ def test_it(kohort_server, kohort_namespace):
 """
 
 
-def test_options_choose_the_generation_and_its_gates(tmp_path: Path) -> None:
+def test_options_choose_the_release_and_its_gates(tmp_path: Path) -> None:
     assert "1 passed" in (said := run(tmp_path, OPTIONS, "--kohort-kubernetes", "1.36")), said
     said = run(tmp_path, OPTIONS, "--kohort-kubernetes=1.36", "--kohort-feature-gates=Nonsense=true")
     assert "Nonsense" in said

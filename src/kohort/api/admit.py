@@ -238,7 +238,7 @@ def check(obj: Object, ctx: Context, kind: Kind | None = None) -> list[FieldErro
     kind = kind or _kind(obj)
     if kind is None:
         return [FieldError(ErrorKind.INVALID, "kind", "not a kind that is known here", obj.get("kind"))]
-    found = decode.decode(kind.schema, obj, ctx.generation.minor)
+    found = decode.decode(kind.schema, obj, ctx.release.minor)
     if any(error.kind is ErrorKind.DECODE for error in found):
         return found
     new = defaulted(obj, kind, ctx)
@@ -249,7 +249,7 @@ def check(obj: Object, ctx: Context, kind: Kind | None = None) -> list[FieldErro
 
 def defaulted(obj: Object, kind: Kind, ctx: Context, prior: Object | None = None) -> Object:
     """A copy of a decodable object with its defaults, in the form in which it would be kept (as `prior` is already)."""
-    new = shape.stored(kind, obj, ctx.generation.minor, prior)
+    new = shape.stored(kind, obj, ctx.release.minor, prior)
     defaults.apply(kind.schema, new, ctx)
     kind.default(new, ctx)
     return new
@@ -296,7 +296,7 @@ def _decoded(
 ) -> list[str]:
     """The warnings about a body that fits."""
     fresh = _fresh(obj, prior)
-    found = decode.decode(kind.schema, fresh, ctx.generation.minor)
+    found = decode.decode(kind.schema, fresh, ctx.release.minor)
     if by_patch:
         _fitting(found, fresh, mode)
     for member, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
@@ -320,12 +320,12 @@ def _decoded(
 
 def unknown(kind: Kind, obj: Any, ctx: Context) -> list[str]:
     """What a body has that its kind does not, in the words of a strict server."""
-    found = decode.decode(kind.schema, obj, ctx.generation.minor)
+    found = decode.decode(kind.schema, obj, ctx.release.minor)
     return [f'unknown field "{error.field}"' for error in found if error.kind is not ErrorKind.DECODE]
 
 
 def _patched(kind: Kind, change: Any, prior: Object, ctx: Context, content_type: str) -> Object:
-    target, minor = shape.written(kind, prior), ctx.generation.minor
+    target, minor = shape.written(kind, prior), ctx.release.minor
     definition = definitions.of_kind(minor, kind.group, kind.version, kind.kind)
     try:
         if content_type == patches.JSON:

@@ -33,7 +33,7 @@ def drop_gated(node: Node, value: Any, old: Any, ctx: Context) -> None:
         before = old if isinstance(old, dict) else {}
         for name, member in node.fields.items():
             off = member.gate and not ctx.on(member.gate) and before.get(name) is None
-            if off or not known(member, ctx.generation.minor):
+            if off or not known(member, ctx.release.minor):
                 value.pop(name, None)
             elif name in value:
                 drop_gated(member, value[name], before.get(name), ctx)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kohort.api import definitions
 from kohort.api.copying import copied
-from kohort.api.generations import NEWEST
+from kohort.api.releases import NEWEST
 
 Schema = dict[str, Any]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kohort.api import formats
-from kohort.api.generations import GENERATIONS, Gate, Generation, default_gates, generation
+from kohort.api.releases import RELEASES, Gate, Release, default_gates, release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,14 +22,14 @@ Object = dict[str, Any]  # one API object, as JSON has it
 class Context:
     """What validation and defaulting depend on beside the object."""
 
-    generation: Generation = GENERATIONS["1.37"]
+    release: Release = RELEASES["1.37"]
     gates: frozenset[Gate] = field(default_factory=lambda: default_gates("1.37"))
     options: frozenset[str] = frozenset()  # our own gates, such as GangOfGangs
 
     @classmethod
     def of(cls, minor: str, gates: Iterable[Gate] | None = None, options: Iterable[str] = ()) -> Context:
         on = default_gates(minor) if gates is None else frozenset(gates)
-        return cls(generation(minor), on, frozenset(options))
+        return cls(release(minor), on, frozenset(options))
 
     def on(self, gate: str) -> bool:
         return gate in self.gates or gate in self.options
@@ -96,7 +96,7 @@ class Kind:
     categories: tuple[str, ...] = ()
     namespaced: bool = True
     native: bool = False  # served by the API server itself; others come as CRDs
-    minors: tuple[str, ...] = tuple(GENERATIONS)
+    minors: tuple[str, ...] = tuple(RELEASES)
     columns: tuple[Column, ...] = ()
     status: bool = True
     scale: Scale | None = None
@@ -118,5 +118,5 @@ class Kind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def served(self, ctx: Context) -> bool:
-        """Whether a server of this generation, with these gates, has the resource."""
-        return ctx.generation.minor in self.minors and (self.gate is None or ctx.on(self.gate))
+        """Whether a server of this release, with these gates, has the resource."""
+        return ctx.release.minor in self.minors and (self.gate is None or ctx.on(self.gate))

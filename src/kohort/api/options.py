@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kohort.api.generations import generation, parse_gates
 from kohort.api.kind import Context
+from kohort.api.releases import parse_gates, release
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def known_option(name: str) -> str | None:
 
 def context(minor: str, gates: Mapping[str, bool] | None = None) -> Context:
     """A minor with gates switched, Kubernetes' and ours, by name; ValueError names one that is neither."""
-    given = generation(minor)
+    given = release(minor)
     wanted = dict(gates or {})
     ours = {option: value for name, value in wanted.items() if (option := known_option(name))}
     # GangScheduling is a name of both worlds on 1.35 and 1.36: it then switches both.

@@ -99,7 +99,7 @@ def validate(filename: tuple[str, ...], kubernetes: str, output: str, gates: str
 @_flag("--flatten", says="Take trees apart into independent gangs where the minor has no trees.")
 @_recursive
 def convert(filename: tuple[str, ...], to: str, output: str, flatten: bool, recursive: bool) -> None:
-    """Carry Workload, PodGroup and CompositePodGroup objects over to another generation of the API."""
+    """Carry Workload, PodGroup and CompositePodGroup objects over to another release of the API."""
     from kohort.cli.convert import run
 
     sys.exit(run(list(filename), to, output, flatten=flatten, recursive=recursive))

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from kohort.api.generations import Generation, generation
+from kohort.api.releases import Release, release
 from kohort.cli.common import count
 from kohort.gang.tree import Group, Member, Plan, Template
 from kohort.library import Compiled
@@ -21,7 +21,7 @@ _DIM = "dim"
 
 def tree(done: Compiled) -> RenderableType:
     """Everything about one workload: its plans, and the pods that stay ungrouped."""
-    made = generation(done.minor)
+    made = release(done.minor)
     title = Text.assemble((done.document.name, "bold"), f" on Kubernetes {done.minor}")
     parts: list[RenderableType] = [title]
     if done.reason and not done.plans:
@@ -34,13 +34,13 @@ def tree(done: Compiled) -> RenderableType:
     return Lines(*parts)
 
 
-def _hashed(done: Compiled, made: Generation) -> bool:
+def _hashed(done: Compiled, made: Release) -> bool:
     """Whether a name depends on the uid: a Job's Workload, and the PodGroups of Jobs and TrainJobs."""
     kind = done.document.obj.get("kind")
     return kind in {"Job", "CronJob"} or (kind == "TrainJob" and made.has_pod_groups)
 
 
-def _legend(done: Compiled, made: Generation) -> str:
+def _legend(done: Compiled, made: Release) -> str:
     """How pods join: the same for all of them, so it is said once, with the first as the example."""
     link = next(iter(done.links.values()))
     ((member, inner),) = link.items()
@@ -49,7 +49,7 @@ def _legend(done: Compiled, made: Generation) -> str:
     return f"pods name {what} in spec.{member}, for example {{{example}}}"
 
 
-def _plan(plan: Plan, made: Generation) -> Tree:
+def _plan(plan: Plan, made: Release) -> Tree:
     whose = "" if plan.own_workload else "  somebody else's"
     top = Tree(Text.assemble("Workload ", (plan.workload, "bold cyan"), (whose, _DIM)), guide_style=_DIM)
     for root, more in _few(plan.roots, plan):
@@ -62,7 +62,7 @@ def _plan(plan: Plan, made: Generation) -> Tree:
     return top
 
 
-def _group(above: Tree, group: Group, plan: Plan, made: Generation) -> None:
+def _group(above: Tree, group: Group, plan: Plan, made: Release) -> None:
     template = plan.template(group.template)
     children = plan.children(group.name)
     members = [member for member in plan.members if member.group == group.name]
@@ -74,7 +74,7 @@ def _group(above: Tree, group: Group, plan: Plan, made: Generation) -> None:
     _members(branch, members)
 
 
-def _label(group: Group, template: Template, minimum: int | None, have: int, made: Generation) -> Text:
+def _label(group: Group, template: Template, minimum: int | None, have: int, made: Release) -> Text:
     unit = "pod" if template.is_leaf else "group"
     if minimum is None:
         policy = Text.assemble(("basic", "blue"), f"  {count(have, unit)}")
@@ -84,7 +84,7 @@ def _label(group: Group, template: Template, minimum: int | None, have: int, mad
     return Text.assemble(*_identity(group, template, made), "  ", policy, _extras(template), (origin, _DIM))
 
 
-def _identity(group: Group, template: Template, made: Generation) -> tuple[Any, ...]:
+def _identity(group: Group, template: Template, made: Release) -> tuple[Any, ...]:
     if not made.has_pod_groups:
         key = f" key {group.replica_key}" if group.replica_key is not None else ""
         return ("group ", (template.name, "bold"), key)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from kohort import garbage
-from kohort.api.generations import GENERATIONS
+from kohort.api.releases import RELEASES
 from kohort.cli import lean
 from kohort.cli.common import UsageError, checked, choice, friendly, parse_gates, say, write
 
@@ -55,7 +55,7 @@ def up(
 ) -> int:
     pools = None if bare else _pools(nodes, cluster)
     weighs = _profile(profile)
-    choice("--kubernetes", kubernetes, tuple(GENERATIONS))
+    choice("--kubernetes", kubernetes, tuple(RELEASES))
     gates = parse_gates(feature_gates)
     with _folder(data_dir, in_memory=in_memory, kept=detach) as folder:
         from kohort.server.settings import Settings

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kohort.api.generations import SCHEDULING_GROUP
+from kohort.api.releases import SCHEDULING_GROUP
 from kohort.controllers.controller import Controller
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.control.cronjob.controller import cronjob_controller
@@ -77,17 +77,17 @@ def make(setup: Setup, names: Iterable[str] = BUILT_IN) -> list[Controller]:
 
 
 async def probe(client: Client, ctx: CompileContext) -> Setup:
-    """Whether the server serves groups in the version of this generation (T-48: upstream would wait for ever)."""
+    """Whether the server serves groups in the version of this release (T-48: upstream would wait for ever)."""
     if ctx.settings.get("parity"):
         return Setup(ctx)
-    kind = "PodGroup" if ctx.generation.has_pod_groups else "Workload"
+    kind = "PodGroup" if ctx.release.has_pod_groups else "Workload"
     served = await client.discovery.versions(SCHEDULING_GROUP, kind)
-    if ctx.generation.workload_version in served:
+    if ctx.release.workload_version in served:
         return Setup(ctx)
     log.error(
         "the server does not serve %ss as %s (served: %s): Jobs run without groups, and nothing starts together",
         kind,
-        ctx.generation.api_version,
+        ctx.release.api_version,
         ", ".join(served) or "none",
     )
     return Setup(ctx, grouping=False)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from kohort.api.generations import Gate, generation
 from kohort.api.kind import Context
 from kohort.api.options import context
+from kohort.api.releases import Gate, release
 from kohort.kinds.controllers import BUILT_IN
 from kohort.run.options import Options
 from kohort.run.survey import Managed, Survey
@@ -67,7 +67,7 @@ def _context(found: Survey, chosen: Options) -> Context | None:
     """Gates as the server has them; where they may not be read, as the resources that it serves show them."""
     if not found.minor:
         return None
-    known = generation(found.minor).gates
+    known = release(found.minor).gates
     on = {str(gate): _on(gate, found) for gate in known}
     for gate, needs in known.items():  # requirements come first in the table
         on[gate] = on[gate] and all(on[need] for need in needs)
@@ -86,7 +86,7 @@ def _api(found: Survey) -> Line:
     what = "Workload API"
     if found.minor:
         served = ", ".join(f"{kind} {version.rpartition('/')[2]}" for kind, version in sorted(found.kinds.items()))
-        return Line(what, "does", f"{found.version} serves {served}: generation {found.minor}")
+        return Line(what, "does", f"{found.version} serves {served}: release {found.minor}")
     short = found.kubernetes if found.kubernetes in _API else "1.37"
     how = (
         f"start kube-apiserver with --feature-gates=GenericWorkload=true "
@@ -106,7 +106,7 @@ def _gates(found: Survey, ctx: Context | None) -> Iterator[Line]:
             "let us GET /metrics of the API server (deploy/rbac.yaml does)",
         )  # fmt: skip
     for gate, text in _WHAT.items():
-        if gate not in ctx.generation.gates:
+        if gate not in ctx.release.gates:
             continue
         if ctx.on(gate):
             yield Line(gate, "does", f"on: {text}")
@@ -151,7 +151,7 @@ def _controller(name: str, kinds: Sequence[Managed], found: Survey, chosen: Opti
             f"stop that operator, or insist with --controllers {name}",
         )  # fmt: skip
     beside = f", although {found.others[name]} looks like somebody else's" if name in found.others else ""
-    groups = f"with groups of generation {ctx.generation.minor}" if ctx is not None else "without groups"
+    groups = f"with groups of release {ctx.release.minor}" if ctx is not None else "without groups"
     return Line(what, "does", f"manages {_names(kinds)} {groups}{beside}")
 
 

@@ -20,8 +20,8 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
-from kohort.api.generations import NEWEST
 from kohort.api.kind import Context
+from kohort.api.releases import NEWEST
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
 from kohort.kinds.controllers import FAMILIES, MAKERS, Setup, make
@@ -48,7 +48,7 @@ _REFUSALS: Final = 5  # in a row, of a process that has not worked yet: a quarte
 
 def managed() -> tuple[Managed, ...]:
     """The kinds that our controllers manage: the first that each family of them watches."""
-    setup = Setup(CompileContext(Context.of(NEWEST).generation))
+    setup = Setup(CompileContext(Context.of(NEWEST).release))
     found = []
     for name, parts in FAMILIES.items():
         first = MAKERS[parts[0]](setup).watches[0]
@@ -159,7 +159,7 @@ class Process:
         """Without the Workload API the controllers do their work, only nothing is grouped."""
         ctx = self.plan.ctx or Context.of(NEWEST)
         settings = {} if self.listener is None else {SETTING: self.listener}
-        made = CompileContext(ctx.generation, ctx.gates, ctx.options, settings=settings)
+        made = CompileContext(ctx.release, ctx.gates, ctx.options, settings=settings)
         setup = Setup(made, grouping=self.plan.ctx is not None)
         return Runtime(
             self.client,

@@ -1,4 +1,4 @@
-"""What a cluster has, found by asking it: API generation, gates, kinds, and who else works there.
+"""What a cluster has, found by asking it: Kubernetes release, gates, kinds, and who else works there.
 
 Whatever may not be read is not guessed: it stays None, and the plan says so.
 """
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from kohort.api.generations import SCHEDULING_GROUP
+from kohort.api.releases import SCHEDULING_GROUP
 from kohort.kube.client import Client
 from kohort.kube.discovery import NotServedError
 from kohort.kube.errors import ApiError
 from kohort.kube.times import parse
-from kohort.scheduler.generation import discover
+from kohort.scheduler.release import discover
 
 _WEBHOOKS: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _ADMISSION: Final = "admissionregistration.k8s.io/v1"
@@ -48,7 +48,7 @@ class Managed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     version: str  # of the server, for people
-    minor: str = ""  # the generation of the Workload API that is served; empty: none
+    minor: str = ""  # the release of the Workload API that is served; empty: none
     kinds: Mapping[str, str] = field(default_factory=dict)  # Workload, PodGroup, CompositePodGroup -> apiVersion
     gates: Mapping[str, bool] | None = None  # None: the server's metrics may not be read
     served: frozenset[str] = frozenset()  # controllers whose kind the server has
@@ -67,8 +67,8 @@ class Survey:
 
 async def survey(client: Client, managed: Iterable[Managed], now: datetime) -> Survey:
     unread: list[str] = []
-    generation = await discover(client.discovery)
-    kinds = dict(generation.versions)
+    release = await discover(client.discovery)
+    kinds = dict(release.versions)
     versions = await client.discovery.versions(SCHEDULING_GROUP, "Workload")
     if versions:
         kinds.setdefault("Workload", f"{SCHEDULING_GROUP}/{versions[0]}")
@@ -79,7 +79,7 @@ async def survey(client: Client, managed: Iterable[Managed], now: datetime) -> S
     others = {one.controller: who for one in known if (who := _other(one, hooks, leases))}
     return Survey(
         version=str((await client.version()).get("gitVersion") or "unknown"),
-        minor=generation.minor,
+        minor=release.minor,
         kinds=kinds,
         gates=await _gates(client, unread),
         served=frozenset(served),

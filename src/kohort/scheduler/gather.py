@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kohort.kube.codec import identify
 from kohort.kube.errors import ApiError
 from kohort.scheduler.core import Core
-from kohort.scheduler.generation import Generation, discover
+from kohort.scheduler.release import ServedRelease, discover
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.snapshot import Keep
 from kohort.scheduler.sources import Source, served
@@ -25,21 +25,21 @@ class Look:
 
     core: Core
     keep: Keep
-    generation: Generation
+    release: ServedRelease
     unread: list[str] = field(default_factory=list)
 
 
 async def look(client: Client, settings: Settings | None = None, stamp: Callable[[], str] = lambda: "") -> Look:
     """Pods of every scheduler are looked at: whoever is to place them, the question is the same."""
-    generation = await discover(client.discovery)
+    release = await discover(client.discovery)
     chosen = settings or Settings()
     # What spreads pods softly keeps none of them waiting.
     spreads = any(one["whenUnsatisfiable"] == "DoNotSchedule" for one in chosen.profile.default_spread)
-    found = await served(client.discovery, generation, spreads=spreads)
+    found = await served(client.discovery, release, spreads=spreads)
     lists = await asyncio.gather(*(_list(client, source, version) for source, version in found))
     pods = [one for (source, _), listed in zip(found, lists, strict=True) if source.kind == "Pod" for one in listed[0]]
     names = frozenset(pod.spec.scheduler_name for pod in pods) | chosen.names
-    made = Look(Core(replace(chosen, names=names), stamp, generation.condition), Keep(), generation)
+    made = Look(Core(replace(chosen, names=names), stamp, release.condition), Keep(), release)
     for (source, _), (items, problem) in zip(found, lists, strict=True):
         if problem:
             made.unread.append(problem)

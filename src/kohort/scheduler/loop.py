@@ -23,9 +23,9 @@ from kohort.scheduler import snapshot
 from kohort.scheduler.binder import Binder
 from kohort.scheduler.conditions import Writes
 from kohort.scheduler.core import Core, Step
-from kohort.scheduler.generation import Generation, discover
 from kohort.scheduler.logs import FACTS
 from kohort.scheduler.metrics import Metrics
+from kohort.scheduler.release import ServedRelease, discover
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.sources import Source, served
 from kohort.scheduler.writer import Writer
@@ -61,12 +61,12 @@ class Scheduler:
         self._may = may
         self.started = asyncio.Event()  # everything is listed: decisions are made
         self._changed = asyncio.Event()
-        self._fresh(Generation("", {}))
+        self._fresh(ServedRelease("", {}))
 
-    def _fresh(self, generation: Generation) -> None:
+    def _fresh(self, release: ServedRelease) -> None:
         """Nothing is known yet."""
-        self.generation = generation
-        self.core = Core(self.settings, lambda: seconds(self.clock.now()), generation.condition)
+        self.release = release
+        self.core = Core(self.settings, lambda: seconds(self.clock.now()), release.condition)
         self.metrics = Metrics(self.core, ",".join(sorted(self.settings.names)))
         self.keep = snapshot.Keep()
 
@@ -80,18 +80,18 @@ class Scheduler:
     def state(self) -> dict[str, Any]:
         """For /debug/state."""
         leader = self.lease is None or self.lease.is_leader
-        return {"generation": self.generation.minor, "leader": leader, **snapshot.take(self.core, self.keep)}
+        return {"release": self.release.minor, "leader": leader, **snapshot.take(self.core, self.keep)}
 
     # ---- one term
 
     async def _lead(self) -> None:
         self.started.clear()
         self._fresh(await discover(self.client.discovery))
-        log.info("Workload API of %s: %s", self.generation.minor or "none", self.generation.versions)
+        log.info("Workload API of %s: %s", self.release.minor or "none", self.release.versions)
         async with AsyncExitStack() as stack:
             recorder = await stack.enter_async_context(Recorder(self.client, "kohort-scheduler", clock=self.clock))
             writer = await stack.enter_async_context(
-                Writer(self.client, recorder, self.clock, self.generation.versions, self.settings.write_concurrency)
+                Writer(self.client, recorder, self.clock, self.release.versions, self.settings.write_concurrency)
             )
             binder = Binder(
                 self.core,
@@ -149,7 +149,7 @@ class Scheduler:
     async def _follow(self, stack: AsyncExitStack) -> None:
         """Everything else before pods: a pod finds its group, and a nomination its node."""
         spreads = bool(self.settings.profile.default_spread)
-        found = await served(self.client.discovery, self.generation, spreads=spreads)
+        found = await served(self.client.discovery, self.release, spreads=spreads)
         informers = [self._informer(*one) for one in found if not one[0].spreads or await self._may_list(*one)]
         first, pods = informers[:-1], informers[-1]
         for informer in first:

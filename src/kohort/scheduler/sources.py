@@ -15,7 +15,7 @@ from kohort.scheduler.model import DisruptionBudget, GroupObject, Namespace, Nod
 if TYPE_CHECKING:
     from kohort.kube.discovery import Discovery
     from kohort.scheduler.core import Core
-    from kohort.scheduler.generation import Generation
+    from kohort.scheduler.release import ServedRelease
 
 Json = dict[str, Any]
 Tell = Callable[["Core", str, "Json | None"], None]
@@ -126,16 +126,16 @@ SOURCES: Final = (
         needed=True,
     ),
 )
-_GROUPS: Final = frozenset({"CompositePodGroup", "PodGroup", "Workload"})  # in the version that the generation says
+_GROUPS: Final = frozenset({"CompositePodGroup", "PodGroup", "Workload"})  # in the version that the release says
 
 
-async def served(discovery: Discovery, generation: Generation, *, spreads: bool) -> list[tuple[Source, str]]:
+async def served(discovery: Discovery, release: ServedRelease, *, spreads: bool) -> list[tuple[Source, str]]:
     """Those that a server has, with their apiVersion. `spreads`: whether pods are spread by what selects them."""
     found: list[tuple[Source, str]] = []
     types = await discovery.all()
     for source in SOURCES:
         if source.kind in _GROUPS:
-            version = generation.versions.get(source.kind, "")
+            version = release.versions.get(source.kind, "")
         else:
             kinds = (one for one in types if (one.group, one.kind) == (source.group, source.kind))
             version = next((one.api_version for one in kinds), "")

@@ -68,7 +68,7 @@ class Api:
         self.subresources = Subresources(self.core, self.writer, self.deleter)
         self.renderer = render.Renderer()
         self.metrics = Metrics(store)
-        self.documentation = Documentation(ctx.generation.minor, self.resources, version, address)
+        self.documentation = Documentation(ctx.release.minor, self.resources, version, address)
         self.special: dict[tuple[str, str], Callable[[Ask], Awaitable[tuple[int, Item | Object]]]] = {}
         self.checks: dict[str, Callable[[], bool]] = {"ping": lambda: True}
         self._stop = asyncio.Event()

@@ -89,7 +89,7 @@ def _wanted(api: Api) -> list[tuple[str, Object]]:
         body: dict[str, Any] = {"kind": "PriorityClass", "metadata": {"name": name}, "value": value}
         found.append(("scheduling.k8s.io", {**body, "description": description, "preemptionPolicy": _LOWER}))
     found.append(("", _service()))
-    found += [("rbac.authorization.k8s.io", one) for one in roles.objects(api.ctx.generation.minor)]
+    found += [("rbac.authorization.k8s.io", one) for one in roles.objects(api.ctx.release.minor)]
     return found
 
 

@@ -30,7 +30,7 @@ class Core:
 
     def __init__(self, store: Store, resources: Resources, ctx: Context, plugins: Sequence[Any] = ()) -> None:
         self.store, self.resources, self.ctx = store, resources, ctx
-        self.books = Books(ctx.generation.minor, resources)
+        self.books = Books(ctx.release.minor, resources)
         self.objects = StoredObjects(store, resources)
         self.after: list[Callable[[Call], Awaitable[None]]] = []
         self.addresses = Addresses(self.objects)

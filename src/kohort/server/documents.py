@@ -1,6 +1,6 @@
 """OpenAPI v2 and v3, from the shipped definitions and from what is served now.
 
-v2 is the whole document of the generation, cut to the served groups, with the schemas of CRDs added. v3 has a document
+v2 is the whole document of the release, cut to the served groups, with the schemas of CRDs added. v3 has a document
 for each group version: paths are written anew from the resources, with the query parameters that kubectl looks for.
 """
 

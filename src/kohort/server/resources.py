@@ -1,4 +1,4 @@
-"""What is served: one `Resource` for each plural of each version, from the discovery data of the generation.
+"""What is served: one `Resource` for each plural of each version, from the discovery data of the release.
 
 CRDs come and go while the server runs: `Resources.add` and `remove`.
 """
@@ -171,9 +171,9 @@ class Resources:
 
 
 def native_resources(ctx: Context) -> Resources:
-    """The resources of a generation, with the gates that are on."""
+    """The resources of a release, with the gates that are on."""
     found = Resources()
-    documents = definitions.discovery(ctx.generation.minor)
+    documents = definitions.discovery(ctx.release.minor)
     for root in ("/api", "/apis"):
         for group in documents[root]["items"]:
             name = group["metadata"].get("name", "")
@@ -202,7 +202,7 @@ def _resource(ctx: Context, group: str, version: str, entry: dict[str, Any]) -> 
         for one in entry.get("subresources", [])
         if one["subresource"] not in _CONNECT
     }
-    namespaced, minor = entry["scope"] == "Namespaced", ctx.generation.minor
+    namespaced, minor = entry["scope"] == "Namespaced", ctx.release.minor
     known = next((k for k in registry.kinds(group) if (k.version, k.plural) == (version, plural)), None)
     if known is not None and not known.served(ctx):
         return None

@@ -54,7 +54,7 @@ class Server:
         settings = self.settings
         if settings.in_memory:
             return MemoryJournal()
-        return SqliteJournal(settings.store_path, {"Kubernetes": self.ctx.generation.minor})
+        return SqliteJournal(settings.store_path, {"Kubernetes": self.ctx.release.minor})
 
     async def __aenter__(self) -> Server:
         await self.start()

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kohort.api.generations import NEWEST
 from kohort.api.kind import Context
 from kohort.api.options import context
+from kohort.api.releases import NEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

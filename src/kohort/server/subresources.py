@@ -11,7 +11,7 @@ from kohort.api import apply
 from kohort.api import patch as patches
 from kohort.api.apply import scale as scale_books
 from kohort.api.errors import invalid, required
-from kohort.api.generations import NEWEST
+from kohort.api.releases import NEWEST
 from kohort.server import ages, codec, objects, options, paths, status
 from kohort.server.bodies import body_of
 from kohort.server.call import CREATE, Call

@@ -14,9 +14,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from kohort.api import admit, shape
-from kohort.api.generations import Gate
 from kohort.api.kind import Context
 from kohort.api.registry import find
+from kohort.api.releases import Gate
 from kohort.testing.generate import Made, make
 from kohort.testing.mutate import mutate
 

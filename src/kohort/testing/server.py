@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kohort.api.generations import NEWEST
+from kohort.api.releases import NEWEST
 from kohort.kube.client import Client
 from kohort.server import kubeconfig
 from kohort.server.server import Server

@@ -27,7 +27,7 @@ _GATES: Final = "kohort_feature_gates"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kohort", "an embedded Kubernetes API server")
-    group.addoption("--kohort-kubernetes", metavar="MINOR", help="1.35, 1.36 or 1.37: the generation of kohort_server")
+    group.addoption("--kohort-kubernetes", metavar="MINOR", help="1.35, 1.36 or 1.37: the release of kohort_server")
     group.addoption("--kohort-feature-gates", metavar="A=true,B=false", help="feature gates of kohort_server")
     parser.addini(_MINOR, "as --kohort-kubernetes", default="")
     parser.addini(_GATES, "as --kohort-feature-gates", default="")
@@ -40,7 +40,7 @@ def kohort_servers() -> Iterator[Callable[..., ServerThread]]:
     with ExitStack() as stack:
 
         def server(minor: str = "", gates: Mapping[str, bool] | None = None) -> ServerThread:
-            from kohort.api.generations import NEWEST
+            from kohort.api.releases import NEWEST
             from kohort.testing.server import ServerThread
 
             key = (minor or NEWEST, tuple(sorted((gates or {}).items())))

@@ -13,8 +13,8 @@ from typing import Any
 
 from kohort.api import admit, registry
 from kohort.api.answer import Answer
-from kohort.api.generations import Gate
 from kohort.api.kind import Context, Kind
+from kohort.api.releases import Gate
 from kohort.kinds.batch.api.freeze import check_parallelism
 from kohort.kinds.batch.api.selector import generate
 
@@ -45,7 +45,7 @@ def every_case() -> list[tuple[str, str]]:
 
 def gates(minor: str, case: str) -> Context:
     base = Context.of(minor)
-    return Context(base.generation, (base.gates - OFF.get(case, set())) | ON.get(case, set()))
+    return Context(base.release, (base.gates - OFF.get(case, set())) | ON.get(case, set()))
 
 
 @dataclass(frozen=True)

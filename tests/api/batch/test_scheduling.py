@@ -9,8 +9,8 @@ import pytest
 from tests.api.batch.build import BASIC, created, cronjob, fields, gang, indexed, job, updated
 
 from kohort.api.errors import ErrorKind
-from kohort.api.generations import Gate, default_gates
 from kohort.api.kind import Context
+from kohort.api.releases import Gate, default_gates
 
 Object = dict[str, Any]
 LEAST = "spec.scheduling.schedulingPolicy.gang.minCount"

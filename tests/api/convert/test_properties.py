@@ -11,8 +11,8 @@ from tests.strategies import plans
 
 from kohort.api import admit
 from kohort.api.convert import convert
-from kohort.api.generations import GENERATIONS
 from kohort.api.kind import Context, Object
+from kohort.api.releases import RELEASES
 from kohort.gang.render import fit, pod_links, render
 from kohort.gang.tree import Plan
 
@@ -80,7 +80,7 @@ def without_version(obj: Object) -> str:
 def test_nothing_given_is_changed(plan: Plan) -> None:
     given = [*render(plan, "1.37").objects, *pods(plan, "1.37")]
     before = deepcopy(given)
-    for minor in GENERATIONS:
+    for minor in RELEASES:
         convert(given, minor, flatten=True)
         assert given == before
 
@@ -89,7 +89,7 @@ def test_nothing_given_is_changed(plan: Plan) -> None:
 @given(plans())
 def test_results_are_valid_where_they_go(plan: Plan) -> None:
     objects = [*render(plan, "1.37").objects, *pods(plan, "1.37")]
-    for minor, found in GENERATIONS.items():
+    for minor, found in RELEASES.items():
         ctx = Context.of(minor, gates=found.gates)
         for obj in convert(objects, minor, flatten=True).objects:
             assert admit.check(obj, ctx) == []

@@ -7,9 +7,9 @@ from typing import Any
 
 from kohort.api import admit, rules
 from kohort.api.errors import FieldError
-from kohort.api.generations import Gate, default_gates
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
+from kohort.api.releases import Gate, default_gates
 from kohort.api.rules import Look
 from kohort.kinds.leaderworkerset.api import LEADER_WORKER_SET
 

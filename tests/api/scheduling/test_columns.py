@@ -56,6 +56,6 @@ def test_there_are_twelve_tables() -> None:
         ([("PodGroupInitiallyScheduled", "True", "Scheduled"), ("DisruptionTarget", "False", "Moved")], "Moved"),
     ],
 )
-def test_group_status_understands_both_generations(conditions: list[tuple[str, str, str]], status: str) -> None:
+def test_group_status_understands_both_releases(conditions: list[tuple[str, str, str]], status: str) -> None:
     listed = [{"type": kind, "status": value, "reason": reason} for kind, value, reason in conditions]
     assert group_status({"status": {"conditions": listed}}) == status

@@ -72,7 +72,7 @@ class Player:
         ctx = context(self.name)
         bindings = [obj for key, obj in self.objects.items() if key.startswith("ctb/")]
         given = CompileContext(
-            ctx.generation, ctx.gates, ctx.options, Lookup([*children, *bindings]), {"lostTopology": "drop"}
+            ctx.release, ctx.gates, ctx.options, Lookup([*children, *bindings]), {"lostTopology": "drop"}
         )
         return [compile_object(obj, given) for obj in self._sets()]
 

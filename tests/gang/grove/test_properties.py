@@ -46,18 +46,18 @@ def sets(draw: st.DrawFn) -> dict[str, Any]:
 def test_valid_sets_compile_to_valid_plans(obj: dict[str, Any], ctx: Any) -> None:
     if admit.check(obj, ctx):
         return
-    given_to = CompileContext(ctx.generation, ctx.gates, ctx.options, Lookup([FABRIC]))
+    given_to = CompileContext(ctx.release, ctx.gates, ctx.options, Lookup([FABRIC]))
     done = compile_object(defaulted(obj, ctx), given_to)
     assert done.errors == ()
     assert len(done.plans) == sum(bool(podgang["spec"]["podgroups"]) for podgang in done.objects)
     for plan in done.plans:
         assert check_plan(plan) == []
-        made = render(plan, ctx.generation)
+        made = render(plan, ctx.release)
         assert made.errors == ()
         assert [admit.check(found, ctx) for found in made.objects] == [[]] * len(made.objects)
         for member in plan.members:
             labels = {"grove.io/podgang": plan.workload, "grove.io/podclique": member.source.split()[-1]}
             assert member.group is not None
-            assert link(labels, ctx) == pod_link(plan, member.group, ctx.generation)
+            assert link(labels, ctx) == pod_link(plan, member.group, ctx.release)
     for podgang in done.objects:
         assert admit.check(podgang, ctx) == []

@@ -27,7 +27,7 @@ def compiled(
 ) -> Compilation:
     given = ctx or on()
     return compile_object(
-        defaulted(obj, given), CompileContext(given.generation, given.gates, given.options, Lookup(others), settings)
+        defaulted(obj, given), CompileContext(given.release, given.gates, given.options, Lookup(others), settings)
     )
 
 
@@ -50,7 +50,7 @@ def gangs(obj: Object, others: Iterable[Object] = (FABRIC,)) -> dict[str, list[s
 def rendered(obj: Object, ctx: Context) -> list[Object]:
     found = []
     for plan in plans(obj, ctx).values():
-        done = render(plan, ctx.generation)
+        done = render(plan, ctx.release)
         assert done.errors == ()
         found += done.objects
     return found

@@ -107,7 +107,7 @@ def compiled(
     **settings: Any,
 ) -> Compilation:
     ctx = Context.of(minor, gates)
-    context = CompileContext(ctx.generation, ctx.gates, ctx.options, Lookup(others), settings)
+    context = CompileContext(ctx.release, ctx.gates, ctx.options, Lookup(others), settings)
     return compile_object(admit.defaulted(obj, JOB, ctx), context)
 
 

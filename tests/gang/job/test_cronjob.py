@@ -22,7 +22,7 @@ NIGHTLY = cronjob("nightly", of=job(parallelism=2, completions=2, completionMode
 
 def compiled(obj: dict[str, Any], minor: str = "1.37", **settings: Any) -> Compilation:
     ctx = Context.of(minor)
-    context = CompileContext(ctx.generation, ctx.gates, settings=settings)
+    context = CompileContext(ctx.release, ctx.gates, settings=settings)
     return compile_object(admit.defaulted(obj, CRONJOB, ctx), context)
 
 
@@ -61,7 +61,7 @@ def test_t_18_the_run_as_recorded() -> None:
     assert run["metadata"]["annotations"] == {"note": "kept"}
     run["metadata"]["uid"] = case["uids"]["JOB_UID"]
     ctx = Context.of("1.36")
-    done = compile_job(admit.defaulted(run, JOB, ctx), CompileContext(ctx.generation, ctx.gates))
+    done = compile_job(admit.defaulted(run, JOB, ctx), CompileContext(ctx.release, ctx.gates))
     made = [f"+{obj['kind']} {obj['metadata']['name']}" for obj in render(done.plans[0], "1.36").objects]
     assert made == [str(one) for one in case["timeline"] if str(one).startswith(("+Workload", "+PodGroup"))]
 

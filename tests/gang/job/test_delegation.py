@@ -8,7 +8,7 @@ import pytest
 from tests.gang.job.build import DELEGATED, UID, compiled, gang, job, minimums, objects, owner, template, workload
 
 from kohort.api.errors import ErrorKind
-from kohort.api.generations import Gate, default_gates
+from kohort.api.releases import Gate, default_gates
 from kohort.gang.check import check_plan
 
 Object = dict[str, Any]

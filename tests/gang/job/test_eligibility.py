@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.gang.job.build import DELEGATED, compiled, gang, job, minimums, objects, owner
 
-from kohort.api.generations import Gate, default_gates
+from kohort.api.releases import Gate, default_gates
 
 CRONJOB = owner("CronJob", "nightly", "batch/v1")
 JOBSET = owner("JobSet", "set", "jobset.x-k8s.io/v1alpha2")
@@ -38,7 +38,7 @@ ROWS: list[tuple[str, str, dict[str, Any], dict[str, Any], int | str | None]] = 
     ("T-20", "1.37", job(p=2, scheduling=gang(), managedBy="corp.example/runner"), {}, "none"),
     ("T-20 1.36", "1.36", job(p=2, c=2, mode="Indexed", managedBy="corp.example/runner"), {}, "none"),
     ("T-20 built-in", "1.37", job(p=2, managedBy="kubernetes.io/job-controller"), {}, None),
-    # Another source of the policy than the generation's own.
+    # Another source of the policy than the release's own.
     ("inferred", "1.37", job(p=4, c=4, mode="Indexed"), {"policy_source": "inferred"}, 4),
     ("inferred, basic shape", "1.37", job(p=4, c=8, mode="Indexed"), {"policy_source": "inferred"}, "none"),
     ("declared", "1.36", job(p=4, c=8, mode="Indexed"), {"policy_source": "declared"}, None),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.gang.job.build import UID, compiled, gang, job, objects
 
-from kohort.api.generations import Gate, default_gates
+from kohort.api.releases import Gate, default_gates
 from kohort.gang.render import pod_link, render
 from kohort.kinds.batch.compile.names import legal_template_name, pod_group_name, template_name, workload_name
 
@@ -24,7 +24,7 @@ def test_t_21_golden_names() -> None:
 
 
 @pytest.mark.parametrize("minor", ["1.36", "1.37"])
-def test_t_21_the_same_in_both_generations(minor: str) -> None:
+def test_t_21_the_same_in_both_releases(minor: str) -> None:
     made = objects(job("trainer", 2, 2, "Indexed"), minor)
     assert [one["metadata"]["name"] for one in made] == [
         "trainer-8564d45897",

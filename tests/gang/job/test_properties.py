@@ -102,7 +102,7 @@ def test_every_valid_job_compiles(obj: Object, minor: str, chosen: dict[str, Any
     ctx = Context.of(minor)
     if any(error.kind is not ErrorKind.UNKNOWN for error in admit.check(obj, ctx)):
         return
-    context = CompileContext(ctx.generation, ctx.gates, ctx.options, Lookup(around), chosen)
+    context = CompileContext(ctx.release, ctx.gates, ctx.options, Lookup(around), chosen)
     done = compile_object(admit.defaulted(obj, JOB, ctx), context)
     assert done.plans or done.reason or done.errors
     for plan in done.plans:
@@ -119,7 +119,7 @@ def test_compiling_changes_nothing(obj: Object, chosen: dict[str, Any]) -> None:
     ctx = Context.of("1.37")
     given_job = admit.defaulted(obj, JOB, ctx)
     before = deepcopy(given_job)
-    compile_object(given_job, CompileContext(ctx.generation, ctx.gates, settings=chosen))
+    compile_object(given_job, CompileContext(ctx.release, ctx.gates, settings=chosen))
     assert given_job == before
 
 
@@ -135,7 +135,7 @@ def test_every_valid_cronjob_compiles(obj: Object, minor: str) -> None:
     }
     if any(error.kind is not ErrorKind.UNKNOWN for error in admit.check(nightly, ctx)):
         return
-    done = compile_cronjob(admit.defaulted(nightly, CRONJOB, ctx), CompileContext(ctx.generation, ctx.gates))
+    done = compile_cronjob(admit.defaulted(nightly, CRONJOB, ctx), CompileContext(ctx.release, ctx.gates))
     assert done.plans or done.reason or done.errors
     assert all(check_plan(plan) == [] for plan in done.plans)
 

@@ -46,7 +46,7 @@ NAMED = [pair for pair in every_case() if pair[1] not in UNMANAGED]
 def compiled(moment: Moment, job: Object, others: tuple[Object, ...]) -> Compilation:
     ctx = moment.ctx
     settings = {"parity": True}
-    context = CompileContext(ctx.generation, ctx.gates, ctx.options, Lookup(others), settings)
+    context = CompileContext(ctx.release, ctx.gates, ctx.options, Lookup(others), settings)
     return compile_object(defaulted(job, ctx), context)
 
 
@@ -118,7 +118,7 @@ def test_same_names_in_every_case(minor: str, case: str) -> None:
     made: set[str] = set()
     for job, others in asked(minor, case):
         taken = {(obj["kind"], obj["metadata"]["name"]): obj for obj in others}
-        context = CompileContext(ctx.generation, ctx.gates, ctx.options, Lookup(others), {"parity": True})
+        context = CompileContext(ctx.release, ctx.gates, ctx.options, Lookup(others), {"parity": True})
         for plan in compile_object(defaulted(job, ctx), context).plans:
             for obj in render(plan, minor).objects:
                 known = taken.get((obj["kind"], obj["metadata"]["name"]))

@@ -18,7 +18,7 @@ def compiled(
 ) -> Compilation:
     ctx = context(minor, *options, **how)
     assert errors(obj, ctx) == []
-    whole = CompileContext(ctx.generation, ctx.gates, ctx.options, settings=settings or {})
+    whole = CompileContext(ctx.release, ctx.gates, ctx.options, settings=settings or {})
     return compile_object(completed(obj, ctx), whole)
 
 

@@ -94,7 +94,7 @@ def test_a_valid_jobset_compiles_to_a_plan_that_a_server_takes(obj: Object, rend
         return
     whole = completed(obj)
     JOBSET.warn(whole, CTX)
-    ctx = CompileContext(CTX.generation, CTX.gates, CTX.options, settings={"jobSetGangRendering": rendering})
+    ctx = CompileContext(CTX.release, CTX.gates, CTX.options, settings={"jobSetGangRendering": rendering})
     done = compile_object(whole, ctx)
     assert done.errors == ()
     assert bool(done.plans) != bool(done.reason)

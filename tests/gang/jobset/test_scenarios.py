@@ -8,8 +8,8 @@ import pytest
 from tests.api.jobset.building import completed, context, depends, jobset, rj, warnings
 from tests.gang.jobset.compiling import compiled, members, names, objects, plan_of, templates
 
-from kohort.api.generations import Gate, default_gates, generation
 from kohort.api.kind import Context, Object
+from kohort.api.releases import Gate, default_gates, release
 from kohort.gang.check import check_plan
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import pod_link
@@ -57,7 +57,7 @@ def test_1_to_63_nothing_to_make(obj: Object, why: str) -> None:
 def test_stored_gangs_are_ignored_while_the_option_is_off() -> None:
     """Not stripped, not refused: the JobSet was admitted while it was on (spec jobset 4.1)."""
     ctx = context(without=("GangScheduling",))
-    done = compile_object(completed(jobset(rj("a", 1, 2), gang="Gang")), CompileContext(ctx.generation, ctx.gates))
+    done = compile_object(completed(jobset(rj("a", 1, 2), gang="Gang")), CompileContext(ctx.release, ctx.gates))
     assert (done.plans, done.reason) == ((), "the option GangScheduling is off")
 
 
@@ -228,9 +228,9 @@ def test_47_48_elastic_resize_changes_minimums_only() -> None:
     assert templates(before) == {"pg-g": 8}
     assert templates(after) == {"pg-g": 12}
     assert names(objects(before)) == names(objects(after))
-    # Whether the difference can be written in place is the generation's word; a controller warns where not.
-    assert generation("1.37").min_count_mutable
-    assert not generation("1.36").min_count_mutable
+    # Whether the difference can be written in place is the release's word; a controller warns where not.
+    assert release("1.37").min_count_mutable
+    assert not release("1.36").min_count_mutable
 
 
 # ---- shapes
@@ -339,7 +339,7 @@ def test_a_tree_needs_the_gate_of_kubernetes() -> None:
     gates = default_gates("1.37") - {Gate.COMPOSITE}
     ctx = Context.of("1.37", gates=gates, options=("GangScheduling", "GangOfGangs"))
     done = compile_object(
-        completed(jobset(rj("a", 1, 1), scheduling=scheduling)), CompileContext(ctx.generation, ctx.gates, ctx.options)
+        completed(jobset(rj("a", 1, 1), scheduling=scheduling)), CompileContext(ctx.release, ctx.gates, ctx.options)
     )
     assert [error.field for error in done.errors] == ["spec.scheduling"]
 

@@ -26,7 +26,7 @@ def compiled(obj: Object, minor: str = "1.37", others: tuple[Object, ...] = (), 
     ctx = context(minor)
     obj = defaulted(obj, ctx)
     obj["metadata"].setdefault("uid", UID)
-    return compile_object(obj, CompileContext(ctx.generation, ctx.gates, ctx.options, Lookup(others), settings))
+    return compile_object(obj, CompileContext(ctx.release, ctx.gates, ctx.options, Lookup(others), settings))
 
 
 def plan_of(obj: Object, minor: str = "1.37", **settings: Any) -> Plan:
@@ -372,6 +372,6 @@ def test_l_56_the_template_has_the_new_size_before_any_group_has() -> None:
 def test_names_without_a_uid_are_stable() -> None:
     ctx = context()
     obj = defaulted(lws(scheduling={}), ctx)
-    runs = [compile_object(obj, CompileContext(ctx.generation, ctx.gates, ctx.options)).plans[0] for _ in range(2)]
+    runs = [compile_object(obj, CompileContext(ctx.release, ctx.gates, ctx.options)).plans[0] for _ in range(2)]
     assert runs[0] == runs[1]
     assert runs[0].workload != W

@@ -32,7 +32,7 @@ def test_every_valid_tree_compiles(tree: Any, replicas: int, size: int, own_lead
         template["leaderTemplate"] = template["workerTemplate"]
     obj, ctx = lws(scheduling=tree, replicas=replicas, size=size, template=template), context(minor)
     assume(not errors(obj, ctx))
-    done = compile_object(defaulted(obj, ctx), CompileContext(ctx.generation, ctx.gates, ctx.options))
+    done = compile_object(defaulted(obj, ctx), CompileContext(ctx.release, ctx.gates, ctx.options))
     assert not done.errors
     (plan,) = done.plans
     assert check_plan(plan) == []

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from tests.strategies import plans
 
 from kohort.api import admit
-from kohort.api.generations import GENERATIONS
 from kohort.api.kind import Context, Object
+from kohort.api.releases import RELEASES
 from kohort.gang.render import pod_links, render
 from kohort.gang.tree import Plan, Template
 
-CONTEXTS = {minor: Context.of(minor, gates=found.gates) for minor, found in GENERATIONS.items()}
+CONTEXTS = {minor: Context.of(minor, gates=found.gates) for minor, found in RELEASES.items()}
 
 
 def without_priority(plan: Plan) -> Plan:
@@ -46,7 +46,7 @@ def test_creation_in_the_order_of_rendering(plan: Plan) -> None:
             existing.append(answer.object or {})
 
 
-@pytest.mark.parametrize("minor", GENERATIONS)
+@pytest.mark.parametrize("minor", RELEASES)
 @settings(max_examples=15, deadline=None)
 @given(plan=plans(max_depth=1))
 def test_pods_with_the_link_are_taken(minor: str, plan: Plan) -> None:

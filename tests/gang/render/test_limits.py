@@ -1,4 +1,4 @@
-"""What each generation cannot express, and how it says so."""
+"""What each release cannot express, and how it says so."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kohort.api import admit
-from kohort.api.generations import default_gates, generation
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
+from kohort.api.releases import default_gates, release
 from kohort.gang import render
 from kohort.gang.check import check_plan
 from kohort.gang.compile import Compilation, CompileContext, Lookup
@@ -93,7 +93,7 @@ def context(
     **settings: Any,
 ) -> CompileContext:
     gates = frozenset(gate for gate in default_gates(to) if gate not in set(without))
-    return CompileContext(generation(to), gates, frozenset(options), Lookup(objects), settings)
+    return CompileContext(release(to), gates, frozenset(options), Lookup(objects), settings)
 
 
 def compiled(job: Object, *objects: Object, **how: Any) -> Compilation:

@@ -108,7 +108,7 @@ def test_valid_runtimes_compile_into_valid_plans(rt: Object, nodes: int | None, 
         links = render.pod_links(plan, minor)
         for job in jobset(result)["spec"]["replicatedJobs"]:
             pod = job["template"]["spec"]["template"]["spec"]
-            field = ctx.generation.pod_field
+            field = ctx.release.pod_field
             assert {field: pod[field]} in links.values()
 
 

@@ -9,10 +9,10 @@ import pytest
 from tests.api.trainer.recorded import CTX, cases, typed
 
 from kohort.api import admit
-from kohort.api.generations import default_gates, generation
 from kohort.api.kind import Object
 from kohort.api.options import DEFAULT_OPTIONS
 from kohort.api.registry import find
+from kohort.api.releases import default_gates, release
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.kinds.trainer.compile.trainjob import compile_object
 
@@ -62,7 +62,7 @@ def compiled(case: str, name: str) -> Compilation:
     job = next(one for one in made if one["kind"] == "TrainJob" and one["metadata"]["name"] == name)
     answer = admit.create(job, CTX)
     assert answer.object is not None, answer.message
-    ctx = CompileContext(generation("1.37"), default_gates("1.37"), DEFAULT_OPTIONS, Lookup(made), _VIEW)
+    ctx = CompileContext(release("1.37"), default_gates("1.37"), DEFAULT_OPTIONS, Lookup(made), _VIEW)
     return compile_object(answer.object, ctx)
 
 

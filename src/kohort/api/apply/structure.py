@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from kohort.api import definitions
-from kohort.api.generations import NEWEST
+from kohort.api.releases import NEWEST
 
 Schema = Mapping[str, Any]
 

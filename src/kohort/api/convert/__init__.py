@@ -1,4 +1,4 @@
-"""Conversion of Workload, PodGroup, CompositePodGroup and pod membership between generations (workload-api 4).
+"""Conversion of Workload, PodGroup, CompositePodGroup and pod membership between releases (workload-api 4).
 
 No server converts between minors, so this does: one step for each boundary. 1.35 and 1.36 differ in where groups live
 (`tuples`), 1.36 and 1.37 in spelling and trees (`renamed`).
@@ -27,9 +27,9 @@ from kohort.api.convert.work import (
 )
 from kohort.api.decode import decode
 from kohort.api.errors import ErrorKind
-from kohort.api.generations import GENERATIONS, SCHEDULING_GROUP, generation
 from kohort.api.kind import Object
 from kohort.api.registry import find
+from kohort.api.releases import RELEASES, SCHEDULING_GROUP, release
 
 __all__ = ["REPLICA_KEY", "Converted", "Finding", "Place", "convert"]
 
@@ -66,7 +66,7 @@ def convert(
     Objects that are right already, and those of other kinds, are passed on as they are; nothing is changed in place.
     """
     minor, version = _target(to)
-    work = Work(generation(minor), version, flatten, recreate)
+    work = Work(release(minor), version, flatten, recreate)
     current = list(objects)
     _known_shapes(current, work)
     if not work.errors:
@@ -79,10 +79,10 @@ def _target(to: str) -> tuple[str, str]:
     name = to.rpartition("/")[2]
     if name == "v1alpha3":
         return "1.37", V1ALPHA3
-    for found in GENERATIONS.values():
+    for found in RELEASES.values():
         if name == found.workload_version:
             return found.minor, found.api_version
-    found = generation(to)
+    found = release(to)
     return found.minor, found.api_version
 
 

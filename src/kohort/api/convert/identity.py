@@ -6,8 +6,8 @@ from typing import Final
 
 from kohort.api.convert.work import COMPOSITE, POD_GROUP, Work, part
 from kohort.api.errors import show
-from kohort.api.generations import SCHEDULING_GROUP
 from kohort.api.kind import Object
+from kohort.api.releases import SCHEDULING_GROUP
 
 _SERVERS: Final = (
     "uid",

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kohort.api.errors import show
-from kohort.api.generations import SCHEDULING_GROUP, Generation
 from kohort.api.kind import Object
+from kohort.api.releases import SCHEDULING_GROUP, Release
 
 V1ALPHA1: Final = f"{SCHEDULING_GROUP}/v1alpha1"
 V1ALPHA2: Final = f"{SCHEDULING_GROUP}/v1alpha2"
@@ -35,7 +35,7 @@ class Finding:
 class Work:
     """One conversion."""
 
-    to: Generation
+    to: Release
     version: str  # apiVersion of Workload and PodGroup in the end
     flatten: bool = False
     recreate: bool = True  # the results are new objects, not the same ones seen in another shape

@@ -9,8 +9,8 @@ from kohort.api.core.pod_defaults import default_pod_spec
 from kohort.api.core.pod_spec import check_pod_spec
 from kohort.api.core.qos import qos_class
 from kohort.api.errors import FieldError, forbidden, invalid, required
-from kohort.api.generations import Gate
 from kohort.api.kind import Column, Context, Kind, Object
+from kohort.api.releases import Gate
 from kohort.api.rules import same
 from kohort.api.scheduling import membership
 from kohort.api.schema import Obj, Ref

@@ -40,7 +40,7 @@ def check_pod_spec(spec: Spec, path: str, ctx: Context) -> Iterator[FieldError]:
         frozenset(volumes.names(spec.get("volumes"))),
         frozenset(str(claim.get("name") or "") for claim in claims),
     )
-    yield from volumes.check_volumes(spec.get("volumes"), at(path, "volumes"), ctx.generation.minor)
+    yield from volumes.check_volumes(spec.get("volumes"), at(path, "volumes"), ctx.release.minor)
     yield from _claims(claims, at(path, "resourceClaims"))
     yield from check_containers(spec, path, around)
     yield from check_resources(spec.get("resources"), at(path, "resources"))

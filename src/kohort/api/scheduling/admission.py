@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kohort.api.generations import SCHEDULING_GROUP, Gate
+from kohort.api.releases import SCHEDULING_GROUP, Gate
 from kohort.api.scheduling.constants import (
     PREEMPT_LOWER_PRIORITY,
     PROTECTION_FINALIZER,
@@ -81,7 +81,7 @@ def _priority(kind: Kind, obj: Object, ctx: Context, classes: Sequence[Object], 
     if found.name:
         spec["priorityClassName"] = found.name
     problem = _fill_priority(spec, found, _WORDS[kind.kind])
-    if problem is None and (pod or (ctx.generation.has_composites and ctx.on(Gate.PREEMPTION_POLICY))):
+    if problem is None and (pod or (ctx.release.has_composites and ctx.on(Gate.PREEMPTION_POLICY))):
         problem = _fill_policy(spec, found, _WORDS[kind.kind])
     return problem
 

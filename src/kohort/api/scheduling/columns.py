@@ -42,12 +42,12 @@ def _status(obj: Object, scheduled: tuple[str, ...]) -> str:
 
 
 def group_status(obj: Object) -> str:
-    """Pending, Scheduled, Unschedulable, or why it is about to be ended; whichever generation wrote the condition."""
+    """Pending, Scheduled, Unschedulable, or why it is about to be ended; whichever release wrote the condition."""
     return _status(obj, SCHEDULED_CONDITIONS)
 
 
 def group_columns(scheduled: str) -> tuple[Column, ...]:
-    """Columns of PodGroup in a generation whose scheduler writes this condition."""
+    """Columns of PodGroup in a release whose scheduler writes this condition."""
     return (POLICY, WORKLOAD, Column("Status", cell=lambda obj: _status(obj, (scheduled,))), AGE)
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from kohort.api import formats
 from kohort.api.errors import FieldError, invalid, required
-from kohort.api.generations import SCHEDULING_GROUP, Gate
 from kohort.api.kind import Kind
+from kohort.api.releases import SCHEDULING_GROUP, Gate
 from kohort.api.scheduling import columns, parts
 from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED, PREEMPT_LOWER_PRIORITY
 from kohort.api.schema import EMPTY, Node, Obj, Str, Update, but

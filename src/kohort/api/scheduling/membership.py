@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kohort.api import formats
 from kohort.api.errors import FieldError, at, forbidden, invalid
-from kohort.api.generations import Gate
+from kohort.api.releases import Gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,13 +22,13 @@ PodSpec = dict[str, Any]
 def tidy(spec: PodSpec, ctx: Context) -> None:
     """Empty members of a reference are absent ones once stored. Not of a `schedulingGroup`: there they are wrong."""
     reference = spec.get("workloadRef")
-    if ctx.generation.pod_field == "workloadRef" and isinstance(reference, dict):
+    if ctx.release.pod_field == "workloadRef" and isinstance(reference, dict):
         spec["workloadRef"] = {name: text for name, text in reference.items() if text}
 
 
 def check(spec: PodSpec, path: str, ctx: Context) -> list[FieldError]:
     """What is wrong with the membership of a new pod spec, once fields behind gates that are off are gone."""
-    member = ctx.generation.pod_field
+    member = ctx.release.pod_field
     if spec.get(member) is None:
         return []
     if member == "workloadRef":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.api import formats
-from kohort.api.generations import Gate
+from kohort.api.releases import Gate
 from kohort.api.scheduling import blocks
 from kohort.api.scheduling.constants import HIGHEST_USER_PRIORITY, MOST_CLAIMS, PREEMPTION_POLICIES
 from kohort.api.schema import EMPTY, Arr, Int, Obj, Str, Time, Update, WhenOff, but

@@ -1,12 +1,12 @@
-"""PriorityClass (scheduling.k8s.io/v1), the same in all three generations."""
+"""PriorityClass (scheduling.k8s.io/v1), the same in all three releases."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.errors import FieldError, forbidden
-from kohort.api.generations import SCHEDULING_GROUP
 from kohort.api.kind import Column, Kind
+from kohort.api.releases import SCHEDULING_GROUP
 from kohort.api.scheduling import columns
 from kohort.api.scheduling.constants import (
     HIGHEST_USER_PRIORITY,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import formats
 from kohort.api.errors import FieldError, duplicate, invalid, required, too_many
-from kohort.api.generations import SCHEDULING_GROUP, Gate
 from kohort.api.kind import Kind
+from kohort.api.releases import SCHEDULING_GROUP, Gate
 from kohort.api.rules import same
 from kohort.api.scheduling import columns
 from kohort.api.scheduling.constants import MOST_TEMPLATES
@@ -42,7 +42,7 @@ def _validate_update(new: Object, old: Object, ctx: Context) -> list[FieldError]
 
 
 def _frozen(spec: Object, before: Object) -> Iterator[FieldError]:
-    # The paths lack "spec." in this generation.
+    # The paths lack "spec." in this release.
     reference = before.get("controllerRef")
     if reference is not None and not same(spec.get("controllerRef"), reference):
         yield invalid("controllerRef", spec.get("controllerRef"), "field is immutable")

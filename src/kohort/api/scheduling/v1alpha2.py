@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import formats
 from kohort.api.errors import FieldError, duplicate, invalid, not_supported, required, too_long
-from kohort.api.generations import SCHEDULING_GROUP, Gate
 from kohort.api.kind import Kind
+from kohort.api.releases import SCHEDULING_GROUP, Gate
 from kohort.api.scheduling import columns, parts
 from kohort.api.scheduling.constants import DISRUPT_POD, DISRUPT_POD_GROUP, MOST_TEMPLATES, POD_GROUP_SCHEDULED
 from kohort.api.scheduling.groups import known_claims
@@ -57,7 +57,7 @@ _REFERENCE: Final = Obj(
     shown=True,
 )
 _GATED: Final = {"gate": Gate.PREEMPTION, "when_off": WhenOff.THAWED}
-# Conditions are judged by hand in this generation: other kinds of errors, other places (see `_conditions`).
+# Conditions are judged by hand in this release: other kinds of errors, other places (see `_conditions`).
 _CONDITION: Final = Obj(
     fields={
         "type": Str(),

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.errors import OMITTED, FieldError, duplicate, invalid
-from kohort.api.generations import SCHEDULING_GROUP, Gate
 from kohort.api.kind import Kind
+from kohort.api.releases import SCHEDULING_GROUP, Gate
 from kohort.api.scheduling import columns, parts
 from kohort.api.scheduling.constants import MOST_COMPOSITE_LEVELS, MOST_TEMPLATES
 from kohort.api.schema import Arr, Node, Obj, Update, but

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kohort.api.generations import SCHEDULING_GROUP
 from kohort.api.kind import Object
+from kohort.api.releases import SCHEDULING_GROUP
 from kohort.gang.stand_in import stand_in
 from kohort.gang.tree import Claim, Controller, Group, Owner, Plan, Template
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.api.convert.names import group_name
-from kohort.api.generations import GENERATIONS
 from kohort.api.kind import Object
+from kohort.api.releases import RELEASES
 from kohort.gang.render import common
 from kohort.gang.tree import Group, Plan, Template
 
-API_VERSION: Final = GENERATIONS["1.35"].api_version
+API_VERSION: Final = RELEASES["1.35"].api_version
 
 
 def objects(plan: Plan, uids: common.Uids) -> tuple[Object, ...]:

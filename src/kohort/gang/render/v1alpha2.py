@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kohort.api.generations import GENERATIONS
 from kohort.api.kind import Object
+from kohort.api.releases import RELEASES
 from kohort.gang import blocks
 from kohort.gang.render import common
 from kohort.gang.tree import Group, Plan, Template
 
-API_VERSION: Final = GENERATIONS["1.36"].api_version
+API_VERSION: Final = RELEASES["1.36"].api_version
 _MODES: Final = {"single": "Pod", "all": "PodGroup"}
 
 

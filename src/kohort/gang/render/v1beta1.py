@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.api.generations import GENERATIONS, SCHEDULING_GROUP
 from kohort.api.kind import Object
+from kohort.api.releases import RELEASES, SCHEDULING_GROUP
 from kohort.gang import blocks
 from kohort.gang.render import common
 from kohort.gang.tree import Group, Plan, Template
 
-API_VERSION: Final = GENERATIONS["1.37"].api_version
-COMPOSITE_API_VERSION: Final = f"{SCHEDULING_GROUP}/{GENERATIONS['1.37'].composite_version}"
+API_VERSION: Final = RELEASES["1.37"].api_version
+COMPOSITE_API_VERSION: Final = f"{SCHEDULING_GROUP}/{RELEASES['1.37'].composite_version}"
 
 
 def objects(plan: Plan, uids: common.Uids) -> tuple[Object, ...]:

@@ -11,5 +11,5 @@ from kohort.kinds.batch.api.freeze import check_parallelism
 def judge(new: Object, old: Object | None, ctx: CompileContext) -> Findings:
     if old is None:
         return NOTHING
-    groups = ctx.lookup.every("PodGroup", namespace_of(new)) if ctx.generation.minor == "1.36" else ()
+    groups = ctx.lookup.every("PodGroup", namespace_of(new)) if ctx.release.minor == "1.36" else ()
     return Findings(tuple(check_parallelism(new, old, groups, ctx)))

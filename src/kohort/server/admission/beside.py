@@ -33,7 +33,7 @@ class BesideRules:
         from kohort.server.admission.lookup import Stored
 
         given = self._given
-        return CompileContext(given.generation, given.gates, given.options, Stored(self._objects, self._resources))
+        return CompileContext(given.release, given.gates, given.options, Stored(self._objects, self._resources))
 
     async def admit(self, call: Call) -> None:
         rules = _concerned(call)

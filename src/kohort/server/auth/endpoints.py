@@ -34,7 +34,7 @@ def install(
     api: Api, answers: Reviews, accounts: ServiceAccountTokens, key: SigningKey, url: Callable[[], str]
 ) -> None:
     """Make an API answer them. `url`: where clients find it."""
-    minor = api.ctx.generation.minor
+    minor = api.ctx.release.minor
     request = generic(minor, reviews.AUTHENTICATION, "v1", "TokenRequest", "tokenrequests", True, True)
 
     def body(ask: Ask, kind: Kind) -> Object:

@@ -35,7 +35,7 @@ class Definitions:
         self._api, self._store, self._resources = api, api.store, api.resources
         found = self._resources.of_plural(GROUP, PLURAL)
         if found is None:
-            raise ValueError(f"this generation does not serve {PLURAL}.{GROUP}")
+            raise ValueError(f"this release does not serve {PLURAL}.{GROUP}")
         self._own = kinds.with_rules(
             found,
             default=definition.default,

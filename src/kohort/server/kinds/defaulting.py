@@ -189,7 +189,7 @@ def stateful_set(obj: Object, ctx: Context) -> None:
     _fill(strategy, type="RollingUpdate")
     if strategy.get("type") == "RollingUpdate" and strategy.get("rollingUpdate") is not None:
         _fill(strategy["rollingUpdate"], partition=0)
-        if ctx.generation.minor not in ("1.35", "1.36"):
+        if ctx.release.minor not in ("1.35", "1.36"):
             _fill(strategy["rollingUpdate"], maxUnavailable=1)
     policy = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
     _fill(policy, whenDeleted="Retain", whenScaled="Retain")

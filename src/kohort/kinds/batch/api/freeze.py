@@ -12,7 +12,7 @@ from kohort.api.kind import Context, Object
 def check_parallelism(job: Object, old: Object, groups: Iterable[Object], ctx: Context) -> list[FieldError]:
     """Denied if parallelism differs and the Job's pods are in a gang: one that the stored template names, or one
     that the Job controls. `groups` are the PodGroups of the Job's namespace."""
-    if ctx.generation.minor != "1.36" or _parallelism(job) == _parallelism(old):
+    if ctx.release.minor != "1.36" or _parallelism(job) == _parallelism(old):
         return []
     name, uid = _named(old), (old.get("metadata") or {}).get("uid")
     for group in groups:

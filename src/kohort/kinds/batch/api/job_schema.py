@@ -6,7 +6,7 @@ from typing import Final
 
 from kohort.api import formats
 from kohort.api.core.pod import GATED
-from kohort.api.generations import Gate
+from kohort.api.releases import Gate
 from kohort.api.scheduling.blocks import EMBEDDED
 from kohort.api.schema import Arr, Bool, Int, Obj, Ref, Str, Update
 

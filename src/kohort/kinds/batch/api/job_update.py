@@ -31,7 +31,7 @@ def validate_update(job: Object, old: Object, ctx: Context) -> list[FieldError]:
         *selector.check_match(new),
         *_completions(spec, before),
         *_selector(spec, before),
-        *_template(spec, before, directives=may_redirect(old, ctx), resources=ctx.generation.minor != "1.35"),
+        *_template(spec, before, directives=may_redirect(old, ctx), resources=ctx.release.minor != "1.35"),
         *_frozen(spec, before),
         *check_variant(spec, before, "spec"),
     ]
@@ -67,7 +67,7 @@ def may_redirect(old: Object, ctx: Context) -> bool:
     spec, status = old.get("spec") or {}, old.get("status") or {}
     if not spec.get("suspend"):
         return False
-    return status.get("startTime") is None if ctx.generation.minor == "1.35" else not status.get("active")
+    return status.get("startTime") is None if ctx.release.minor == "1.35" else not status.get("active")
 
 
 def _template(spec: Spec, old: Spec, *, directives: bool, resources: bool) -> Iterator[FieldError]:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from kohort.api.errors import ErrorKind, FieldError
-from kohort.api.generations import Gate
 from kohort.api.kind import Object
+from kohort.api.releases import Gate
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.render.common import read_controller
 from kohort.gang.stand_in import uid_of

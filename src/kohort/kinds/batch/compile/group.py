@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kohort.api.generations import Gate
 from kohort.api.kind import Object
+from kohort.api.releases import Gate
 from kohort.gang import blocks
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.builder import Config, Item, compile_item

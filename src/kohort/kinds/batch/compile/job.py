@@ -151,7 +151,7 @@ def _with_group(
 
 
 def _workload_owner(workload: str, ctx: CompileContext) -> Owner:
-    return Owner(api_version=ctx.generation.api_version, kind="Workload", name=workload)
+    return Owner(api_version=ctx.release.api_version, kind="Workload", name=workload)
 
 
 def _planned(job: Object, plan: Plan, ctx: CompileContext, settings: Settings) -> Compilation:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final
 
-from kohort.api.generations import Gate
 from kohort.api.kind import Object
+from kohort.api.releases import Gate
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.api.job_status import is_finished
 from kohort.kinds.batch.compile.find import controller_of
@@ -33,10 +33,10 @@ def mode_of(job: Object, ctx: CompileContext, settings: Settings) -> tuple[Mode,
 
 
 def _left_alone(job: Object, ctx: CompileContext, settings: Settings) -> str:
-    """Why no generation would look at the Job, if so."""
+    """Why no release would look at the Job, if so."""
     if settings.source is None:
-        return f"Kubernetes {ctx.generation.minor} makes no groups for Jobs; 1.36 is the first that does"
-    if Gate.JOB in ctx.generation.gates and not ctx.on(Gate.JOB):
+        return f"Kubernetes {ctx.release.minor} makes no groups for Jobs; 1.36 is the first that does"
+    if Gate.JOB in ctx.release.gates and not ctx.on(Gate.JOB):
         return f"feature gate {Gate.JOB} is off"
     manager = (job.get("spec") or {}).get("managedBy")
     if manager and manager != BUILT_IN:

@@ -1,4 +1,4 @@
-"""How a Job is treated where upstream's generations differ, and where this project decides otherwise (job 1.3, 1.6)."""
+"""How a Job is treated where upstream's releases differ, and where this project decides otherwise (job 1.3, 1.6)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Settings:
                 words = ", ".join(str(word).lower() for word in _ACCEPTED[name])
                 raise ValueError(f'setting {name}: "{value}" is not known; accepted are {words}')
         parity = bool(given.get("parity", False))
-        source = given.get("policy_source", {"1.36": INFERRED, "1.37": DECLARED}.get(ctx.generation.minor))
+        source = given.get("policy_source", {"1.36": INFERRED, "1.37": DECLARED}.get(ctx.release.minor))
         usual = SKIP if source == INFERRED else IGNORE if parity else USE
         return cls(
             parity=parity,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.api.errors import FieldError, invalid
-from kohort.api.generations import Gate
 from kohort.api.kind import Column, Context, Kind, Object, Scale
+from kohort.api.releases import Gate
 from kohort.api.schema import Obj
 from kohort.kinds.grove.api import binding, default, labels, options, parts, rules, schema, status, update
 from kohort.kinds.grove.api.options import OPTIONS
@@ -25,7 +25,7 @@ def _number(name: str, path: str, priority: int = 0) -> Column:
 
 def _warn(obj: Object, ctx: Context) -> list[str]:
     """Cliques whose claims nobody would make: generated claims of grouped pods need their own gate from 1.37 on."""
-    if not ctx.on(options.GANG) or not ctx.generation.min_count_mutable or ctx.on(Gate.CLAIMS):
+    if not ctx.on(options.GANG) or not ctx.release.min_count_mutable or ctx.on(Gate.CLAIMS):
         return []
     return [
         f"{path}.spec.podSpec.resourceClaims: claim templates of pods in a group stay without claims "

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kohort.api.errors import ErrorKind, FieldError, duplicate, forbidden, invalid
-from kohort.api.generations import Gate
 from kohort.api.kind import Context, Object
+from kohort.api.releases import Gate
 from kohort.kinds.grove.api import options, parts, podspec
 
 MAX_LIST: Final = 8  # entries of one template list
@@ -63,7 +63,7 @@ def _hatch_without_gang(obj: Object, ctx: Context) -> Iterator[FieldError]:
     for path, clique in parts.cliques(obj):
         if podspec.membership(parts.pod_spec(clique)) is not None:
             yield forbidden(
-                f"{path}.spec.podSpec.{ctx.generation.pod_field}",
+                f"{path}.spec.podSpec.{ctx.release.pod_field}",
                 f"a template may name its group only while option {options.GANG} is on",
             )
 
@@ -77,17 +77,17 @@ def _half_open_hatch(obj: Object, ctx: Context) -> Iterator[FieldError]:
     for path, named, _ in found:
         if named:
             yield forbidden(
-                f"{path}.spec.podSpec.{ctx.generation.pod_field}",
+                f"{path}.spec.podSpec.{ctx.release.pod_field}",
                 f"either all cliques name their group or none does; these do not: {', '.join(others)}",
             )
 
 
 def _kinds(ctx: Context) -> Iterator[FieldError]:
     if not ctx.on(Gate.GENERIC_WORKLOAD):
-        groups = " and PodGroup" if ctx.generation.has_pod_groups else ""
+        groups = " and PodGroup" if ctx.release.has_pod_groups else ""
         yield forbidden(
             parts.TEMPLATE,
-            f"kind Workload{groups} of {ctx.generation.api_version} ({_WORKLOAD_KEP}) is not served: "
+            f"kind Workload{groups} of {ctx.release.api_version} ({_WORKLOAD_KEP}) is not served: "
             f"feature gate {Gate.GENERIC_WORKLOAD} is off",
         )
 
@@ -110,7 +110,7 @@ def _topology(obj: Object, ctx: Context) -> Iterator[FieldError]:
 
 def has_priorities(ctx: Context) -> bool:
     """Whether a group has a priority of its own, which its pods must share: from 1.37 on, on 1.36 behind a gate."""
-    return ctx.generation.min_count_mutable or ctx.on(Gate.PREEMPTION)
+    return ctx.release.min_count_mutable or ctx.on(Gate.PREEMPTION)
 
 
 def _priorities(obj: Object, ctx: Context) -> Iterator[FieldError]:
@@ -151,7 +151,7 @@ def _flat_width(obj: Object, ctx: Context) -> Iterator[FieldError]:
             parts.CLIQUES,
             found,
             f"the base gang has {found} groups (standalone cliques, and minAvailable x cliques of each scaling group), "
-            f"a Workload of Kubernetes {ctx.generation.minor} holds at most {MAX_LIST}",
+            f"a Workload of Kubernetes {ctx.release.minor} holds at most {MAX_LIST}",
         )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kohort.api.generations import Gate
 from kohort.api.kind import Context, Object
+from kohort.api.releases import Gate
 
 GANG: Final = "GroveGangScheduling"  # make Workloads and groups, not only schedulerName
 TOPOLOGY: Final = "GroveTopology"  # topology-aware scheduling: constraints are accepted and translated
@@ -44,4 +44,4 @@ def scheduler_of(obj: Object) -> str:
 
 def is_tree(ctx: Context) -> bool:
     """Phase 3: hierarchical groups. Otherwise the mapping is flat."""
-    return ctx.generation.has_composites and ctx.on(Gate.COMPOSITE) and not ctx.on(FLAT)
+    return ctx.release.has_composites and ctx.on(Gate.COMPOSITE) and not ctx.on(FLAT)

@@ -67,7 +67,7 @@ def _cliques(obj: Object, ctx: Context) -> Iterator[FieldError]:
         roles.add(str(role or ""))
         if clique.get("spec") is not None:
             yield from _counts(spec, f"{path}.spec")
-            yield from podspec.check(spec.get("podSpec"), f"{path}.spec.podSpec", ctx.generation.minor)
+            yield from podspec.check(spec.get("podSpec"), f"{path}.spec.podSpec", ctx.release.minor)
         if spec.get("autoScalingConfig") is not None:
             yield from _autoscaling(spec, f"{path}.spec", clique.get("name") in belongs)
 

@@ -17,7 +17,7 @@ class MissingLabelError(ValueError):
 def link(pod_labels: Mapping[str, str], ctx: Context) -> Object:
     """The part of a pod's spec that makes it a member of its group."""
     gang, clique = (_label(pod_labels, key) for key in (labels.PODGANG, labels.PODCLIQUE))
-    if not ctx.generation.has_pod_groups:
+    if not ctx.release.has_pod_groups:
         return {"workloadRef": {"name": gang, "podGroup": clique}}
     return {"schedulingGroup": {"podGroupName": names.runtime(gang, clique)}}
 

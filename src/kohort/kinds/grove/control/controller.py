@@ -161,13 +161,13 @@ def _made(of: Callable[[Key], Iterable[Due]]) -> Concerns:
 def _group_watches(ctx: CompileContext, *, served: bool, concerns: Concerns) -> list[Watch]:
     if not served:
         return []
-    generation, by_gang = ctx.generation, {"gang": _by_label(labels.PODGANG)}
-    kinds = [(generation.api_version, "Workload")]
-    if generation.has_pod_groups:
-        kinds.append((generation.api_version, "PodGroup"))
+    release, by_gang = ctx.release, {"gang": _by_label(labels.PODGANG)}
+    kinds = [(release.api_version, "Workload")]
+    if release.has_pod_groups:
+        kinds.append((release.api_version, "PodGroup"))
     found = [Watch(version, kind, concerns, dict(by_gang), optional=True) for version, kind in kinds]
-    if generation.composite_api_version:
-        found.append(Watch(generation.composite_api_version, KINDS[1], concerns, dict(by_gang), optional=True))
+    if release.composite_api_version:
+        found.append(Watch(release.composite_api_version, KINDS[1], concerns, dict(by_gang), optional=True))
     return found
 
 

@@ -9,8 +9,8 @@ from hashlib import sha256
 from typing import Any, Final
 
 from kohort.api.copying import copied
-from kohort.api.generations import NEWEST
 from kohort.api.kind import Context, Object
+from kohort.api.releases import NEWEST
 from kohort.controllers.writes import name_of, namespace_of
 from kohort.gang.compile import Lookup
 from kohort.kinds.grove.api import duration, labels
@@ -19,7 +19,7 @@ from kohort.kinds.grove.compile import names
 from kohort.kinds.grove.compile.expand import Clique, Expansion, Gang
 from kohort.kinds.grove.control.writing import label, number, status_of
 
-_ANY: Final = Context.of(NEWEST)  # these defaults are the same in all generations
+_ANY: Final = Context.of(NEWEST)  # these defaults are the same in all releases
 
 
 class CliqueSet:

@@ -65,14 +65,14 @@ class Groups:
 
     def kind(self) -> str:
         """What a pod names: a PodGroup, or on 1.35 a group inside a Workload."""
-        return "PodGroup" if self.ctx.generation.has_pod_groups else "Workload"
+        return "PodGroup" if self.ctx.release.has_pod_groups else "Workload"
 
     def name(self, podgang: str, pclq: str) -> str:
-        return names.runtime(podgang, pclq) if self.ctx.generation.has_pod_groups else podgang
+        return names.runtime(podgang, pclq) if self.ctx.release.has_pod_groups else podgang
 
     def is_member(self, pod: Object) -> bool:
         """A server whose feature gate is off drops the membership without a word (3.11)."""
-        return pod["spec"].get(self.ctx.generation.pod_field) is not None
+        return pod["spec"].get(self.ctx.release.pod_field) is not None
 
     # ---- made for PodGangs
 
@@ -107,7 +107,7 @@ class Groups:
 
     def _objects(self, pcs: CliqueSet, gang: Gang, topology: Topology, podgang: Object) -> tuple[Sequence[Object], str]:
         plan = mapping.plan(pcs.obj, gang, uid_of(podgang), topology, self.ctx)
-        rendered = render(plan, self.ctx.generation)
+        rendered = render(plan, self.ctx.release)
         return rendered.objects, "; ".join(map(str, rendered.errors))
 
     def _make(self, missing: Sequence[Object]) -> Part:

@@ -253,7 +253,7 @@ def _job_scheduling(obj: Object) -> Iterator[FieldError]:
 
 def _priority(asked: Gangs, ctx: Context) -> Iterator[FieldError]:
     """V9. From 1.37 on all templates of a Workload have one class, before that the pods of a group."""
-    scopes = [asked.jobs] if ctx.generation.has_composites else [leaf.jobs for leaf in asked.leaves]
+    scopes = [asked.jobs] if ctx.release.has_composites else [leaf.jobs for leaf in asked.leaves]
     for jobs in scopes:
         yield from _differing(jobs, "priorityClassName", lambda job: job.pod.get("priorityClassName") or "")
 

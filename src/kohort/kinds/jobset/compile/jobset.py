@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Final
 
 from kohort.api.errors import FieldError, forbidden, invalid, required
-from kohort.api.generations import Gate
 from kohort.api.kind import Object
+from kohort.api.releases import Gate
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import MAX_WIDTH, Controller, Member, Owner, Plan
@@ -68,7 +68,7 @@ def _impossible(obj: Object, wishes: tuple[Wish, ...], ctx: CompileContext) -> l
         if total > MAX_JOBS:
             errors.append(invalid(f"{job.path}.replicas", job.replicas, f"a plan has at most {MAX_JOBS} Jobs"))
             break
-    if any(wish.children for wish in wishes) and ctx.generation.has_composites and not ctx.on(Gate.COMPOSITE):
+    if any(wish.children for wish in wishes) and ctx.release.has_composites and not ctx.on(Gate.COMPOSITE):
         errors.append(
             forbidden("spec.scheduling", f"a gang of gangs needs the feature gate {Gate.COMPOSITE}, which is off")
         )
@@ -88,8 +88,8 @@ def _rendering(obj: Object, wishes: tuple[Wish, ...], ctx: CompileContext) -> tu
 
 
 def _obstacle(wish: Wish, leaves: tuple[Wish, ...], ctx: CompileContext) -> str:
-    if not ctx.generation.has_composites:
-        return f"Kubernetes {ctx.generation.minor} has no CompositePodGroup"
+    if not ctx.release.has_composites:
+        return f"Kubernetes {ctx.release.minor} has no CompositePodGroup"
     if not ctx.on(Gate.COMPOSITE):
         return f"the feature gate {Gate.COMPOSITE} is off"
     if wish.explicit is not None:

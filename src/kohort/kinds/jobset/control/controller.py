@@ -45,12 +45,12 @@ def jobset_controller(ctx: CompileContext, *, grouping: bool = True) -> Controll
 
 
 def _group_watches(ctx: CompileContext) -> Iterable[Watch]:
-    version = ctx.generation.api_version
+    version = ctx.release.api_version
     yield Watch(version, "Workload", _of_group, {"jobset": _owners})
-    if ctx.generation.has_pod_groups:
+    if ctx.release.has_pod_groups:
         yield Watch(version, "PodGroup", _of_group, {"jobset": _owners})
-    if ctx.generation.composite_api_version:
-        version = ctx.generation.composite_api_version
+    if ctx.release.composite_api_version:
+        version = ctx.release.composite_api_version
         yield Watch(version, "CompositePodGroup", _of_group, {"jobset": _owners}, optional=True)
 
 

@@ -46,7 +46,7 @@ def _compiled(jobset: Object, ctx: CompileContext) -> Plan | None:
 
 
 def _for_jobs(plan: Plan, ctx: CompileContext, wait: str = "") -> Gangs:
-    links = pod_links(plan, ctx.generation)
+    links = pod_links(plan, ctx.release)
     template_of = {group.name: group.template for group in plan.groups}
     named = {member.source.removeprefix("Job "): member.group for member in plan.members if member.group is not None}
     return Gangs(
@@ -65,12 +65,12 @@ def ensure(jobset: Object, jobs: Jobs, view: View, ctx: CompileContext, *, serve
     if is_suspended(jobset):
         return _for_jobs(plan, ctx)
     if not served:
-        note = f"the server does not serve Workloads as {ctx.generation.api_version}: no Job of this gang is started"
+        note = f"the server does not serve Workloads as {ctx.release.api_version}: no Job of this gang is started"
         yield from tell(Told(jobset, "Warning", "WorkloadAPIUnavailable", note))
         return _for_jobs(plan, ctx, note)
     if ctx.on("GangQuorumShrink"):
         plan = quorum.shrunk(plan, jobs, _scheduled(view.groups))
-    rendered = render(plan, ctx.generation)
+    rendered = render(plan, ctx.release)
     if rendered.errors:
         note = "; ".join(map(str, rendered.errors))
         yield from tell(Told(jobset, "Warning", "WorkloadCreationFailed", note))
@@ -101,7 +101,7 @@ def _watch_quorum(jobset: Object, plan: Plan, jobs: Jobs, view: View, ctx: Compi
     stored = {str(group["metadata"]["name"]): group for group in view.groups if group["kind"] == "PodGroup"}
     least = {name: found for name, group in stored.items() if (found := drift.minimum(group["spec"])) is not None}
     pods = view.pods()
-    for lost in quorum.unreachable(plan, ctx.generation, jobs, pods, least):
+    for lost in quorum.unreachable(plan, ctx.release, jobs, pods, least):
         yield from tell(Told(jobset, "Warning", "GangQuorumUnreachable", str(lost)))
 
 
@@ -198,7 +198,7 @@ def _note(what: str, kind: str, names: Sequence[str]) -> str:
 
 def _keep(jobset: Object, wanted: Object, stored: Object, view: View, ctx: CompileContext) -> Part:
     """-> why to wait, if so. Minimums follow where they may; all else is left alone while there are Jobs."""
-    mutable = ctx.generation.min_count_mutable and stored["kind"] != "CompositePodGroup"
+    mutable = ctx.release.min_count_mutable and stored["kind"] != "CompositePodGroup"
     if mutable:
         yield from _resize(jobset, wanted, stored)
     places = drift.differences(wanted, stored, minimums=not mutable)

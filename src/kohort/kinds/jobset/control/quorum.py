@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kohort.api.generations import Generation
 from kohort.api.kind import Object
+from kohort.api.releases import Release
 from kohort.gang.render import pod_links
 from kohort.gang.tree import Group, Plan
 from kohort.kinds.batch.api.job_status import COMPLETE, FAILED, holds
@@ -60,10 +60,10 @@ def _left(job: Object) -> int:
 
 
 def unreachable(
-    plan: Plan, generation: Generation, jobs: Jobs, pods: Sequence[Object], minimums: Mapping[str, int]
+    plan: Plan, release: Release, jobs: Jobs, pods: Sequence[Object], minimums: Mapping[str, int]
 ) -> Iterator[Unreachable]:
     """`minimums`: as stored, where that is known; else the template's."""
-    left, links = left_to_run(plan, jobs), pod_links(plan, generation)
+    left, links = left_to_run(plan, jobs), pod_links(plan, release)
     for name, declared in _gangs(plan):
         least = minimums.get(name, declared)
         if left.get(name, 0) >= least:

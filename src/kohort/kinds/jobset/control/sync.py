@@ -7,8 +7,8 @@ from copy import deepcopy
 from datetime import timedelta
 from typing import Any, Final
 
-from kohort.api.generations import Gate
 from kohort.api.kind import Object
+from kohort.api.releases import Gate
 from kohort.controllers import moments
 from kohort.controllers.script import Answer, Outcome, Script, Step, SyncError, Told, Write, must, one, tell
 from kohort.controllers.writes import create, delete
@@ -222,7 +222,7 @@ def placement_by_template(ctx: CompileContext) -> bool:
     """
     if ctx.settings.get("parity"):
         return False
-    gangs_of_jobs = ctx.generation.has_pod_groups and not ctx.generation.min_count_mutable and ctx.on(Gate.JOB)
+    gangs_of_jobs = ctx.release.has_pod_groups and not ctx.release.min_count_mutable and ctx.on(Gate.JOB)
     return gangs_of_jobs or ctx.settings.get("exclusive_placement") != "admission"
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kohort.api.errors import FieldError, at, forbidden, invalid
-from kohort.api.generations import Gate
 from kohort.api.kind import Context, Object
+from kohort.api.releases import Gate
 from kohort.kinds.leaderworkerset.api import words
 from kohort.kinds.leaderworkerset.api.levels import (
     ROLES,
@@ -67,8 +67,8 @@ def _available(shape: Shape, ctx: Context) -> Iterator[FieldError]:
 
 def _trees_available(shape: Shape, ctx: Context) -> Iterator[FieldError]:
     lead = f"several levels are configured ({', '.join(shape.active)}), which makes CompositePodGroups"
-    if not ctx.generation.has_composites:
-        yield forbidden(_ROOT, f"{lead}; Kubernetes {ctx.generation.minor} has none: configure one level")
+    if not ctx.release.has_composites:
+        yield forbidden(_ROOT, f"{lead}; Kubernetes {ctx.release.minor} has none: configure one level")
     elif not ctx.on(Gate.COMPOSITE):
         yield forbidden(_ROOT, f"{lead}; feature gate {Gate.COMPOSITE} is off: configure one level")
     elif not ctx.on(words.TREE_GATE):
@@ -76,9 +76,9 @@ def _trees_available(shape: Shape, ctx: Context) -> Iterator[FieldError]:
 
 
 def _blocks_available(block: dict[str, Any], path: str, ctx: Context) -> Iterator[FieldError]:
-    known, minor = ctx.generation.gates, ctx.generation.minor
+    known, minor = ctx.release.gates, ctx.release.minor
     needs = {"schedulingConstraints": Gate.TOPOLOGY, "resourceClaims": Gate.CLAIMS}
-    if Gate.PREEMPTION in known or not ctx.generation.has_pod_groups:
+    if Gate.PREEMPTION in known or not ctx.release.has_pod_groups:
         needs["disruptionMode"] = Gate.PREEMPTION
     for member, gate in needs.items():
         if block.get(member) is None or ctx.on(gate):

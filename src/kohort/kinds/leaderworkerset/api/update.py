@@ -107,10 +107,10 @@ def _scale(new: Object, old: Object, shape: Shape, ctx: Context) -> Iterator[Fie
     if "lws" not in shape.gangs:
         return
     numbers = (("spec.replicas", replicas), ("spec.leaderWorkerTemplate.size", size))
-    if shape.flat and not ctx.generation.min_count_mutable:
+    if shape.flat and not ctx.release.min_count_mutable:
         for path, number in numbers:
             if number(new) != number(old):
-                detail = f"the gang of all pods cannot follow: minCount is frozen in Kubernetes {ctx.generation.minor}"
+                detail = f"the gang of all pods cannot follow: minCount is frozen in Kubernetes {ctx.release.minor}"
                 yield forbidden(path, detail)
         return
     # minGroupCount of a living CompositePodGroup is frozen; from and to 0 the group itself comes and goes.

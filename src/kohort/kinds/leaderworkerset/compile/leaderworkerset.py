@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kohort.api.generations import SCHEDULING_GROUP
 from kohort.api.kind import Object
+from kohort.api.releases import SCHEDULING_GROUP
 from kohort.gang import blocks
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.stand_in import uid_of
@@ -46,7 +46,7 @@ def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
     if shape is None:
         return Compilation(reason=_why_nothing(obj))
     instances, newest = given(obj, ctx.settings), ctx.settings.get("workload_number") or 0
-    if ctx.generation.min_count_mutable or shape.active == ("lws",):
+    if ctx.release.min_count_mutable or shape.active == ("lws",):
         return Compilation(plans=(_plan(obj, shape, owner, instances, 0),))
     numbers = sorted({newest} | {one.workload for one in instances})
     kept = {number: [one for one in instances if one.workload == number] for number in numbers}

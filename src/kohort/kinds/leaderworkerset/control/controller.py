@@ -63,9 +63,9 @@ def leaderworkerset_controller(ctx: CompileContext, *, grouping: bool = True) ->
         Watch("apps/v1", "ControllerRevision", _of_labelled, {"lws": _named}),
     ]
     if grouping:
-        version, composite = ctx.generation.api_version, ctx.generation.composite_api_version
+        version, composite = ctx.release.api_version, ctx.release.composite_api_version
         kinds = [(version, "Workload")]
-        if ctx.generation.has_pod_groups:
+        if ctx.release.has_pod_groups:
             kinds.append((version, "PodGroup"))
         watches += [Watch(*kind, of_group, {"lws": _owned, "space": _space}) for kind in kinds]
         if composite:

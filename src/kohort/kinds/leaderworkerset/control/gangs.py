@@ -137,13 +137,13 @@ def _objects(lws: Object, plan: Plan, known: Sequence[Object], ctx: CompileConte
             now = [obj for obj in wanted if _parent(obj) not in above]
             wanted = [obj for obj in wanted if _parent(obj) in above]
             there |= {name_of(obj) for obj in (yield from _level(lws, now, known, ctx, gangs)) if obj is not None}
-    for name, link in pod_links(plan, ctx.generation).items():
-        if name in there or not ctx.generation.has_pod_groups:
+    for name, link in pod_links(plan, ctx.release).items():
+        if name in there or not ctx.release.has_pod_groups:
             gangs.links[name], gangs.workloads[name] = link, plan.workload
 
 
 def _rendered(plan: Plan, ctx: CompileContext, uids: Uids, gangs: Gangs, kind: str) -> list[Object]:
-    found = render(plan, ctx.generation, uids=uids)
+    found = render(plan, ctx.release, uids=uids)
     if found.errors:
         gangs.fail(UNSUPPORTED, "; ".join(map(str, found.errors)))
     return [obj for obj in found.objects if obj["kind"] == kind]
@@ -190,7 +190,7 @@ def _follow(wanted: Object, stored: Object, ctx: CompileContext, gangs: Gangs) -
     if labels:
         body["metadata"] = {"labels": labels}
     spec = _with_minimums(stored["spec"], wanted["spec"])
-    if spec != stored["spec"] and ctx.generation.min_count_mutable and stored["kind"] != "CompositePodGroup":
+    if spec != stored["spec"] and ctx.release.min_count_mutable and stored["kind"] != "CompositePodGroup":
         body["spec"] = {name: value for name, value in spec.items() if stored["spec"].get(name) != value}
     what = f"{stored['kind']} {name_of(stored)}"
     if not _within(wanted["spec"], spec):

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kohort.api.generations import Generation
 from kohort.api.kind import Object
+from kohort.api.releases import Release
 from kohort.gang.render import parse
 from kohort.kinds.leaderworkerset.api import words
 from kohort.kinds.leaderworkerset.api.levels import is_delegated, shape_of, size
@@ -58,13 +58,13 @@ class Numbers:
         return max(fitting) if fitting else max(self.sizes, default=-1) + 1
 
 
-def numbers(lws: Object, groups: Sequence[Object], generation: Generation) -> Numbers:
+def numbers(lws: Object, groups: Sequence[Object], release: Release) -> Numbers:
     base, found = base_name(lws), {}
     for workload in groups:
         name = name_of(workload)
         if workload.get("kind") == "Workload" and (name == base or name.startswith(f"{base}-")):
             found[number(name.removeprefix(base).removeprefix("-"), 0)] = _size(workload)
-    return Numbers(found, not generation.min_count_mutable and leaf_level(lws) != "lws")
+    return Numbers(found, not release.min_count_mutable and leaf_level(lws) != "lws")
 
 
 def _size(workload: Object) -> int | None:
@@ -82,10 +82,10 @@ def wanted(
     revisions: Revisions,
     groups: Sequence[Object],
     pods: Sequence[Object],
-    generation: Generation,
+    release: Release,
 ) -> dict[int, Instance]:
     """Of each group that shall exist: as it is, or (not in `kept`) as the next one will be."""
-    keep, workloads = set(kept), numbers(lws, groups, generation)
+    keep, workloads = set(kept), numbers(lws, groups, release)
     made = {}
     for index in range(revisions.rollout.groups):
         leader = found[index].leader if index in keep else None

@@ -192,9 +192,9 @@ def _groups(look: Look, kept: set[int], ctx: CompileContext) -> Part:
     if not view.grouping:
         look.gangs.fail(gangs.NOT_AVAILABLE, "the server has no Workloads and PodGroups, so no pod is started")
         return
-    generation = ctx.generation
-    look.instances = instances.wanted(lws, look.found, kept, look.revisions, view.groups, view.pods, generation)
-    newest = instances.numbers(lws, view.groups, generation).of(size(lws))
+    release = ctx.release
+    look.instances = instances.wanted(lws, look.found, kept, look.revisions, view.groups, view.pods, release)
+    newest = instances.numbers(lws, view.groups, release).of(size(lws))
     look.gangs = yield from gangs.ensure(lws, look.instances, newest, view.groups, view.others, ctx)
 
 

@@ -112,8 +112,8 @@ def _agree(
 
 
 def _gated(node: Leaf | Branch, ctx: Context) -> Iterator[FieldError]:
-    """Fields that the server would drop or refuse. What a whole generation lacks is the renderer's to say."""
-    if not ctx.generation.has_pod_groups:
+    """Fields that the server would drop or refuse. What a whole release lacks is the renderer's to say."""
+    if not ctx.release.has_pod_groups:
         return
     for name, gate in (
         ("schedulingConstraints", "TopologyAwareWorkloadScheduling"),

@@ -283,7 +283,7 @@ def _no_replicas(asked: _Asked, members: tuple[int, ...], path: str) -> None:
 
 def _composite(asked: _Asked, path: str, what: str) -> bool:
     """Whether levels may be combined."""
-    if asked.ctx.on(COMPOSITE_GATE) and (not asked.ctx.generation.has_composites or asked.ctx.on("CompositePodGroup")):
+    if asked.ctx.on(COMPOSITE_GATE) and (not asked.ctx.release.has_composites or asked.ctx.on("CompositePodGroup")):
         return True
     gate = "CompositePodGroup" if asked.ctx.on(COMPOSITE_GATE) else COMPOSITE_GATE
     asked.errors.append(forbidden(path, f"{what} needs gate {gate}"))

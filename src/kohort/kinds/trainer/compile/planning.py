@@ -22,7 +22,7 @@ def plan_of(draft: Draft, grouping: Grouping, ctx: CompileContext) -> Plan:
     """The Workload is named like the job, and the job owns everything."""
     namespace = namespace_of(draft.job)
     planner = _Planner(draft, Namer(namespace, draft.name, uid_of(draft.job)), grouping)
-    owners = (draft.owner, Owner(api_version=ctx.generation.api_version, kind="Workload", name=draft.name))
+    owners = (draft.owner, Owner(api_version=ctx.release.api_version, kind="Workload", name=draft.name))
     templates = tuple(planner.template(node, None) for node in grouping.roots)
     return Plan(
         workload=draft.name,

@@ -24,5 +24,5 @@ def enforce(draft: Draft, ctx: CompileContext) -> None:
     if met.errors:
         return
     draft.plan = met.plan
-    links = render.pod_links(met.plan, ctx.generation)
+    links = render.pod_links(met.plan, ctx.release)
     draft.links = {index: links[group] for index, group in group_of_job(met.plan).items()}

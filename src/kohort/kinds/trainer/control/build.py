@@ -102,7 +102,7 @@ def _groups(view: View, job: Object, done: Compilation, ctx: CompileContext, *, 
 def _is_linked(jobset: Object | None, ctx: CompileContext) -> bool:
     """Whether its pods name groups: one that was made without them runs on without."""
     jobs = ((jobset or {}).get("spec") or {}).get("replicatedJobs") or ()
-    return any(ctx.generation.pod_field in found["template"]["spec"]["template"].get("spec", {}) for found in jobs)
+    return any(ctx.release.pod_field in found["template"]["spec"]["template"].get("spec", {}) for found in jobs)
 
 
 # ---- what stands beside the JobSet

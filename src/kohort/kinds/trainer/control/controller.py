@@ -66,10 +66,10 @@ def trainjob_controller(ctx: CompileContext, *, grouping: bool = True, keys: Key
 
 
 def _group_watches(ctx: CompileContext) -> list[Watch]:
-    version, composite = ctx.generation.api_version, ctx.generation.composite_api_version
+    version, composite = ctx.release.api_version, ctx.release.composite_api_version
     found = [Watch(version, "Workload", _of_workload, {"trainjob": _named_by_workload})]
     indexers = {"trainjob": _owners, "workload": _workloads}
-    if ctx.generation.has_pod_groups:
+    if ctx.release.has_pod_groups:
         found.append(Watch(version, "PodGroup", _of_owned, indexers))
     if composite:
         found.append(Watch(composite, "CompositePodGroup", _of_owned, indexers, optional=True))

@@ -60,7 +60,7 @@ def remove(job: Object, known: Sequence[Object]) -> Part:
 
 
 def _rendered(job: Object, plan: Plan, uids: dict[tuple[str, str], str], ctx: CompileContext) -> Sequence[Object]:
-    rendered = render(plan, ctx.generation, uids=uids)
+    rendered = render(plan, ctx.release, uids=uids)
     if rendered.errors:
         raise BuildError("; ".join(map(str, rendered.errors)))
     return rendered.objects

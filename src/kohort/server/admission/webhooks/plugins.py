@@ -172,7 +172,7 @@ class MutatingWebhooks(_Webhooks):
             patched = call.resource.read(resource.write(body))
             patched = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, **patched}
         kind = call.resource.rules
-        found = decode.decode(kind.schema, patched, self._ctx.generation.minor)
+        found = decode.decode(kind.schema, patched, self._ctx.release.minor)
         wrong = [error for error in found if error.kind is ErrorKind.DECODE]
         if wrong:
             raise status.internal(f"a webhook's patch does not fit: {'; '.join(map(str, wrong))}")

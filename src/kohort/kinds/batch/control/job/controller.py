@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from kohort.api.generations import Gate
 from kohort.api.kind import Object
+from kohort.api.releases import Gate
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
 from kohort.controllers.following import Followers
 from kohort.controllers.script import Script
@@ -58,8 +58,8 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
         Watch("batch/v1", "Job", of_job),
         Watch("v1", "Pod", of_pod, {"job": _jobs_of_pod, "loose": _loose}),
     ]
-    if grouping and ctx.generation.has_pod_groups:
-        version = ctx.generation.api_version
+    if grouping and ctx.release.has_pod_groups:
+        version = ctx.release.api_version
         parity = bool(ctx.settings.get("parity"))
         # Upstream does not look at a Job when its groups change; an edit stays until something else happens.
         watches += [

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from kohort.api import formats
 from kohort.api.errors import ErrorKind, FieldError
-from kohort.api.generations import SCHEDULING_GROUP, Generation
 from kohort.api.kind import Object
+from kohort.api.releases import SCHEDULING_GROUP, Release
 from kohort.controllers.script import Answer, Step, SyncError, Told, Write, one, tell
 from kohort.gang import blocks
 from kohort.gang.compile import Compilation, CompileContext, Lookup
@@ -43,32 +43,32 @@ def ensure(job: Object, others: Sequence[Object], ctx: CompileContext, *, runnin
     parity = bool(ctx.settings.get("parity"))
     done = compile_object(job, replace(ctx, lookup=Lookup(others)))
     if done.errors:
-        return (yield from _impossible(job, done, ctx.generation, parity))
+        return (yield from _impossible(job, done, ctx.release, parity))
     if not parity:
         yield from tell(*_warnings(job, done))
     if not done.plans:
         return Grouped()
     (plan,) = done.plans
-    plan, problem = yield from _objects(job, plan, others, ctx.generation, parity)
+    plan, problem = yield from _objects(job, plan, others, ctx.release, parity)
     if problem and (parity or not running):
         raise SyncError(problem)
-    return Grouped(pod_link(plan, plan.groups[0].name, ctx.generation), problem=problem)
+    return Grouped(pod_link(plan, plan.groups[0].name, ctx.release), problem=problem)
 
 
-def _impossible(job: Object, done: Compilation, generation: Generation, parity: bool) -> Made:
+def _impossible(job: Object, done: Compilation, release: Release, parity: bool) -> Made:
     """What is missing may still come; anything else is told, and tried again."""
     error = done.errors[0]
     reason, _, text = error.detail.partition(": ")
-    if not (parity and _silent(reason, generation)):
+    if not (parity and _silent(reason, release)):
         yield from tell(told(job, "Warning", reason, _as_refused(job) if parity else text))
     if error.kind is ErrorKind.NOT_FOUND:
         return Grouped(wait=WAIT)
     raise SyncError(str(error))
 
 
-def _silent(reason: str, generation: Generation) -> bool:
+def _silent(reason: str, release: Release) -> bool:
     """Upstream tells of few of these: in 1.37 that a Workload cannot be created, in 1.36 of nothing."""
-    return generation.minor == "1.36" or reason != "FailedWorkloadCreate"
+    return release.minor == "1.36" or reason != "FailedWorkloadCreate"
 
 
 def _as_refused(job: Object) -> str:
@@ -99,23 +99,23 @@ def _still_to_come(job: Object) -> int | None:
     return None if completions is None else int(completions) - int((job.get("status") or {}).get("succeeded") or 0)
 
 
-def _objects(job: Object, plan: Plan, others: Sequence[Object], generation: Generation, parity: bool) -> Made:
+def _objects(job: Object, plan: Plan, others: Sequence[Object], release: Release, parity: bool) -> Made:
     """Workload first, then PodGroup: each exists before it is named. -> (plan, problem)"""
     problems = []
     # Once it is decided how the Job ends, nobody starts any more: what its group asks for does not matter.
-    resizable = generation.min_count_mutable and (parity or not is_decided(job))
+    resizable = release.min_count_mutable and (parity or not is_decided(job))
     uids: dict[tuple[str, str], str] = {}
     workload = _find(others, "Workload", plan.workload, plan.namespace)
     if plan.own_workload:
         if workload is None:
-            workload = yield from _make(job, plan, uids, generation, parity)
+            workload = yield from _make(job, plan, uids, release, parity)
         elif resizable:
             problems.append((yield from _resize_workload(job, plan, workload)))
     if workload is not None:
         uids["Workload", plan.workload] = str(workload["metadata"].get("uid") or "")
     group = _find(others, "PodGroup", plan.groups[0].name, plan.namespace)
     if group is None or not _is_of(group, job):
-        yield from _make(job, plan, uids, generation, parity, kind="PodGroup")
+        yield from _make(job, plan, uids, release, parity, kind="PodGroup")
     elif resizable:
         problems.append((yield from _resize_group(job, plan, group)))
     return plan, "; ".join(filter(None, problems))
@@ -137,19 +137,19 @@ def _make(
     job: Object,
     plan: Plan,
     uids: Mapping[tuple[str, str], str],
-    generation: Generation,
+    release: Release,
     parity: bool,
     *,
     kind: str = "Workload",
 ) -> Made:
     """-> the object as it was stored"""
-    rendered = render(plan, generation, uids=uids)
+    rendered = render(plan, release, uids=uids)
     if rendered.errors:
         raise SyncError("; ".join(map(str, rendered.errors)))
     wanted = next(obj for obj in rendered.objects if obj["kind"] == kind)
     write, name = create(job, wanted), str(job["metadata"]["name"])
     answer = yield from one(write)
-    old = generation.minor == "1.36"
+    old = release.minor == "1.36"
     if answer.refusal is not None:
         if not (parity and (old or kind == "PodGroup")):
             note = f"Failed to create {kind} for Job {name}: {answer.refusal.message}"

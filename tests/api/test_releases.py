@@ -1,20 +1,20 @@
-"""The three generations and their gates (workload-api 5)."""
+"""The three releases and their gates (workload-api 5)."""
 
 from __future__ import annotations
 
 import pytest
 
-from kohort.api.generations import GENERATIONS, Gate, default_gates, generation, parse_gates
+from kohort.api.releases import RELEASES, Gate, default_gates, parse_gates, release
 
 
 @pytest.mark.parametrize(("text", "minor"), [("1.35", "1.35"), ("v1.36.3", "1.36"), ("1.37.1", "1.37")])
 def test_a_minor_is_read_from_a_version(text: str, minor: str) -> None:
-    assert generation(text).minor == minor
+    assert release(text).minor == minor
 
 
 def test_an_unknown_minor_names_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"1\.35, 1\.36, 1\.37"):
-        generation("1.34")
+        release("1.34")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_an_unknown_minor_names_the_known_ones() -> None:
 def test_what_a_minor_serves(
     minor: str, workload: str, composite: str | None, field: str, condition: str | None
 ) -> None:
-    found = generation(minor)
+    found = release(minor)
     assert (found.workload_version, found.composite_version) == (workload, composite)
     assert (found.pod_field, found.scheduled_condition) == (field, condition)
     assert found.has_pod_groups == (minor != "1.35")
@@ -36,9 +36,9 @@ def test_what_a_minor_serves(
     assert found.min_count_mutable == (minor == "1.37")
 
 
-@pytest.mark.parametrize("minor", GENERATIONS)
+@pytest.mark.parametrize("minor", RELEASES)
 def test_default_gates_meet_their_requirements(minor: str) -> None:
-    known = generation(minor).gates
+    known = release(minor).gates
     assert all(need in default_gates(minor) for gate in default_gates(minor) for need in known[gate])
 
 

@@ -33,7 +33,7 @@ async def test_1_36_pod_groups() -> None:
         body = {"apiVersion": f"{GROUP}/v1alpha2", "kind": "PodGroup", "metadata": {"name": "g"}}
         body["spec"] = {"schedulingPolicy": {"gang": {"minCount": 3}}}
         async with running(Scheduler(here.client, SETTINGS)) as scheduler:
-            assert (scheduler.generation.minor, scheduler.generation.condition) == ("1.36", "PodGroupScheduled")
+            assert (scheduler.release.minor, scheduler.release.condition) == ("1.36", "PodGroupScheduled")
             await here.node("n0", "4")
             await groups.create(body, "old")
             for number in range(2):
@@ -54,7 +54,7 @@ async def test_1_35_workloads_and_tuples(replicas: int) -> None:
         body = {"apiVersion": f"{GROUP}/v1alpha1", "kind": "Workload", "metadata": {"name": "w"}}
         body["spec"] = {"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 2}}}]}
         async with running(Scheduler(here.client, SETTINGS)) as scheduler:
-            assert scheduler.generation.minor == "1.35"
+            assert scheduler.release.minor == "1.35"
             await here.node("n0", "8")
             for replica in range(replicas):
                 link = {"workloadRef": {"name": "w", "podGroup": "workers", "podGroupReplicaKey": f"r{replica}"}}

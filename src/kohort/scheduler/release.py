@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kohort.api.generations import SCHEDULING_GROUP
+from kohort.api.releases import SCHEDULING_GROUP
 from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ _POD_GROUPS: Final = (("v1beta1", "1.37"), ("v1alpha3", "1.37"), ("v1alpha2", "1
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
+class ServedRelease:
     """`versions`: kind -> apiVersion, of the kinds that the scheduler reads and writes."""
 
     minor: str  # empty: no groups at all, single pods only
@@ -23,7 +23,7 @@ class Generation:
     condition: str = POD_GROUP_INITIALLY_SCHEDULED
 
 
-async def discover(discovery: Discovery) -> Generation:
+async def discover(discovery: Discovery) -> ServedRelease:
     group = SCHEDULING_GROUP
     served = await discovery.versions(group, "PodGroup")
     for version, minor in _POD_GROUPS:
@@ -33,7 +33,7 @@ async def discover(discovery: Discovery) -> Generation:
             if composite:
                 versions["CompositePodGroup"] = f"{group}/{composite[0]}"
             condition = POD_GROUP_SCHEDULED if minor == "1.36" else POD_GROUP_INITIALLY_SCHEDULED
-            return Generation(minor, versions, condition)
+            return ServedRelease(minor, versions, condition)
     if "v1alpha1" in await discovery.versions(group, "Workload"):
-        return Generation("1.35", {"Workload": f"{group}/v1alpha1"})
-    return Generation("", {})
+        return ServedRelease("1.35", {"Workload": f"{group}/v1alpha1"})
+    return ServedRelease("", {})

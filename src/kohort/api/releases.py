@@ -1,4 +1,4 @@
-"""The three generations of the Workload API: what each Kubernetes minor serves, and which gates it knows."""
+"""The three Kubernetes releases that have a Workload API: what each minor serves, and which gates it knows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Gate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
+class Release:
     """One Kubernetes minor as the Workload API sees it."""
 
     minor: str
@@ -60,8 +60,8 @@ class Generation:
 
 
 _G = Gate
-GENERATIONS: Final[Mapping[str, Generation]] = {
-    "1.35": Generation(
+RELEASES: Final[Mapping[str, Release]] = {
+    "1.35": Release(
         "1.35",
         "v1alpha1",
         None,
@@ -69,7 +69,7 @@ GENERATIONS: Final[Mapping[str, Generation]] = {
         None,
         {_G.GENERIC_WORKLOAD: (), _G.GANG_SCHEDULING: (_G.GENERIC_WORKLOAD,)},
     ),
-    "1.36": Generation(
+    "1.36": Release(
         "1.36",
         "v1alpha2",
         None,
@@ -84,7 +84,7 @@ GENERATIONS: Final[Mapping[str, Generation]] = {
             _G.JOB: (_G.GENERIC_WORKLOAD,),
         },
     ),
-    "1.37": Generation(
+    "1.37": Release(
         "1.37",
         "v1beta1",
         "v1alpha3",
@@ -109,23 +109,23 @@ NEWEST: Final = "1.37"
 _OFF_HERE: Final = {_G.PREEMPTION_POLICY, _G.EVICTION_REQUEST}
 
 
-def generation(minor: str) -> Generation:
-    """The generation of a minor such as "1.37" (also "v1.37.1")."""
+def release(minor: str) -> Release:
+    """The release of a minor such as "1.37" (also "v1.37.1")."""
     short = ".".join(minor.removeprefix("v").split(".")[:2])
     try:
-        return GENERATIONS[short]
+        return RELEASES[short]
     except KeyError:
-        raise ValueError(f'Kubernetes "{minor}": not known; accepted are {", ".join(GENERATIONS)}') from None
+        raise ValueError(f'Kubernetes "{minor}": not known; accepted are {", ".join(RELEASES)}') from None
 
 
 def default_gates(minor: str) -> frozenset[Gate]:
     """The gates that are on unless somebody says otherwise."""
-    return frozenset(gate for gate in generation(minor).gates if gate not in _OFF_HERE)
+    return frozenset(gate for gate in release(minor).gates if gate not in _OFF_HERE)
 
 
 def parse_gates(minor: str, settings: Mapping[str, bool]) -> frozenset[Gate]:
     """The default gates with some switched; unknown gates and unmet requirements are refused, as a server does."""
-    known = generation(minor).gates
+    known = release(minor).gates
     unknown = [name for name in settings if name not in set(known)]
     if unknown:
         accepted = ", ".join(known)
