@@ -137,3 +137,15 @@ def test_a_rule_of_the_whole_object_may_ask_for_its_name_and_nothing_else_of_its
 ) -> None:
     wrong, _ = rules.problems({"rule": text}, {"type": "object", "properties": {"metadata": {"type": "object"}}})
     assert wrong == (f"compilation failed: ERROR: undefined field '{missing}'" if missing else "")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        (r"^(\\w+\\s?)+!$", "Job has reached the specified backoff limit and nobody knows why it did so", False),
+        ("^a$", "a\\n", False),
+        ("^[[:alpha:]]+$", "ab", True),
+    ],
+)
+def test_matches_is_of_go_and_linear(pattern: str, text: str, found: bool) -> None:
+    assert cel.evaluate(cel.parse(f"'{text}'.matches('{pattern}')"), {}) is found

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kohort.api.errors import ErrorKind, FieldError, forbidden, invalid, not_supported, required
+from kohort.apimachinery import regexp
 from kohort.server.crd import rules, validate
 from kohort.server.crd.schema import META, Schema, unknown
 
@@ -160,10 +160,9 @@ def _extensions(schema: Schema, path: str) -> Iterator[FieldError]:
                 yield invalid(f"{path}.{name}", True, "must be false if x-kubernetes-int-or-string is true")
     pattern = schema.get("pattern")
     if pattern:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {error}")
+        problem = regexp.problem(pattern)
+        if problem:
+            yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {problem}")
 
 
 def _junctors(schema: Schema, path: str) -> Iterator[FieldError]:

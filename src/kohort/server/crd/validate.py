@@ -5,12 +5,11 @@ On an update, what did not change is not judged again (ratcheting).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 from kohort.api.errors import ErrorKind, FieldError, duplicate, invalid, not_supported, required
+from kohort.apimachinery import regexp
 from kohort.server.crd.cel.run import equal
 from kohort.server.crd.formats import fits
 from kohort.server.crd.schema import Schema, inner
@@ -143,17 +142,20 @@ def _string(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
         yield FieldError(ErrorKind.TOO_LONG, path, f"may not be more than {most} bytes")
     if least is not None and len(value) < least:
         yield invalid(path, value, f"{path} in body should be at least {least} chars long")
-    if pattern and _pattern(pattern).search(value) is None:
-        yield invalid(path, value, f"{path} in body should match '{pattern}'")
+    if pattern:
+        yield from _matched(pattern, value, path)
     form = schema.get("format")
     if form and not fits(form, value):
         text = f'{path} in body must be of type {form}: "{value}"'
         yield FieldError(ErrorKind.TYPE_INVALID, path, text, value)
 
 
-@lru_cache(maxsize=4096)
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text)
+def _matched(pattern: str, value: str, path: str) -> Iterator[FieldError]:
+    try:
+        if not regexp.search(pattern, value):
+            yield invalid(path, value, f"{path} in body should match '{pattern}'")
+    except regexp.TooLongError as error:
+        yield invalid(path, value, f"{path} in body cannot be matched with '{pattern}': {error}")
 
 
 def _number(schema: Schema, value: float, path: str) -> Iterator[FieldError]:

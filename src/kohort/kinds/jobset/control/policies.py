@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.apimachinery import regexp
 from kohort.kinds.batch.api.job_status import FAILED
 from kohort.kinds.jobset.api.reading import entries, replicated_jobs, spec_of
 from kohort.kinds.jobset.control.state import Jobs, replicated_of
@@ -72,6 +72,6 @@ def _matches(rule: dict[str, Any], job: Object) -> bool:
 
 def _found(pattern: str, text: str) -> bool:
     try:
-        return re.search(pattern, text) is not None
-    except re.error:
+        return regexp.search(pattern, text)
+    except (regexp.RegexpError, regexp.TooLongError):
         return False  # as upstream: an invalid pattern matches nothing

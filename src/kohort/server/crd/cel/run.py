@@ -5,9 +5,10 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Final
 
+from kohort.apimachinery import regexp
 from kohort.server.crd.cel.syntax import Node
 
 _MOST_STEPS: Final = 200_000
@@ -322,12 +323,11 @@ _FUNCTIONS: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-@lru_cache(maxsize=1024)
-def _pattern(text: str) -> re.Pattern[str]:
+def _matches(text: Any, pattern: Any) -> bool:
     try:
-        return re.compile(text)
-    except re.error as error:
-        raise CelError(f"not a regular expression: {error}") from None
+        return regexp.search(_string(pattern), _string(text))
+    except (regexp.RegexpError, regexp.TooLongError) as error:
+        raise CelError(str(error)) from None
 
 
 def _string(value: Any) -> str:
@@ -376,7 +376,7 @@ _METHODS: Final[dict[str, Callable[..., Any]]] = {
     "startsWith": lambda text, part: _string(text).startswith(_string(part)),
     "endsWith": lambda text, part: _string(text).endswith(_string(part)),
     "contains": lambda text, part: _string(part) in _string(text),
-    "matches": lambda text, pattern: _pattern(_string(pattern)).search(_string(text)) is not None,
+    "matches": _matches,
     "lowerAscii": lambda text: "".join(sign.lower() if sign.isascii() else sign for sign in _string(text)),
     "upperAscii": lambda text: "".join(sign.upper() if sign.isascii() else sign for sign in _string(text)),
     "trim": lambda text: _string(text).strip(),

@@ -1,0 +1,1 @@
+"""What every Kubernetes API rests on and no kind owns."""
