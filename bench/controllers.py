@@ -194,10 +194,10 @@ async def ours(case: Case, stack: AsyncExitStack) -> Client:
 
 async def real(case: Case, stack: AsyncExitStack) -> Client:
     """kube-apiserver, etcd, kube-controller-manager and kube-scheduler, each a process; only the nodes are virtual."""
-    from kohort.testing.bed import Bed
+    from kohort.testing.environment import Environment
 
-    bed = stack.enter_context(Bed("1.37", ("kcm", "scheduler")))
-    client = await stack.enter_async_context(Client.connect(str(bed.kubeconfig)))
+    env = stack.enter_context(Environment("1.37", ("kcm", "scheduler")))
+    client = await stack.enter_async_context(Client.connect(str(env.kubeconfig)))
     fleet = Fleet(client, plain(case.nodes), lifecycle=False, heartbeat=10)
     await stack.enter_async_context(fleet)
     await fleet.ready()

@@ -223,14 +223,14 @@ def ours(folder: Path) -> Iterator[Target]:
 
 @contextmanager
 def real() -> Iterator[Target]:
-    from kohort.testing.bed import Bed
+    from kohort.testing.environment import Environment
 
     began = time.perf_counter()
-    with Bed("1.37") as bed:
+    with Environment("1.37") as env:
         seconds = time.perf_counter() - began
-        context = ssl.create_default_context(cafile=str(bed.ca_file))
+        context = ssl.create_default_context(cafile=str(env.ca_file))
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        yield Target("kube-apiserver", bed.url, context, bed.token, tuple(bed.pids().values()), seconds)
+        yield Target("kube-apiserver", env.url, context, env.token, tuple(env.pids().values()), seconds)
 
 
 ROWS = (

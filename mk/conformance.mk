@@ -2,4 +2,4 @@
 .PHONY: conformance
 
 conformance: $(READY) ## upstream's end-to-end tests of Kubernetes 1.37 against kohort up (needs Go; builds for ten minutes, once)
-	@$(BIN)/python -m kohort.testing.conformance $(ARGS)
+	@$(BIN)/python -m tests.support.conformance $(ARGS)

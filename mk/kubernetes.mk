@@ -12,13 +12,13 @@ WORKERS ?= 3
 .PHONY: kubernetes test-kubernetes test-e2e-kubernetes
 
 kubernetes: $(READY) ## binaries of real Kubernetes (K8S=1.36 for another); about ten minutes, once
-	@$(BIN)/python -m kohort.testing.bed build $(K8S)
+	@$(BIN)/python -m kohort.testing.environment build $(K8S)
 
 test-kubernetes: $(READY) ## all tests that need real Kubernetes; without Go they skip and say so
-	@$(BIN)/python -m kohort.testing.bed build --if-possible $(K8S)
+	@$(BIN)/python -m kohort.testing.environment build --if-possible $(K8S)
 	KOHORT_KUBERNETES="$(K8S)" $(BIN)/pytest -q -n 2 --dist loadfile tests/kubernetes
 	@$(MAKE) --no-print-directory test-e2e-kubernetes
 
 test-e2e-kubernetes: $(READY) ## the end-to-end tests of make test, on real Kubernetes with kohort run beside it
-	@$(BIN)/python -m kohort.testing.bed build --if-possible $(K8S)
+	@$(BIN)/python -m kohort.testing.environment build --if-possible $(K8S)
 	KOHORT_KUBERNETES="$(K8S)" KOHORT_E2E=kubernetes $(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(E2E)

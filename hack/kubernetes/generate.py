@@ -37,7 +37,7 @@ E2E = "k8s.io/kubernetes/test/e2e"
 
 TOOLS_KUBERNETES = """//go:build tools
 
-// Package tools keeps what kohort's test bed builds in this module's requirements.
+// Package tools keeps what kohort's test environment builds in this module's requirements.
 package tools
 
 import (
@@ -45,7 +45,7 @@ import (
 )
 """
 
-TOOLS_ETCD = """// Command etcd is the etcd server, as published, for kohort's test bed.
+TOOLS_ETCD = """// Command etcd is the etcd server, as published, for kohort's test environment.
 package main
 
 import (

@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.real import Kubernetes, on
 
 from kohort.api.options import known_option
 from kohort.sim.cluster import Pool, plain
-from kohort.testing.bed.bed import Bed
 from kohort.testing.cluster import Cluster
 from kohort.testing.cluster import cluster as embedded
-from kohort.testing.pytest_plugin import kubernetes_beds, wanted_minors
-from kohort.testing.real import Kubernetes, on
+from kohort.testing.environment.environment import Environment
+from kohort.testing.pytest_plugin import kubernetes_environments, wanted_minors
 from kohort.testing.virtual import VirtualLoop
 
-__all__ = ["kubernetes_beds"]
+__all__ = ["kubernetes_environments"]
 
 RBAC = Path(__file__).parents[2] / "deploy" / "rbac.yaml"
 REAL = os.environ.get("KOHORT_E2E") == "kubernetes"
@@ -64,14 +64,14 @@ def gates() -> Mapping[str, bool]:
 
 
 @pytest.fixture(scope="session")
-def kubernetes(kubernetes_beds: Callable[..., Bed]) -> Iterator[Callable[..., Kubernetes]]:
-    """A function: minor version and gates of the server -> a bed with `kohort run` beside it."""
+def kubernetes(kubernetes_environments: Callable[..., Environment]) -> Iterator[Callable[..., Kubernetes]]:
+    """A function: minor version and gates of the server -> an environment with `kohort run` beside it."""
     made: dict[tuple[object, ...], Kubernetes] = {}
 
     def get(minor: str, gates: Mapping[str, bool]) -> Kubernetes:
         key = (minor, *sorted(gates.items()))
         if key not in made:
-            made[key] = Kubernetes(kubernetes_beds(minor, ("kcm",), gates), RBAC)
+            made[key] = Kubernetes(kubernetes_environments(minor, ("kcm",), gates), RBAC)
         return made[key]
 
     yield get

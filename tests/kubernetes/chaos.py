@@ -16,13 +16,13 @@ from typing import Any
 from aiohttp import web
 from tests.kubernetes.ground import COMPOSITES, GROUPS, HIGH, Ground
 from tests.kubernetes.machines import Command, Job, Machine, Within
+from tests.support.real import ACCOUNT
 
 from kohort.place.profile import Profile
 from kohort.run.options import Election, Options
 from kohort.run.process import look
 from kohort.scheduler.settings import Settings
 from kohort.testing.proxy import Dice, Proxy
-from kohort.testing.real import ACCOUNT
 
 Json = dict[str, Any]
 CPU = 4  # of each node; each pod takes one
@@ -311,7 +311,7 @@ class Run:
         for number in range(2):
             dice = Dice(chance.getrandbits(32), rate=self.rate)
             folder = ground.folder / "pki"
-            proxy = Proxy(ground.bed.url, ground.bed.ca_file, folder, dice, secure=self.typed)
+            proxy = Proxy(ground.env.url, ground.env.ca_file, folder, dice, secure=self.typed)
             await stack.enter_async_context(proxy)
             machine: Machine = (Command if self.typed else Within)(number, proxy, job, chance)
             proxy.sends = lambda request, machine=machine: self._sends(request, machine.trap)  # type: ignore[misc]

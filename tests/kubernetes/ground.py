@@ -16,10 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
+from tests.support.real import ACCOUNT, Kubernetes
+
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.informer import Informer
-from kohort.testing.real import ACCOUNT, Kubernetes
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -35,7 +36,7 @@ class Ground:
 
     def __init__(self, kubernetes: Kubernetes, folder: Path) -> None:
         self.kubernetes, self.folder = kubernetes, folder
-        self.bed = kubernetes.bed
+        self.env = kubernetes.env
         self.token = json.loads(kubernetes.kubeconfig.read_text())["users"][0]["user"]["token"]
         self.places: dict[str, list[str]] = {}  # uid -> the nodes that it ever had
         self.wrong: list[str] = []
@@ -43,7 +44,7 @@ class Ground:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Ground:
-        self.client = await self._stack.enter_async_context(Client.connect(self.bed.kubeconfig))
+        self.client = await self._stack.enter_async_context(Client.connect(self.env.kubeconfig))
         self.pods = self._informer("v1", "Pod", self._pod)
         self.groups = self._informer(*GROUPS)
         self.composites = self._informer(*COMPOSITES)
@@ -108,11 +109,11 @@ class Ground:
 
     async def server_killed(self) -> None:
         async with self._one:
-            await asyncio.to_thread(self.bed.restart, self.bed.gates)
+            await asyncio.to_thread(self.env.restart, self.env.gates)
 
     async def store_paused(self, seconds: float) -> None:
         async with self._one:
-            etcd = self.bed.pids()["etcd"]
+            etcd = self.env.pids()["etcd"]
             os.kill(etcd, signal.SIGSTOP)
             try:
                 await asyncio.sleep(seconds)

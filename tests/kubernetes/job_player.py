@@ -16,7 +16,7 @@ from tests.kubernetes.job_side import NODE, PATIENCE, Object, Side, Story, Told,
 
 from kohort.kinds.batch.compile.names import pod_group_name, template_name, workload_name
 from kohort.kube.errors import ApiError
-from kohort.testing.bed.versions import MINORS
+from kohort.testing.environment.versions import MINORS
 
 CALM = 1.6  # seconds: a Job controller gathers changes for one
 COLLECTED = 22.0  # seconds: the collector of pods that nobody runs comes by every 20

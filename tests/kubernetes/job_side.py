@@ -28,7 +28,7 @@ from kohort.server import ages
 from kohort.server.collect import PodEnder
 from kohort.server.server import Server
 from kohort.server.settings import Settings
-from kohort.testing.bed.versions import MINORS
+from kohort.testing.environment.versions import MINORS
 
 Object = dict[str, Any]
 Uids = dict[tuple[str, str], list[str]]  # namespace and name of a Job -> its uids, in order

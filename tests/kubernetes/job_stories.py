@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.kubernetes.job_side import Object, Story, job
 
-from kohort.testing.bed.versions import MINORS
+from kohort.testing.environment.versions import MINORS
 
 
 def generated(seed: str, minor: str, count: int) -> list[Story]:

@@ -15,8 +15,8 @@ from typing import Any
 from tests.server.admission.world import Object, World
 
 from kohort.api.core import quantities
-from kohort.testing.bed import Bed
 from kohort.testing.client import Client
+from kohort.testing.environment import Environment
 
 ROUNDS, PODS = 6, 20
 CPU, MEMORY = ["50m", "100m", "0.5", "1", "1500m", "2", "3"], ["64Mi", "128Mi", "0.5Gi", "1Gi", "1G", "3Gi"]
@@ -126,10 +126,10 @@ def _amounts(given: list[Object]) -> list[Object]:
     ]
 
 
-def test_random_pods_get_the_same_answers(kubernetes_beds: Callable[..., Bed]) -> None:
+def test_random_pods_get_the_same_answers(kubernetes_environments: Callable[..., Environment]) -> None:
     seed = int(os.environ.get("KOHORT_ADMISSION_SEED") or secrets.randbelow(10**9))
     print(f"KOHORT_ADMISSION_SEED={seed}")
-    client = kubernetes_beds("1.37", ("kcm",)).client()
+    client = kubernetes_environments("1.37", ("kcm",)).client()
     asyncio.run(_compare(client, Dice(seed), seed))
 
 

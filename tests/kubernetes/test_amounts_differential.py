@@ -10,13 +10,13 @@ from pathlib import Path
 
 from tests.server import amounts
 
-from kohort.testing.bed import Bed
+from kohort.testing.environment import Environment
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "quantities.json"
 
 
-def test_the_recording_is_what_a_real_server_answers(kubernetes_beds: Callable[..., Bed]) -> None:
-    real = kubernetes_beds("1.37").client()
+def test_the_recording_is_what_a_real_server_answers(kubernetes_environments: Callable[..., Environment]) -> None:
+    real = kubernetes_environments("1.37").client()
     real.request("POST", "/api/v1/namespaces", {"metadata": {"name": amounts.NAMESPACE}})
     found = {where: amounts.became(body, real.request("POST", path, body)) for where, path, body in amounts.asked()}
     if os.environ.get("KOHORT_RECORD"):

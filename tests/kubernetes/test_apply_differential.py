@@ -18,8 +18,8 @@ from tests.api.apply.sequences import KINDS, MANAGERS, WIDGET, Object, api_versi
 from tests.server.widgets import CRD
 
 from kohort.api import apply as ssa
-from kohort.testing.bed import Bed
 from kohort.testing.client import Response
+from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import Namespace, new_namespace
 
 SEED = int(os.environ.get("KOHORT_SEED", "1"))
@@ -206,10 +206,12 @@ def _content(one: Object) -> Object:
 
 
 @pytest.mark.timeout(600)
-def test_sequences_of_writes_give_the_same_objects_and_owners(kubernetes_beds: Callable[..., Bed]) -> None:
+def test_sequences_of_writes_give_the_same_objects_and_owners(
+    kubernetes_environments: Callable[..., Environment],
+) -> None:
     print(f"KOHORT_SEED={SEED} KOHORT_SEQUENCES={SEQUENCES}")
-    with Bed("1.37", apiserver_flags=[f"--disable-admission-plugins={NO_ADMISSION}"]) as bed:
-        namespace = new_namespace(bed, "apply")
+    with Environment("1.37", apiserver_flags=[f"--disable-admission-plugins={NO_ADMISSION}"]) as env:
+        namespace = new_namespace(env, "apply")
         namespace.client.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD)
         _until(lambda: namespace.client.request("GET", namespace.path("widgets", "kohort.test/v1")).ok)
         counted: Counter[tuple[str, str, int]] = Counter()

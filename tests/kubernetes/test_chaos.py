@@ -22,14 +22,14 @@ from typing import Any
 import pytest
 from tests.kubernetes.chaos import Run
 from tests.kubernetes.ground import Ground
+from tests.support.real import Kubernetes
 
 from kohort.kube.client import Client
 from kohort.kube.errors import KubeError
 from kohort.kube.informer import Informer
-from kohort.testing.bed import Bed
 from kohort.testing.cluster import condition
+from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import require_binaries
-from kohort.testing.real import Kubernetes
 
 Json = dict[str, Any]
 RBAC = Path(__file__).parents[2] / "deploy" / "rbac.yaml"
@@ -41,8 +41,8 @@ GANGS = {"a": 40, "b": 22, "c": 22}  # 64 fit: the first and one of the others
 @pytest.fixture(scope="module")
 def kubernetes() -> Iterator[Kubernetes]:
     require_binaries("1.37")
-    with Bed("1.37") as bed:
-        made = Kubernetes(bed, RBAC)
+    with Environment("1.37") as env:
+        made = Kubernetes(env, RBAC)
         yield made
         made.stop()
 
@@ -50,7 +50,7 @@ def kubernetes() -> Iterator[Kubernetes]:
 @pytest.fixture
 async def client(kubernetes: Kubernetes) -> AsyncIterator[Client]:
     """In a namespace of its own. Nodes exist on paper; they and the pods are gone afterwards."""
-    async with Client.connect(kubernetes.bed.kubeconfig) as made:
+    async with Client.connect(kubernetes.env.kubeconfig) as made:
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "chaos-"}}
         made.namespace = (await made.kind("v1", "Namespace").create(space))["metadata"]["name"]
         nodes, pods = made.resource("nodes"), made.resource("pods")
@@ -99,11 +99,11 @@ def stopped(kubernetes: Kubernetes) -> None:
 
 
 def server_killed(kubernetes: Kubernetes) -> None:
-    kubernetes.bed.restart(kubernetes.bed.gates)
+    kubernetes.env.restart(kubernetes.env.gates)
 
 
 def store_paused(kubernetes: Kubernetes) -> None:
-    etcd = kubernetes.bed.pids()["etcd"]
+    etcd = kubernetes.env.pids()["etcd"]
     os.kill(etcd, signal.SIGSTOP)
     try:
         time.sleep(4.0)

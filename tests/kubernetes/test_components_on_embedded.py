@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from kohort.server.auth import tls
-from kohort.testing.bed.assets import find
 from kohort.testing.client import Client
+from kohort.testing.environment.assets import find
 from kohort.testing.pytest_plugin import require_binaries
 
 KOHORT = (sys.executable, "-m", "kohort.cli.main")

@@ -15,8 +15,8 @@ import pytest
 from tests.server.crd.documents import Object, crd, gizmo
 from tests.server.crd.server import Running
 
-from kohort.testing.bed import Bed
 from kohort.testing.client import Client, Response
+from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import new_namespace
 
 SEED = int(os.environ.get("KOHORT_SEED", "1"))
@@ -26,8 +26,8 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 @pytest.fixture(scope="module")
 def real() -> Iterator[tuple[Client, str]]:
-    with Bed("1.37") as bed:
-        namespace = new_namespace(bed, "crd")
+    with Environment("1.37") as env:
+        namespace = new_namespace(env, "crd")
         yield namespace.client, namespace.name
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kohort.api.crd import crds
-from kohort.testing.bed import Bed
 from kohort.testing.client import Client
+from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import Namespace
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -25,9 +25,9 @@ JOBSET = {
 
 
 @pytest.fixture(scope="module")
-def established(kubernetes_bed: Bed) -> Client:
+def established(kubernetes_environment: Environment) -> Client:
     """A client of a server that has all CRDs."""
-    client = kubernetes_bed.client()
+    client = kubernetes_environment.client()
     for made in crds():
         client.create(DEFINITIONS, made)
     end = time.monotonic() + 30

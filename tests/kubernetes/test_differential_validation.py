@@ -3,7 +3,7 @@
 `KOHORT_SEED` chooses other writes, `KOHORT_WRITES` more of them; a failure prints both. A difference that stays has a
 line in docs/differences.md, under Validation, and a rule in LISTED below; anything else fails.
 
-The recorded requests are asked of the bed in test_recorded.py and of us in tests/api/scheduling/test_recorded.py.
+The recorded requests are sent to it in test_recorded.py and of us in tests/api/scheduling/test_recorded.py.
 """
 
 import os
@@ -13,9 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from kohort.testing.bed import Bed
-from kohort.testing.differential import (
+from tests.support.differential import (
     Difference,
     all_classes,
     ask_real,
@@ -23,7 +21,9 @@ from kohort.testing.differential import (
     context_of,
     questions,
 )
-from kohort.testing.generate import KINDS, priority_classes
+from tests.support.generate import KINDS, priority_classes
+
+from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import new_namespace
 
 SEED = int(os.environ.get("KOHORT_SEED", "1"))
@@ -40,15 +40,17 @@ def sort_of(difference: Difference) -> str | None:
 
 @pytest.mark.parametrize("policy", [False, True], ids=["default gates", "with PodGroupPreemptionPolicy"])
 @pytest.mark.timeout(600)
-def test_generated_writes_get_the_same_answer(kubernetes_beds: Callable[..., Bed], policy: bool) -> None:
+def test_generated_writes_get_the_same_answer(
+    kubernetes_environments: Callable[..., Environment], policy: bool
+) -> None:
     count = WRITES if not policy else WRITES // 4
     print(f"KOHORT_SEED={SEED} KOHORT_WRITES={WRITES}")
-    bed = kubernetes_beds("1.37", (), {"PodGroupPreemptionPolicy": policy})
-    namespace = new_namespace(bed, "differential")
+    env = kubernetes_environments("1.37", (), {"PodGroupPreemptionPolicy": policy})
+    namespace = new_namespace(env, "differential")
     for one in priority_classes():
         namespace.client.create("/apis/scheduling.k8s.io/v1/priorityclasses", one)
     time.sleep(1)  # admission learns of them through a watch
-    context, classes = context_of("1.37", bed.gates), all_classes(priority_classes())
+    context, classes = context_of("1.37", env.gates), all_classes(priority_classes())
 
     asked: Counter[tuple[str, int]] = Counter()
     unlisted: list[Difference] = []

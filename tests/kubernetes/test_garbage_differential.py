@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tests.server.collect.world import World, reference
 
-from kohort.testing.bed import Bed
 from kohort.testing.client import Client
+from kohort.testing.environment import Environment
 
 SEED = int(os.environ.get("KOHORT_SEED", "1"))
 TREES = int(os.environ.get("KOHORT_TREES", "30"))
@@ -105,8 +105,8 @@ async def on_ours() -> list[Left]:
 @pytest.mark.timeout(400)
 def test_the_same_is_left() -> None:
     print(f"KOHORT_SEED={SEED} KOHORT_TREES={TREES}")
-    with Bed("1.37", ("kcm",)) as bed:
-        real = on_real(bed.client())
+    with Environment("1.37", ("kcm",)) as env:
+        real = on_real(env.client())
     ours = asyncio.run(on_ours())
     wrong = [
         f"#{number} {plan(number)}\n  real {one}\n  ours {other}"

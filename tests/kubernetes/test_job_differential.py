@@ -19,7 +19,7 @@ from tests.kubernetes.job_player import played
 from tests.kubernetes.job_side import Side, Story, Told, Uids, embedded, furnish
 
 from kohort.kube.client import Client
-from kohort.testing.bed import Bed
+from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import require_binaries, wanted_minors
 from kohort.testing.virtual import VirtualLoop
 
@@ -56,11 +56,11 @@ def stories(minor: str) -> list[Story]:
     return [story for story in found if not ONLY or story.name in ONLY]
 
 
-async def _on_real(bed: Bed, chosen: Iterable[Story]) -> tuple[dict[str, Told], Uids]:
-    async with Client.connect(bed.kubeconfig, manager="user") as client, Side(client, bed.minor).watched() as side:
+async def _on_real(env: Environment, chosen: Iterable[Story]) -> tuple[dict[str, Told], Uids]:
+    async with Client.connect(env.kubeconfig, manager="user") as client, Side(client, env.minor).watched() as side:
 
         async def start() -> None:
-            await asyncio.to_thread(bed.start_component, "kcm")
+            await asyncio.to_thread(env.start_component, "kcm")
             side.begin_canary()
 
         return await played(side, chosen, start), side.uids
@@ -80,10 +80,10 @@ class Compared:
     uids: Uids
 
 
-def compared(bed: Bed, chosen: list[Story]) -> Compared:
-    real, uids = asyncio.run(_on_real(bed, chosen))
-    bed.stop_component("kcm")
-    return Compared(_differing(bed.minor, chosen, real, uids, {"parity": True}), real, uids)
+def compared(env: Environment, chosen: list[Story]) -> Compared:
+    real, uids = asyncio.run(_on_real(env, chosen))
+    env.stop_component("kcm")
+    return Compared(_differing(env.minor, chosen, real, uids, {"parity": True}), real, uids)
 
 
 def _differing(
@@ -102,13 +102,13 @@ def test_the_same_jobs_live_the_same_lives(minor: str) -> None:
         pytest.skip(f'another version was asked for; K8S="{minor}" runs it')
     require_binaries(minor)
     chosen = stories(minor)
-    with Bed(minor) as bed:
-        asyncio.run(_furnished(bed))
-        first = compared(bed, chosen)
+    with Environment(minor) as env:
+        asyncio.run(_furnished(env))
+        first = compared(env, chosen)
         found = first.found
         # A busy machine may split what belongs together: what differs has to differ again, in peace.
         doubtful = [story for story in chosen if _unknown(minor, story, found)]
-        again = compared(bed, [replace(one, name=f"{one.name}-again") for one in doubtful]).found if doubtful else {}
+        again = compared(env, [replace(one, name=f"{one.name}-again") for one in doubtful]).found if doubtful else {}
     wrong = {story: again[f"{story.name}-again"] for story in doubtful if f"{story.name}-again" in again}
     texts = [f"{story}\n" + "\n".join(f"    {line}" for line in lines[:15]) for story, lines in wrong.items()]
     equal = len(chosen) - len(wrong)
@@ -122,8 +122,8 @@ def test_the_same_jobs_live_the_same_lives(minor: str) -> None:
     assert ONLY or _reasons(first.real) >= REACHED, f"not reached: {REACHED - _reasons(first.real)}"
 
 
-async def _furnished(bed: Bed) -> None:
-    async with Client.connect(bed.kubeconfig, manager="user") as client:
+async def _furnished(env: Environment) -> None:
+    async with Client.connect(env.kubeconfig, manager="user") as client:
         await furnish(client)
 
 

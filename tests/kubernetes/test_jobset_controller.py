@@ -21,7 +21,7 @@ from kohort.kinds.jobset.api import JOBSET
 from kohort.kube.client import Client
 from kohort.sim.cluster import Pool
 from kohort.sim.fleet import Fleet
-from kohort.testing.bed import Bed
+from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import require_binaries
 
 NS = "default"
@@ -31,9 +31,9 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @pytest.fixture(scope="module")
-def bed() -> Iterator[Bed]:
+def env() -> Iterator[Environment]:
     require_binaries("1.37")
-    with Bed("1.37", with_=("kcm", "scheduler")) as made:
+    with Environment("1.37", with_=("kcm", "scheduler")) as made:
         client = made.client()
         client.create(DEFINITIONS, crd([JOBSET]))
         end = time.monotonic() + 30
@@ -44,12 +44,12 @@ def bed() -> Iterator[Bed]:
 
 
 @pytest_asyncio.fixture
-async def client(bed: Bed) -> AsyncIterator[Client]:
+async def client(env: Environment) -> AsyncIterator[Client]:
     base = context("1.37")
     ctx = CompileContext(base.release, base.gates, base.options)
     pools = [Pool(name=f"rack-{rack}", count=2, labels={RACK: rack}) for rack in "ab"]
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(Client.connect(bed.kubeconfig, manager="kohort"))
+        client = await stack.enter_async_context(Client.connect(env.kubeconfig, manager="kohort"))
         client.namespace = NS
         fleet = await stack.enter_async_context(Fleet(client, pools, lifecycle=False, heartbeat=10))
         names = ("jobset", "jobset-placement")

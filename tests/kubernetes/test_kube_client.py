@@ -15,13 +15,13 @@ from kohort.kube.config import load
 from kohort.kube.credentials import Credential, Fixed, bearer
 from kohort.kube.errors import ApiError
 from kohort.kube.informer import Informer
-from kohort.testing.bed import Bed
+from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import Namespace, require_binaries
 
 
 @pytest_asyncio.fixture
 async def client(kubernetes_namespace: Namespace) -> AsyncIterator[Client]:
-    async with Client.connect(kubernetes_namespace.bed.kubeconfig, manager="tests") as found:
+    async with Client.connect(kubernetes_namespace.env.kubeconfig, manager="tests") as found:
         found.namespace = kubernetes_namespace.name
         yield found
 
@@ -33,7 +33,7 @@ async def test_real_kubernetes(client: Client, scenario: Callable[[Client], Awai
 
 async def test_warnings_of_the_server_are_told(kubernetes_namespace: Namespace) -> None:
     told: list[str] = []
-    async with Client.connect(kubernetes_namespace.bed.kubeconfig, warn=told.append) as client:
+    async with Client.connect(kubernetes_namespace.env.kubeconfig, warn=told.append) as client:
         body = pod("p")
         body["spec"]["nodeSelector"] = {"beta.kubernetes.io/arch": "amd64"}
         await client.resource("pods").create(body, kubernetes_namespace.name)
@@ -43,7 +43,7 @@ async def test_warnings_of_the_server_are_told(kubernetes_namespace: Namespace) 
 async def test_an_informer_survives_restarts_of_the_server() -> None:
     """Writes go on before, between and after two restarts; the cache ends as the server's list, states in order."""
     require_binaries("1.37")
-    async with Bed("1.37") as bed, Client.connect(bed.kubeconfig) as client:
+    async with Environment("1.37") as env, Client.connect(env.kubeconfig) as client:
         maps = client.resource("configmaps")
         told: dict[str, list[int]] = {}
 
@@ -66,7 +66,7 @@ async def test_an_informer_survives_restarts_of_the_server() -> None:
             await informer.ready()
             for _ in range(2):
                 await write(60)
-                await asyncio.to_thread(bed.restart, bed.gates)
+                await asyncio.to_thread(env.restart, env.gates)
                 await write(60)
             last = await maps.apply(config_map("last"))
             await eventually(lambda: informer.cache.get(("default", "last")) == last)
@@ -81,8 +81,8 @@ async def test_an_informer_survives_restarts_of_the_server() -> None:
         assert all(versions == sorted(set(versions)) for versions in told.values())
 
 
-async def test_a_token_that_is_not_taken_is_said(kubernetes_bed: Bed) -> None:
-    config = replace(load(kubernetes_bed.kubeconfig), credentials=Fixed(Credential(bearer("wrong"))))
+async def test_a_token_that_is_not_taken_is_said(kubernetes_environment: Environment) -> None:
+    config = replace(load(kubernetes_environment.kubeconfig), credentials=Fixed(Credential(bearer("wrong"))))
     async with Client.connect(config) as stranger:
         with pytest.raises(ApiError) as caught:
             await stranger.resource("pods").list()

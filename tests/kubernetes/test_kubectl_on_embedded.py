@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.testing.bed.assets import find
+from kohort.testing.environment.assets import find
 from kohort.testing.pytest_plugin import require_binaries
 
 WEB = """\

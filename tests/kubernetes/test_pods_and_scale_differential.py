@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.server.talk import Talk
 
-from kohort.testing.bed import Bed
+from kohort.testing.environment import Environment
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/d/deployments"
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
@@ -80,9 +80,9 @@ def pods(client: Any) -> list[Any]:
     return found
 
 
-def test_same_answers(kubernetes_beds: Any) -> None:
-    bed: Bed = kubernetes_beds("1.37")
-    theirs, ours = bed.client(), Talk()
+def test_same_answers(kubernetes_environments: Any) -> None:
+    env: Environment = kubernetes_environments("1.37")
+    theirs, ours = env.client(), Talk()
     try:
         assert scaled(ours) == scaled(theirs)
         assert pods(ours) == pods(theirs)
@@ -90,9 +90,9 @@ def test_same_answers(kubernetes_beds: Any) -> None:
         ours.close()
 
 
-def test_a_pod_without_time_to_go_is_marked_first(kubernetes_beds: Any) -> None:
+def test_a_pod_without_time_to_go_is_marked_first(kubernetes_environments: Any) -> None:
     """What tests/server/test_watching.py says of ours."""
-    client = kubernetes_beds("1.37").client()
+    client = kubernetes_environments("1.37").client()
     client.request("POST", "/api/v1/namespaces", {"metadata": {"name": "e"}})
     at = "/api/v1/namespaces/e/pods"
     body = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}

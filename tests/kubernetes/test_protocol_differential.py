@@ -33,8 +33,8 @@ from tests.server.crd.server import Running
 from kohort.kube.wire import Request
 from kohort.server.server import Server
 from kohort.server.settings import Settings
-from kohort.testing.bed import Bed
 from kohort.testing.client import Client, Response
+from kohort.testing.environment import Environment
 
 SEED = os.environ.get("KOHORT_SEED", "")
 SEQUENCES = int(os.environ.get("KOHORT_SEQUENCES", "120"))
@@ -290,8 +290,10 @@ def _apart(real: Any, ours: Any, where: str = "") -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def both(kubernetes_beds: Callable[..., Bed], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    real = kubernetes_beds("1.37").client()
+def both(
+    kubernetes_environments: Callable[..., Environment], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Both]:
+    real = kubernetes_environments("1.37").client()
     ours = Ours(tmp_path_factory.mktemp("ours"))
     with ours:
         for client in (real, ours):

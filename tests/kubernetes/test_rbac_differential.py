@@ -29,8 +29,8 @@ from kohort.server.server import Server
 from kohort.server.settings import Settings
 from kohort.server.status import ApiError
 from kohort.server.wire import User
-from kohort.testing.bed import Bed
 from kohort.testing.client import Client
+from kohort.testing.environment import Environment
 
 QUESTIONS, WRITES = 500, 60
 ROOT = f"/apis/{GROUP}/v1"
@@ -181,18 +181,18 @@ def seed() -> int:
 
 
 @pytest.fixture(scope="module")
-def world(kubernetes_beds: Callable[..., Bed], seed: int) -> tuple[Bed, Client, Memory, Dice]:
-    bed = kubernetes_beds("1.37", ("kcm",))
-    client, dice = bed.client(), Dice(seed)
+def world(kubernetes_environments: Callable[..., Environment], seed: int) -> tuple[Environment, Client, Memory, Dice]:
+    env = kubernetes_environments("1.37", ("kcm",))
+    client, dice = env.client(), Dice(seed)
     print(f"KOHORT_RBAC_SEED={seed}")
     for namespace in (*NAMESPACES, "rbac-3"):
         client.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     for obj in dice.objects():
         client.create(place(obj), obj)
-    return bed, client, settled(client), dice
+    return env, client, settled(client), dice
 
 
-def test_random_questions_get_the_same_answers(world: tuple[Bed, Client, Memory, Dice], seed: int) -> None:
+def test_random_questions_get_the_same_answers(world: tuple[Environment, Client, Memory, Dice], seed: int) -> None:
     _, client, memory, dice = world
     authorizer = Authorizer(memory)
     wrong, allowed = [], 0
@@ -206,9 +206,9 @@ def test_random_questions_get_the_same_answers(world: tuple[Bed, Client, Memory,
     assert QUESTIONS // 100 < allowed < QUESTIONS, f"KOHORT_RBAC_SEED={seed}: {allowed} allowed says little"
 
 
-def test_random_grants_are_refused_alike(world: tuple[Bed, Client, Memory, Dice], seed: int) -> None:
+def test_random_grants_are_refused_alike(world: tuple[Environment, Client, Memory, Dice], seed: int) -> None:
     """A user who may write roles and bindings, and little else, tries to give things away."""
-    bed, client, _, dice = world
+    env, client, _, dice = world
     power = {"verbs": ["create", "bogus"], "apiGroups": [GROUP], "resources": ["*"]}
     held = [power, *(dice.rule(cluster=True) for _ in range(6))]
     client.create(f"{ROOT}/clusterroles", made("ClusterRole", "rbac-writer", "", rules=held))
@@ -228,7 +228,7 @@ def test_random_grants_are_refused_alike(world: tuple[Bed, Client, Memory, Dice]
             if dice.random.random() < 0.6
             else dice.binding(f"rbac-w{n}", "", [one for one in roles if one["metadata"]["name"].startswith("rbac-")])
         )
-        code, message = _write_as(bed, user.name, obj)
+        code, message = _write_as(env, user.name, obj)
         try:
             escalation.check(authorizer, user, PLURALS[obj["kind"]], obj)
             ours = (201, "")
@@ -241,14 +241,14 @@ def test_random_grants_are_refused_alike(world: tuple[Bed, Client, Memory, Dice]
     assert 0 < refused < WRITES, f"KOHORT_RBAC_SEED={seed}: {refused} refused says little"
 
 
-def _write_as(bed: Bed, user: str, obj: Object) -> tuple[int, str]:
+def _write_as(env: Environment, user: str, obj: Object) -> tuple[int, str]:
     """The code and message of a dry-run creation as somebody else."""
-    context = ssl.create_default_context(cafile=str(bed.ca_file))
+    context = ssl.create_default_context(cafile=str(env.ca_file))
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    parts = urlsplit(bed.url)
+    parts = urlsplit(env.url)
     connection = http.client.HTTPSConnection(parts.hostname or "", parts.port, context=context, timeout=30)
     headers = {
-        "Authorization": f"Bearer {bed.token}",
+        "Authorization": f"Bearer {env.token}",
         "Impersonate-User": user,
         "Content-Type": "application/json",
     }
@@ -262,8 +262,10 @@ def _write_as(bed: Bed, user: str, obj: Object) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("minor", ["1.35", "1.36", "1.37"])
-def test_shipped_roles_are_those_of_the_real_server(kubernetes_beds: Callable[..., Bed], minor: str) -> None:
-    client = kubernetes_beds(minor).client()
+def test_shipped_roles_are_those_of_the_real_server(
+    kubernetes_environments: Callable[..., Environment], minor: str
+) -> None:
+    client = kubernetes_environments(minor).client()
     end = time.monotonic() + 20
     while not client.get(f"{ROOT}/namespaces/kube-system/rolebindings")["items"]:
         assert time.monotonic() < end
@@ -341,9 +343,9 @@ QUESTIONS_BY_KUBECTL = [
 ]
 
 
-def test_kubectl_cannot_tell_us_apart(kubernetes_beds: Callable[..., Bed], tmp_path: Path) -> None:
-    bed = kubernetes_beds("1.37", ("kcm",))
-    kubectl = str(bed.assets.path("kubectl"))
+def test_kubectl_cannot_tell_us_apart(kubernetes_environments: Callable[..., Environment], tmp_path: Path) -> None:
+    env = kubernetes_environments("1.37", ("kcm",))
+    kubectl = str(env.assets.path("kubectl"))
 
     def run(config: Path, line: str) -> tuple[int, list[str], str]:
         done = subprocess.run(
@@ -358,12 +360,12 @@ def test_kubectl_cannot_tell_us_apart(kubernetes_beds: Callable[..., Bed], tmp_p
 
     with served(tmp_path) as config:
         for line in SETUP:
-            theirs, ours = run(bed.kubeconfig, line), run(config, line)
+            theirs, ours = run(env.kubeconfig, line), run(config, line)
             assert ours == theirs, line
             assert ours[0] == 0, ours
         time.sleep(1)  # a real authorizer reads what was written from a watch
         for line in QUESTIONS_BY_KUBECTL:
-            assert run(config, line) == run(bed.kubeconfig, line), line
+            assert run(config, line) == run(env.kubeconfig, line), line
         code, token, _ = run(config, "create token bot -n team --duration=20m")
         assert (code, token[0].count(".")) == (0, 2)
         shown = run(config, f"--token={token[0]} auth whoami")  # instead of the file's

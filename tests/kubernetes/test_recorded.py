@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.record import main
+from tests.support.recorder import play
 
-from kohort.testing.bed import MINORS, Bed, gates_exactly
+from kohort.testing.environment import MINORS, Environment, gates_exactly
 from kohort.testing.pytest_plugin import require_binaries
-from kohort.testing.record import main
-from kohort.testing.recorder import play
 
 RECORDED = Path(__file__).resolve().parents[1] / "recorded"
 
@@ -24,8 +24,8 @@ def cases_of(minor: str) -> list[dict[str, Any]]:
 def test_real_answers_are_as_recorded(minor: str) -> None:
     require_binaries(minor)
     cases = cases_of(minor)
-    with Bed(minor, gates=gates_exactly(minor, cases[0]["gates"])) as bed:
-        answers = {case["id"]: answer for case, answer in play(bed, cases)}
+    with Environment(minor, gates=gates_exactly(minor, cases[0]["gates"])) as env:
+        answers = {case["id"]: answer for case, answer in play(env, cases)}
     assert len(answers) == len(cases)
     differ = {
         case["id"]: (case["answer"], answers[case["id"]]) for case in cases if answers[case["id"]] != case["answer"]

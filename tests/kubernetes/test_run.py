@@ -18,9 +18,9 @@ import pytest
 from kohort.kube.client import Client
 from kohort.sim.cluster import plain
 from kohort.sim.fleet import Fleet
-from kohort.testing.bed import files
-from kohort.testing.bed.bed import Bed
 from kohort.testing.cluster import Cluster
+from kohort.testing.environment import files
+from kohort.testing.environment.environment import Environment
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "run-on-kubernetes.md").read_text()
@@ -78,31 +78,35 @@ class Running:
         assert self.process.wait(30) == 0, self.text()
 
 
-def test_the_page_followed_from_start_to_finish(kubernetes_beds: Callable[..., Bed], tmp_path: Path) -> None:
-    bed = kubernetes_beds("1.37", ("kcm", "scheduler"), {"WorkloadWithJob": True})  # nobody else's nodes are in it
-    bed.kubectl("apply", "--server-side", "-f", "-", stdin=kohort("crds"))
-    bed.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-    bed.kubectl("apply", "-f", str(ROOT / "deploy" / "rbac.yaml"))
-    printed = kohort("run", "--kubeconfig", str(bed.kubeconfig), "--once", "--dry-run")
+def test_the_page_followed_from_start_to_finish(
+    kubernetes_environments: Callable[..., Environment], tmp_path: Path
+) -> None:
+    env = kubernetes_environments(
+        "1.37", ("kcm", "scheduler"), {"WorkloadWithJob": True}
+    )  # nobody else's nodes are in it
+    env.kubectl("apply", "--server-side", "-f", "-", stdin=kohort("crds"))
+    env.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    env.kubectl("apply", "-f", str(ROOT / "deploy" / "rbac.yaml"))
+    printed = kohort("run", "--kubeconfig", str(env.kubeconfig), "--once", "--dry-run")
     lines = [re.sub(r"\s+", " ", line).strip() for line in printed.splitlines()]
     for line in shown("kohort run --once --dry-run").splitlines():
         assert line == "…" or re.sub(r"\s+", " ", line).strip() in lines, line
-    token = bed.kubectl("create", "token", "kohort", "-n", "kohort-system", "--duration=8h").stdout.strip()
-    account = files.write_private(tmp_path / "kubeconfig", files.kubeconfig(bed.url, bed.ca_file, "kohort", token))
+    token = env.kubectl("create", "token", "kohort", "-n", "kohort-system", "--duration=8h").stdout.strip()
+    account = files.write_private(tmp_path / "kubeconfig", files.kubeconfig(env.url, env.ca_file, "kohort", token))
     running = Running(account, tmp_path / "run.log")
     try:
-        asyncio.run(_gangs(bed))
+        asyncio.run(_gangs(env))
         assert " cannot " not in running.text()  # the roles are enough
     finally:
         running.stop()
     assert "stopped: nothing is left half done, the lease is free" in running.text()
-    lease = json.loads(bed.kubectl("get", "lease", "kohort", "-n", "kohort-system", "-o", "json").stdout)
+    lease = json.loads(env.kubectl("get", "lease", "kohort", "-n", "kohort-system", "-o", "json").stdout)
     assert not lease["spec"].get("holderIdentity")
 
 
-async def _gangs(bed: Bed) -> None:
+async def _gangs(env: Environment) -> None:
     """Ours is placed by us and theirs by kube-scheduler, on the same nodes."""
-    async with Client.connect(bed.kubeconfig) as client:
+    async with Client.connect(env.kubeconfig) as client:
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "page-"}}
         name = (await client.kind("v1", "Namespace").create(space))["metadata"]["name"]
         cluster = Cluster(client, name, patience=180.0)
@@ -116,7 +120,7 @@ async def _gangs(bed: Bed) -> None:
                 return {("ours", "kohort-scheduler"), ("thei", "default-scheduler")} <= by
 
             await cluster.until(both, what="an event of each scheduler")
-            tree = kohort("tree", "-n", name, "--kubeconfig", str(bed.kubeconfig), "jobset/ours")
+            tree = kohort("tree", "-n", name, "--kubeconfig", str(env.kubeconfig), "jobset/ours")
             assert "gang, minimum 4 pods  4 of 4 placed" in tree
             await client.kind("v1", "Namespace").delete(name)
 
@@ -133,23 +137,23 @@ def _who(event: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("minor", ["1.36", "1.35"])
-def test_older_minors(kubernetes_beds: Callable[..., Bed], minor: str) -> None:
-    told = dry_run(kubernetes_beds(minor).kubeconfig)
+def test_older_minors(kubernetes_environments: Callable[..., Environment], minor: str) -> None:
+    told = dry_run(kubernetes_environments(minor).kubeconfig)
     assert told["Workload API"]["verdict"] == "does"
     assert told["Workload API"]["text"].endswith(f"release {minor}")
     assert "CompositePodGroup" not in told
 
 
-def test_a_server_without_the_workload_api(kubernetes_beds: Callable[..., Bed]) -> None:
+def test_a_server_without_the_workload_api(kubernetes_environments: Callable[..., Environment]) -> None:
     names = ("WorkloadWithJob", "CompositePodGroup", "TopologyAwareWorkloadScheduling", "DRAWorkloadResourceClaims")
-    bed = kubernetes_beds("1.37", (), {"GenericWorkload": False, **dict.fromkeys(names, False)})
-    told = dry_run(bed.kubeconfig)
+    env = kubernetes_environments("1.37", (), {"GenericWorkload": False, **dict.fromkeys(names, False)})
+    told = dry_run(env.kubeconfig)
     assert told["Workload API"]["verdict"] == "missing"
     assert "--feature-gates=GenericWorkload=true" in told["Workload API"]["how"]
     assert told["scheduler"]["verdict"] == "does"
 
 
-def test_a_gate_that_is_off(kubernetes_beds: Callable[..., Bed]) -> None:
-    told = dry_run(kubernetes_beds("1.37", (), {"WorkloadWithJob": False}).kubeconfig)
+def test_a_gate_that_is_off(kubernetes_environments: Callable[..., Environment]) -> None:
+    told = dry_run(kubernetes_environments("1.37", (), {"WorkloadWithJob": False}).kubeconfig)
     assert told["WorkloadWithJob"]["verdict"] == "missing"
     assert told["CompositePodGroup"]["verdict"] == "does"

@@ -21,7 +21,7 @@ from kohort.place.score import Profile
 from kohort.scheduler import snapshot
 from kohort.scheduler.loop import Scheduler, running
 from kohort.scheduler.settings import Settings
-from kohort.testing.bed import Bed
+from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import require_binaries
 
 Json = dict[str, Any]
@@ -31,10 +31,10 @@ GROUP = "scheduling.k8s.io"
 
 
 @pytest.fixture(scope="module")
-def bed() -> Iterator[Bed]:
+def env() -> Iterator[Environment]:
     """Of its own: one of the tests restarts its API server."""
     require_binaries("1.37")
-    with Bed("1.37") as made:
+    with Environment("1.37") as made:
         client = made.client()
         for value in (10, 100):
             body = {"apiVersion": f"{GROUP}/v1", "kind": "PriorityClass", "value": value}
@@ -118,9 +118,9 @@ class Cluster:
 
 
 @contextlib.asynccontextmanager
-async def cluster(bed: Bed, name: str) -> AsyncIterator[Cluster]:
+async def cluster(env: Environment, name: str) -> AsyncIterator[Cluster]:
     """A namespace; all nodes go afterwards."""
-    async with Client.connect(bed.kubeconfig) as client:
+    async with Client.connect(env.kubeconfig) as client:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await client.resource("namespaces").create(body)
         made = Cluster(client, name)
@@ -132,8 +132,8 @@ async def cluster(bed: Bed, name: str) -> AsyncIterator[Cluster]:
                 await made.nodes.delete(node["metadata"]["name"])
 
 
-async def test_a_gang_of_eight_waits_for_its_last_member_and_is_bound_as_one(bed: Bed) -> None:
-    async with cluster(bed, "eight") as here, running(Scheduler(here.client, SETTINGS)) as scheduler:
+async def test_a_gang_of_eight_waits_for_its_last_member_and_is_bound_as_one(env: Environment) -> None:
+    async with cluster(env, "eight") as here, running(Scheduler(here.client, SETTINGS)) as scheduler:
         assert scheduler.release.minor == "1.37"
         for number in range(4):
             await here.node(f"n{number}", "2")
@@ -159,8 +159,8 @@ async def _when(here: Cluster, count: int) -> dict[str, str] | None:
     return bound if len(bound) == count else None
 
 
-async def test_a_gang_that_does_not_fit_says_why_and_is_woken_by_a_node(bed: Bed) -> None:
-    async with cluster(bed, "why") as here, running(Scheduler(here.client, SETTINGS)):
+async def test_a_gang_that_does_not_fit_says_why_and_is_woken_by_a_node(env: Environment) -> None:
+    async with cluster(env, "why") as here, running(Scheduler(here.client, SETTINGS)):
         await here.node("n0", "2")
         await here.gang("g", 3)
         said = await here.until(lambda: here.condition(here.groups, "g", "PodGroupInitiallyScheduled"))
@@ -179,8 +179,8 @@ async def test_a_gang_that_does_not_fit_says_why_and_is_woken_by_a_node(bed: Bed
         await here.until(true)
 
 
-async def test_a_tree_is_placed_rack_by_rack(bed: Bed) -> None:
-    async with cluster(bed, "tree") as here, running(Scheduler(here.client, SETTINGS)):
+async def test_a_tree_is_placed_rack_by_rack(env: Environment) -> None:
+    async with cluster(env, "tree") as here, running(Scheduler(here.client, SETTINGS)):
         for zone in ("z1", "z2"):
             for rack in ("r1", "r2"):
                 for number in range(2 if zone == "z2" else 1):
@@ -195,8 +195,8 @@ async def test_a_tree_is_placed_rack_by_rack(bed: Bed) -> None:
         assert said == ("True", "Scheduled")
 
 
-async def test_a_more_important_gang_preempts(bed: Bed) -> None:
-    async with cluster(bed, "preempt") as here, running(Scheduler(here.client, SETTINGS)):
+async def test_a_more_important_gang_preempts(env: Environment) -> None:
+    async with cluster(env, "preempt") as here, running(Scheduler(here.client, SETTINGS)):
         await here.node("n0", "3")
         await here.gang("low", 3, priority="p10", disruption="all")
         await here.until(lambda: _when(here, 3))
@@ -210,8 +210,8 @@ async def test_a_more_important_gang_preempts(bed: Bed) -> None:
         assert said == ("True", "PreemptionByScheduler")
 
 
-async def test_a_restart_of_the_api_server_in_the_middle(bed: Bed) -> None:
-    async with cluster(bed, "restart") as here, running(Scheduler(here.client, SETTINGS)):
+async def test_a_restart_of_the_api_server_in_the_middle(env: Environment) -> None:
+    async with cluster(env, "restart") as here, running(Scheduler(here.client, SETTINGS)):
         for number in range(10):
             await here.node(f"n{number}", "8")
         await here.gang("before", 4)
@@ -220,15 +220,15 @@ async def test_a_restart_of_the_api_server_in_the_middle(bed: Bed) -> None:
         for number in range(39):
             await here.pod({"pod": f"across-{number}", "in": "across", "cpu": "1"})
         await here.pod({"pod": "across-39", "in": "across", "cpu": "1"})
-        await asyncio.to_thread(bed.restart, bed.gates)
+        await asyncio.to_thread(env.restart, env.gates)
         await here.until(lambda: _when(here, 44), 90.0)
         await here.gang("after", 4)
         await here.until(lambda: _when(here, 48), 60.0)
 
 
-async def test_a_scheduler_that_starts_later_finds_the_same(bed: Bed) -> None:
+async def test_a_scheduler_that_starts_later_finds_the_same(env: Environment) -> None:
     """Backlog: bound and waiting gangs, listed once; what it shows of its state can be loaded again."""
-    async with cluster(bed, "later") as here:
+    async with cluster(env, "later") as here:
         await here.node("n0", "4")
         await here.gang("one", 3)
         await here.gang("two", 3)
@@ -247,8 +247,8 @@ async def test_a_scheduler_that_starts_later_finds_the_same(bed: Bed) -> None:
             assert {entry.key for entry in loaded.queue} == {entry.key for entry in scheduler.core.queue}
 
 
-async def test_of_two_schedulers_one_leads(bed: Bed) -> None:
-    async with cluster(bed, "leading") as here, Client.connect(bed.kubeconfig) as other:
+async def test_of_two_schedulers_one_leads(env: Environment) -> None:
+    async with cluster(env, "leading") as here, Client.connect(env.kubeconfig) as other:
         one, two = (Scheduler(client, SETTINGS, lease=_lease(client)) for client in (here.client, other))
         async with running(one):
             waiting = asyncio.create_task(two.run())
@@ -268,9 +268,9 @@ def _lease(client: Client) -> Leadership:
     return Leadership(client, "kohort-scheduler", namespace="leading")
 
 
-async def test_a_binding_of_a_pod_that_is_gone_is_refused_by_uid(bed: Bed) -> None:
+async def test_a_binding_of_a_pod_that_is_gone_is_refused_by_uid(env: Environment) -> None:
     """What makes repeated bindings safe: the server compares the uid."""
-    async with cluster(bed, "uid") as here:
+    async with cluster(env, "uid") as here:
         await here.node("n0", "4")
         await here.pod({"pod": "p", "cpu": "1"})
         with pytest.raises(ApiError) as refused:
@@ -278,13 +278,13 @@ async def test_a_binding_of_a_pod_that_is_gone_is_refused_by_uid(bed: Bed) -> No
         assert refused.value.conflict
 
 
-async def test_python_m_kohort_scheduler(bed: Bed) -> None:
+async def test_python_m_kohort_scheduler(env: Environment) -> None:
     """The entry: it schedules, shows its state and its numbers, and ends when told to."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    argv = (sys.executable, "-m", "kohort.scheduler", "--kubeconfig", str(bed.kubeconfig))
-    async with cluster(bed, "entry") as here, aiohttp.ClientSession() as session:
+    argv = (sys.executable, "-m", "kohort.scheduler", "--kubeconfig", str(env.kubeconfig))
+    async with cluster(env, "entry") as here, aiohttp.ClientSession() as session:
         process = await asyncio.create_subprocess_exec(*argv, "--listen", f"127.0.0.1:{port}", "--leader-elect")
         try:
             await here.node("n0", "4")
@@ -302,9 +302,9 @@ async def test_python_m_kohort_scheduler(bed: Bed) -> None:
             assert await asyncio.wait_for(process.wait(), 15) == 0
 
 
-async def test_a_volume_is_chosen_and_waited_for_before_the_pod_is_bound(bed: Bed) -> None:
+async def test_a_volume_is_chosen_and_waited_for_before_the_pod_is_bound(env: Environment) -> None:
     """The test stands for the volume controllers: nobody else runs here."""
-    async with cluster(bed, "volumes") as here, running(Scheduler(here.client, SETTINGS)):
+    async with cluster(env, "volumes") as here, running(Scheduler(here.client, SETTINGS)):
         classes, volumes = (
             here.client.resource("storageclasses.storage.k8s.io"),
             here.client.resource("persistentvolumes"),

@@ -19,7 +19,7 @@ from kohort.kube.client import Client
 from kohort.kube.errors import ApiError
 from kohort.scheduler.core import Step
 from kohort.scheduler.loop import Scheduler, running
-from kohort.testing.bed import Bed
+from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import require_binaries
 
 Json = dict[str, Any]
@@ -49,9 +49,9 @@ def test_nearly_all_are_played() -> None:
 
 
 @pytest.fixture(scope="module")
-def bed() -> Iterator[Bed]:
+def env() -> Iterator[Environment]:
     require_binaries("1.37")
-    with Bed("1.37") as made:
+    with Environment("1.37") as made:
         client = made.client()
         for name in sorted(set(CLASS.findall(json.dumps(SCENARIOS)))):
             body: Json = {"apiVersion": f"{GROUP}/v1", "kind": "PriorityClass", "metadata": {"name": name}}
@@ -241,11 +241,11 @@ def simulated(sim: Sim) -> Json:
 
 
 @pytest.mark.parametrize("scenario", PLAYED, ids=lambda scenario: scenario["id"])
-async def test_recorded_end_to_end(bed: Bed, scenario: Json) -> None:
+async def test_recorded_end_to_end(env: Environment, scenario: Json) -> None:
     sim = Sim()
     for node in scenario["nodes"]:
         short.create(sim, node)
-    async with cluster(bed, scenario["id"].lower()) as here, running(Paused(here.client, SETTINGS)) as scheduler:
+    async with cluster(env, scenario["id"].lower()) as here, running(Paused(here.client, SETTINGS)) as scheduler:
         assert isinstance(scheduler, Paused)
         player = Player(here, scheduler)
         for node in scenario["nodes"]:
@@ -257,7 +257,7 @@ async def test_recorded_end_to_end(bed: Bed, scenario: Json) -> None:
                 sim.settle(6.0)
                 scheduler.go()
                 await _comes_to(player, simulated(sim))
-    await _clear(bed, scenario)
+    await _clear(env, scenario)
 
 
 async def _comes_to(player: Player, wanted: Json) -> None:
@@ -269,9 +269,9 @@ async def _comes_to(player: Player, wanted: Json) -> None:
     assert found == wanted
 
 
-async def _clear(bed: Bed, scenario: Json) -> None:
+async def _clear(env: Environment, scenario: Json) -> None:
     """Groups keep their finalizer until somebody takes it."""
-    async with Client.connect(bed.kubeconfig) as client:
+    async with Client.connect(env.kubeconfig) as client:
         here = Cluster(client, scenario["id"].lower())
         for resource in (here.groups, here.composites):
             for one in (await resource.list(here.namespace)).items:

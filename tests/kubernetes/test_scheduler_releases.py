@@ -9,7 +9,7 @@ import pytest
 from tests.kubernetes.test_scheduler import SETTINGS, Cluster, _when, cluster
 
 from kohort.scheduler.loop import Scheduler, running
-from kohort.testing.bed import Bed
+from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import require_binaries
 
 GROUP = "scheduling.k8s.io"
@@ -28,7 +28,7 @@ async def member(here: Cluster, name: str, link: dict[str, Any]) -> None:
 
 async def test_1_36_pod_groups() -> None:
     require_binaries("1.36")
-    async with Bed("1.36") as bed, cluster(bed, "old") as here:
+    async with Environment("1.36") as env, cluster(env, "old") as here:
         groups = here.client.kind(f"{GROUP}/v1alpha2", "PodGroup")
         body = {"apiVersion": f"{GROUP}/v1alpha2", "kind": "PodGroup", "metadata": {"name": "g"}}
         body["spec"] = {"schedulingPolicy": {"gang": {"minCount": 3}}}
@@ -49,7 +49,7 @@ async def test_1_36_pod_groups() -> None:
 @pytest.mark.parametrize("replicas", [2])
 async def test_1_35_workloads_and_tuples(replicas: int) -> None:
     require_binaries("1.35")
-    async with Bed("1.35") as bed, cluster(bed, "older") as here:
+    async with Environment("1.35") as env, cluster(env, "older") as here:
         workloads = here.client.kind(f"{GROUP}/v1alpha1", "Workload")
         body = {"apiVersion": f"{GROUP}/v1alpha1", "kind": "Workload", "metadata": {"name": "w"}}
         body["spec"] = {"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 2}}}]}

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 from tests.server.talk import Talk
-
-from kohort.testing import recorder
-from kohort.testing.recorder import Player
+from tests.support import recorder
+from tests.support.recorder import Player
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 MINORS = ("1.35", "1.36", "1.37")

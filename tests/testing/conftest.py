@@ -1,4 +1,4 @@
-"""A world without Go or binaries, and one with a pretended Go: the bed's own code is tested without the real thing."""
+"""A world without Go or binaries, and one with a pretended Go: its own code is tested without the real thing."""
 
 import os
 import stat

@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from kohort.testing.answers import expand, normalise
+from tests.support.answers import expand, normalise
+
 from kohort.testing.client import Response
 
 UID = "0f8b4c1e-1111-2222-3333-444455556666"

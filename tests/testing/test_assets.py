@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kohort.testing.bed import assets
-from kohort.testing.bed.build import MANIFEST, BuildError, build, finished
-from kohort.testing.bed.recipe import KUBERNETES_COMMANDS, etcd_recipe, kubernetes_recipe
+from kohort.testing.environment import assets
+from kohort.testing.environment.build import MANIFEST, BuildError, build, finished
+from kohort.testing.environment.recipe import KUBERNETES_COMMANDS, etcd_recipe, kubernetes_recipe
 
-ENSURE = "from kohort.testing.bed import ensure; print(ensure('1.37').source)"
+ENSURE = "from kohort.testing.environment import ensure; print(ensure('1.37').source)"
 
 
 def write_executable(path: Path, text: str) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from kohort.testing.conformance import pages
-from kohort.testing.conformance.lines import Line, Spec, match, plain, read, shares
-from kohort.testing.conformance.run import Plan, broken, chosen, run
-from kohort.testing.conformance.suite import Result, Suite, SuiteError
+from tests.support.conformance import pages
+from tests.support.conformance.lines import Line, Spec, match, plain, read, shares
+from tests.support.conformance.run import Plan, broken, chosen, run
+from tests.support.conformance.suite import Result, Suite, SuiteError
 
 A, B, C = "[sig-apps] Job [Conformance] should run", "[sig-apps] Job should hang", "[sig-node] Pods [Serial] should go"
 

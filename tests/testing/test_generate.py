@@ -4,11 +4,11 @@ from collections import Counter
 from random import Random
 
 import pytest
+from tests.support.generate import KINDS, make, priority_classes
+from tests.support.mutate import mutate
 
 from kohort.api import admit
 from kohort.api.kind import Context
-from kohort.testing.generate import KINDS, make, priority_classes
-from kohort.testing.mutate import mutate
 
 
 @pytest.mark.parametrize("kind", KINDS)

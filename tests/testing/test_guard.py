@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.testing.bed.process import GuardError, Processes
+from kohort.testing.environment.process import GuardError, Processes
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 # A process that, like kube-apiserver could, has a child of its own.
@@ -18,7 +18,7 @@ PARENT = [sys.executable, "-c", "import subprocess, time; subprocess.Popen(['sle
 VICTIM = """
 import sys, time
 from pathlib import Path
-from kohort.testing.bed.process import Processes
+from kohort.testing.environment.process import Processes
 folder = Path(sys.argv[1])
 folder.mkdir()
 processes = Processes(folder)
@@ -45,7 +45,7 @@ def eventually(true: Callable[[], bool], seconds: float = 10.0) -> bool:
 
 
 def test_close_kills_and_removes(tmp_path: Path) -> None:
-    folder = tmp_path / "bed"
+    folder = tmp_path / "environment"
     folder.mkdir()
     processes = Processes(folder)
     pid = processes.start("one", PARENT, log=folder / "log")
@@ -103,7 +103,7 @@ def test_a_binary_that_is_not_there_is_an_error_with_its_name(tmp_path: Path) ->
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_killed_test_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
-    folder = tmp_path / "bed"
+    folder = tmp_path / "environment"
     victim = subprocess.Popen(
         [sys.executable, "-c", VICTIM, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

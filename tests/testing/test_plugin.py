@@ -40,7 +40,7 @@ def test_with_go_people_are_told_the_command(fake_go: Path, monkeypatch: pytest.
 
 
 def test_with_binaries_nothing_happens(fake_go: Path) -> None:
-    from kohort.testing.bed import ensure
+    from kohort.testing.environment import ensure
 
     ensure("1.37", report=lambda text: None)
     require_binaries("1.37")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kohort.testing.bed.recipe import KUBERNETES_COMMANDS, etcd_recipe, kubernetes_recipe
-from kohort.testing.bed.versions import MINORS
+from kohort.testing.environment.recipe import KUBERNETES_COMMANDS, etcd_recipe, kubernetes_recipe
+from kohort.testing.environment.versions import MINORS
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ROOT / "hack" / "kubernetes"

@@ -1,15 +1,15 @@
-"""Settings of a bed: gates, versions, command lines, files."""
+"""Settings of an environment: gates, versions, command lines, files."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from kohort.testing.bed import MINORS, Bed, gates_exactly
-from kohort.testing.bed.commands import Ports, apiserver, kcm
-from kohort.testing.bed.files import kubeconfig, write_signing_key, write_tokens
-from kohort.testing.bed.probe import free_ports
-from kohort.testing.bed.versions import minor_of, parse_gates
+from kohort.testing.environment import MINORS, Environment, gates_exactly
+from kohort.testing.environment.commands import Ports, apiserver, kcm
+from kohort.testing.environment.files import kubeconfig, write_signing_key, write_tokens
+from kohort.testing.environment.probe import free_ports
+from kohort.testing.environment.versions import minor_of, parse_gates
 
 PORTS = Ports(1, 2, 3, 4, 5)
 
@@ -33,21 +33,21 @@ def test_gates_exactly_states_the_others_as_off() -> None:
     assert gates_exactly("1.35", ["SomethingElse"])["SomethingElse"]
 
 
-def test_gates_of_a_bed_are_laid_over_its_defaults() -> None:
-    bed = Bed("1.37", gates={"CompositePodGroup": False, "PodGroupPreemptionPolicy": True})
-    assert bed.gates["GenericWorkload"]
-    assert not bed.gates["CompositePodGroup"]
-    assert bed.gates["PodGroupPreemptionPolicy"]
+def test_gates_of_an_environment_are_laid_over_its_defaults() -> None:
+    env = Environment("1.37", gates={"CompositePodGroup": False, "PodGroupPreemptionPolicy": True})
+    assert env.gates["GenericWorkload"]
+    assert not env.gates["CompositePodGroup"]
+    assert env.gates["PodGroupPreemptionPolicy"]
 
 
 def test_unknown_components_are_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="found kubelet, accepted are kcm, scheduler"):
-        Bed("1.37", ("kcm", "kubelet"))
+        Environment("1.37", ("kcm", "kubelet"))
 
 
-def test_a_bed_that_is_not_running_says_so() -> None:
+def test_an_environment_that_is_not_running_says_so() -> None:
     with pytest.raises(Exception, match="not running"):
-        Bed("1.37").pids()
+        Environment("1.37").pids()
 
 
 def test_command_lines(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 //go:build tools
 
-// Package tools keeps what kohort's test bed builds in this module's requirements.
+// Package tools keeps what kohort's test environment builds in this module's requirements.
 package tools
 
 import (

@@ -1,4 +1,4 @@
-// Command etcd is the etcd server, as published, for kohort's test bed.
+// Command etcd is the etcd server, as published, for kohort's test environment.
 package main
 
 import (

@@ -4,7 +4,7 @@ Whoever it stands before is pointed at it by kubeconfig, with the credentials of
 request is thrown by a die with a seed. The cruellest throw is `lost`: the request was carried out, and whoever sent it
 sees a broken connection.
 
-    async with Proxy(bed.url, bed.ca_file, folder, Dice(seed)) as proxy:
+    async with Proxy(env.url, env.ca_file, folder, Dice(seed)) as proxy:
         client = Client.connect(proxy.kubeconfig("me", token))
 """
 
@@ -28,7 +28,7 @@ from yarl import URL
 
 from kohort.kube.sockets import Sockets
 from kohort.server.auth import tls
-from kohort.testing.bed import files
+from kohort.testing.environment import files
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -1,4 +1,4 @@
-"""A pytest plugin: an API server in a second, or a bed of real Kubernetes.
+"""A pytest plugin: an API server in a second, or a test environment with real Kubernetes.
 
     # conftest.py at the root
     pytest_plugins = ["kohort.testing.pytest_plugin"]
@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kohort.testing.bed.assets import BINARIES, can_build, find, missing_sentence
-from kohort.testing.bed.bed import Bed
-from kohort.testing.bed.build import say
-from kohort.testing.bed.versions import MINORS, minor_of
+from kohort.testing.environment.assets import BINARIES, can_build, find, missing_sentence
+from kohort.testing.environment.build import say
+from kohort.testing.environment.environment import Environment
+from kohort.testing.environment.versions import MINORS, minor_of
 from kohort.testing.server_fixtures import (
     kohort_client,
     kohort_namespace,
@@ -47,8 +47,8 @@ __all__ = [
     "kohort_namespace",
     "kohort_server",
     "kohort_servers",
-    "kubernetes_bed",
-    "kubernetes_beds",
+    "kubernetes_environment",
+    "kubernetes_environments",
     "kubernetes_namespace",
     "pytest_addoption",
 ]
@@ -56,15 +56,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Namespace:
-    """A new namespace in a bed, for one test."""
+    """A new namespace in an environment, for one test."""
 
     name: str
-    bed: Bed
+    env: Environment
     client: Client
 
     def path(self, resource: str, group_version: str = "") -> str:
-        """Of a resource in this namespace; of the Workload API of the bed's version unless another one is named."""
-        group_version = group_version or MINORS[self.bed.minor].workload_api
+        """Of a resource in this namespace; of the Workload API of its version unless another one is named."""
+        group_version = group_version or MINORS[self.env.minor].workload_api
         root = f"/api/{group_version}" if group_version == "v1" else f"/apis/{group_version}"
         return f"{root}/namespaces/{self.name}/{resource}"
 
@@ -86,41 +86,43 @@ def wanted_minors() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def kubernetes_beds(request: pytest.FixtureRequest) -> Iterator[Callable[..., Bed]]:
-    """A function: minor version, components and gates -> running bed; the same bed for the same arguments."""
-    beds: dict[tuple[object, ...], Bed] = {}
+def kubernetes_environments(request: pytest.FixtureRequest) -> Iterator[Callable[..., Environment]]:
+    """A function: minor version, components and gates -> environment; the same for the same arguments."""
+    envs: dict[tuple[object, ...], Environment] = {}
 
     with ExitStack() as stack:
 
-        def bed(kubernetes: str = "1.37", with_: tuple[str, ...] = (), gates: Mapping[str, bool] | None = None) -> Bed:
+        def env(
+            kubernetes: str = "1.37", with_: tuple[str, ...] = (), gates: Mapping[str, bool] | None = None
+        ) -> Environment:
             key = (kubernetes, tuple(sorted(with_)), tuple(sorted((gates or {}).items())))
-            if key not in beds:
+            if key not in envs:
                 require_binaries(kubernetes)
-                beds[key] = stack.enter_context(Bed(kubernetes, with_, gates))
-            return beds[key]
+                envs[key] = stack.enter_context(Environment(kubernetes, with_, gates))
+            return envs[key]
 
-        yield bed
+        yield env
         if request.session.testsfailed:
-            for one in beds.values():
-                say(f"kohort bed {one.version}: logs kept in {one.keep_logs()}")
+            for one in envs.values():
+                say(f"kohort.testing.environment {one.version}: logs kept in {one.keep_logs()}")
 
 
 @pytest.fixture(scope="session")
-def kubernetes_bed(kubernetes_beds: Callable[..., Bed]) -> Bed:
+def kubernetes_environment(kubernetes_environments: Callable[..., Environment]) -> Environment:
     """etcd and API server of 1.37, or of the first version in `KOHORT_KUBERNETES`."""
-    return kubernetes_beds(wanted_minors()[0])
+    return kubernetes_environments(wanted_minors()[0])
 
 
 @pytest.fixture
-def kubernetes_namespace(kubernetes_bed: Bed, request: pytest.FixtureRequest) -> Namespace:
-    """Named after the test. It is not deleted: the whole bed is, at the end."""
-    return new_namespace(kubernetes_bed, request.node.name)
+def kubernetes_namespace(kubernetes_environment: Environment, request: pytest.FixtureRequest) -> Namespace:
+    """Named after the test. It is not deleted: the whole environment is, at the end."""
+    return new_namespace(kubernetes_environment, request.node.name)
 
 
-def new_namespace(bed: Bed, wish: str) -> Namespace:
+def new_namespace(env: Environment, wish: str) -> Namespace:
     """`wish`, made a valid name, with a random end."""
     prefix = prefix_of(wish)
-    client = bed.client()
+    client = env.client()
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{prefix}-"}}
     made = client.create("/api/v1/namespaces", body)
-    return Namespace(made["metadata"]["name"], bed, client)
+    return Namespace(made["metadata"]["name"], env, client)

@@ -1,4 +1,4 @@
-"""The bed itself: a context manager around real etcd, kube-apiserver and, if asked, controllers and scheduler."""
+"""A context manager around real etcd, kube-apiserver and, if asked, controllers and scheduler."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kohort.testing.bed import assets as finding
-from kohort.testing.bed import commands, files
-from kohort.testing.bed.build import say
-from kohort.testing.bed.probe import Probe, free_ports
-from kohort.testing.bed.process import Processes
-from kohort.testing.bed.versions import MINORS, default_gates, minor_of
 from kohort.testing.client import Client
+from kohort.testing.environment import assets as finding
+from kohort.testing.environment import commands, files
+from kohort.testing.environment.build import say
+from kohort.testing.environment.probe import Probe, free_ports
+from kohort.testing.environment.process import Processes
+from kohort.testing.environment.versions import MINORS, default_gates, minor_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,11 +29,11 @@ _READY_SECONDS = 60.0
 _TRIES = 3
 
 
-class BedError(Exception):
-    """The bed could not be made, or one of its processes ended."""
+class ControlPlaneError(Exception):
+    """The control plane did not start, one of its processes ended, or a command failed."""
 
 
-class Bed:
+class Environment:
     """Real Kubernetes on loopback for the time of a `with` (or `async with`) block.
 
     `gates` are laid over the minor's default (the whole Workload API on); `users` adds names with their groups to the
@@ -107,7 +107,7 @@ class Bed:
         return self.folder / "logs"
 
     def client(self, user: str = files.ADMIN) -> Client:
-        """A new client as one of the bed's users; closed with the bed."""
+        """A new client as one of the environment's users; closed with the environment."""
         client = Client(self.url, ca_file=self.ca_file, token=self.tokens[user])
         self._clients.append(client)
         return client
@@ -119,7 +119,7 @@ class Bed:
         argv = [str(self.assets.path("kubectl")), f"--kubeconfig={self.kubeconfig}", *args]
         done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=120, check=False)
         if check and done.returncode != 0:
-            raise BedError(f"kubectl {' '.join(args)}: exit code {done.returncode}\n{done.stderr}")
+            raise ControlPlaneError(f"kubectl {' '.join(args)}: exit code {done.returncode}\n{done.stderr}")
         return done
 
     def pids(self) -> dict[str, int]:
@@ -129,7 +129,7 @@ class Bed:
 
     # ---- life
 
-    def __enter__(self) -> Bed:
+    def __enter__(self) -> Environment:
         self.start()
         return self
 
@@ -138,7 +138,7 @@ class Bed:
     ) -> None:
         self.stop(failed=error is not None)
 
-    async def __aenter__(self) -> Bed:
+    async def __aenter__(self) -> Environment:
         await asyncio.to_thread(self.start)
         return self
 
@@ -150,16 +150,16 @@ class Bed:
     def start(self) -> None:
         """Ready when this returns. A port that somebody takes between choice and use costs another try."""
         if self._processes is not None:
-            raise BedError("this bed is running already")
+            raise ControlPlaneError("this environment is running already")
         self.assets  # noqa: B018 - may build, or say what is missing, before anything else happens
         for attempt in range(1, _TRIES + 1):
-            self.folder = Path(tempfile.mkdtemp(prefix=f"kohort-bed-{self.minor}-"))
+            self.folder = Path(tempfile.mkdtemp(prefix=f"kohort-environment-{self.minor}-"))
             self._processes = Processes(self.folder)
             try:
                 self._start_once()
                 return
             except BaseException as error:
-                taken = isinstance(error, BedError) and "address already in use" in str(error)
+                taken = isinstance(error, ControlPlaneError) and "address already in use" in str(error)
                 again = taken and attempt < _TRIES
                 self.stop(failed=not again)
                 if not again:
@@ -173,14 +173,14 @@ class Bed:
             client.close()
         self._clients.clear()
         if failed:
-            say(f"kohort bed: logs kept in {self.keep_logs()}")
+            say(f"kohort.testing.environment: logs kept in {self.keep_logs()}")
         self._processes.close()
         self._processes = None
         shutil.rmtree(self.folder, ignore_errors=True)  # the guard did it; this is for a guard that was killed
 
     def keep_logs(self) -> Path:
-        """A copy of the logs that outlives the bed."""
-        kept = Path(tempfile.mkdtemp(prefix=f"kohort-bed-{self.minor}-logs-"))
+        """A copy of the logs that outlives the environment."""
+        kept = Path(tempfile.mkdtemp(prefix=f"kohort-environment-{self.minor}-logs-"))
         shutil.copytree(self.logs, kept, dirs_exist_ok=True)
         return kept
 
@@ -213,15 +213,15 @@ class Bed:
         self._running().stop(name)
 
     def check(self) -> None:
-        """Raise if a process of the bed has ended by itself."""
+        """Raise if a process of the environment has ended by itself."""
         for name, code in self._running().exited.items():
-            raise BedError(f"{name} ended with code {code}:\n{self._tail(name)}")
+            raise ControlPlaneError(f"{name} ended with code {code}:\n{self._tail(name)}")
 
     # ---- inside
 
     def _running(self) -> Processes:
         if self._processes is None:
-            raise BedError("this bed is not running; use it in a `with` block")
+            raise ControlPlaneError("this environment is not running; use it in a `with` block")
         return self._processes
 
     def _start_once(self) -> None:
@@ -258,9 +258,9 @@ class Bed:
             while not probe.answers():
                 code = self._running().exited.get(name)
                 if code is not None:
-                    raise BedError(f"{name} ended with code {code} before it was ready:\n{self._tail(name)}")
+                    raise ControlPlaneError(f"{name} ended with code {code} before it was ready:\n{self._tail(name)}")
                 if time.monotonic() > end:
-                    raise BedError(f"{name} was not ready after {_READY_SECONDS:.0f} s:\n{self._tail(name)}")
+                    raise ControlPlaneError(f"{name} was not ready after {_READY_SECONDS:.0f} s:\n{self._tail(name)}")
                 time.sleep(0.05)
 
     def _tail(self, name: str, lines: int = 20) -> str:

@@ -1,4 +1,4 @@
-"""A `Cluster` on real Kubernetes: a bed with its controller manager, `kohort run` beside it, virtual nodes for a test.
+"""A `Cluster` on real Kubernetes: kube-controller-manager, `kohort run` beside it, virtual nodes for a test.
 
 `kohort run` is the command itself, in a process of its own, as a ServiceAccount that has the roles of a manifest and
 no others. Nobody else schedules there, so it places the pods that name nobody as well.
@@ -27,9 +27,9 @@ from kohort.kube.client import Client
 from kohort.kube.errors import ApiError
 from kohort.sim.cluster import Pool
 from kohort.sim.fleet import Fleet
-from kohort.testing.bed import files
-from kohort.testing.bed.bed import Bed
 from kohort.testing.cluster import Cluster
+from kohort.testing.environment import files
+from kohort.testing.environment.environment import Environment
 
 ACCOUNT: Final = ("kohort-system", "kohort")
 _DENIED: Final = re.compile(r'User "[^"]+" cannot \w+ (resource|path)')  # other things are forbidden, too
@@ -42,19 +42,19 @@ _LONGEST_WAIT: Final = 150.0
 
 
 class Kubernetes:
-    """One bed for many tests. Close it when they are done."""
+    """One environment for many tests. Close it when they are done."""
 
-    def __init__(self, bed: Bed, rbac: Path) -> None:
-        self.bed = bed
+    def __init__(self, env: Environment, rbac: Path) -> None:
+        self.env = env
         self._folder = Path(tempfile.mkdtemp(prefix="kohort-run-"))
         self._process: subprocess.Popen[bytes] | None = None
         self._seen = 0
         self._gates: dict[str, bool] = {}
         self.log = self._folder / "run.log"
-        bed.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(crds()))
-        bed.kubectl("apply", "-f", str(rbac))
-        token = bed.kubectl("create", "token", ACCOUNT[1], "-n", ACCOUNT[0], "--duration=6h").stdout.strip()
-        text = files.kubeconfig(bed.url, bed.ca_file, ACCOUNT[1], token)
+        env.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(crds()))
+        env.kubectl("apply", "-f", str(rbac))
+        token = env.kubectl("create", "token", ACCOUNT[1], "-n", ACCOUNT[0], "--duration=6h").stdout.strip()
+        text = files.kubeconfig(env.url, env.ca_file, ACCOUNT[1], token)
         self.kubeconfig = files.write_private(self._folder / "kubeconfig", text)
 
     def run(self, gates: Mapping[str, bool]) -> None:
@@ -140,7 +140,7 @@ async def on(
 ) -> AsyncIterator[Cluster]:
     """A namespace of its own and these nodes, for the time of the block. `gates`: of `kohort run`."""
     await asyncio.to_thread(kubernetes.run, gates)
-    async with Client.connect(kubernetes.bed.kubeconfig, manager="test") as client:
+    async with Client.connect(kubernetes.env.kubeconfig, manager="test") as client:
         await install(client)
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{name}-"}}
         space = (await client.kind("v1", "Namespace").create(body))["metadata"]["name"]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from kohort.testing.conformance.lines import SETS, Line
-from kohort.testing.conformance.suite import Result
+from tests.support.conformance.lines import SETS, Line
+from tests.support.conformance.suite import Result
 
 PAGE: Final = Path("docs/conformance.md")
 _BEGIN: Final = "<!-- written by make conformance -->"

@@ -1,4 +1,4 @@
-"""`python -m kohort.testing.bed`: a bed in a shell, for people and for scripts."""
+"""`python -m kohort.testing.environment`: an environment in a shell, for people and for scripts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import threading
 import time
 from pathlib import Path
 
-from kohort.testing.bed import AssetsMissingError, Bed, BedError, ensure, find
-from kohort.testing.bed.assets import BINARIES, can_build, ensure_e2e, missing_sentence
-from kohort.testing.bed.bed import COMPONENTS
-from kohort.testing.bed.build import BuildError
-from kohort.testing.bed.files import write_private
-from kohort.testing.bed.versions import MINORS, parse_gates
+from kohort.testing.environment import AssetsMissingError, ControlPlaneError, Environment, ensure, find
+from kohort.testing.environment.assets import BINARIES, can_build, ensure_e2e, missing_sentence
+from kohort.testing.environment.build import BuildError
+from kohort.testing.environment.environment import COMPONENTS
+from kohort.testing.environment.files import write_private
+from kohort.testing.environment.versions import MINORS, parse_gates
 
 
 def up(args: argparse.Namespace) -> None:
@@ -23,19 +23,19 @@ def up(args: argparse.Namespace) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: interrupted.set())
     components = [name for name in (args.with_ or "").split(",") if name]
-    bed = Bed(args.kubernetes, components, parse_gates(args.gates or ""))
-    bed.assets  # noqa: B018 - a build before the clock starts
+    env = Environment(args.kubernetes, components, parse_gates(args.gates or ""))
+    env.assets  # noqa: B018 - a build before the clock starts
     began = time.monotonic()
-    with bed:
+    with env:
         target = Path(args.kubeconfig or "kubeconfig").absolute()
-        write_private(target, bed.kubeconfig_text())
+        write_private(target, env.kubeconfig_text())
         running = ", ".join(["etcd", "kube-apiserver", *(COMPONENTS[name] for name in components)])
-        print(f"Kubernetes {bed.version} is ready at {bed.url} after {time.monotonic() - began:.1f} s ({running})")
-        print(f"logs: {bed.logs}")
-        print(f"try:  {bed.assets.paths.get('kubectl', 'kubectl')} --kubeconfig {target} get podgroups,workloads -A")
+        print(f"Kubernetes {env.version} is ready at {env.url} after {time.monotonic() - began:.1f} s ({running})")
+        print(f"logs: {env.logs}")
+        print(f"try:  {env.assets.paths.get('kubectl', 'kubectl')} --kubeconfig {target} get podgroups,workloads -A")
         print("stop: Ctrl-C", flush=True)
         while not interrupted.wait(1.0):
-            bed.check()
+            env.check()
     target.unlink(missing_ok=True)
     print("stopped and removed")
 
@@ -61,14 +61,14 @@ def where(args: argparse.Namespace) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="python -m kohort.testing.bed", description=__doc__)
+    top = argparse.ArgumentParser(prog="python -m kohort.testing.environment", description=__doc__)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     minors = ", ".join(MINORS)
 
-    command = commands.add_parser("up", help="start a bed and stay until interrupted")
+    command = commands.add_parser("up", help="start an environment and stay until interrupted")
     command.add_argument("--kubernetes", default="1.37", metavar="MINOR", help=f"{minors} (default 1.37)")
     command.add_argument("--with", dest="with_", metavar="LIST", help=f"more components: {','.join(COMPONENTS)}")
-    command.add_argument("--gates", metavar="LIST", help="NAME=true,NAME=false; laid over the bed's defaults")
+    command.add_argument("--gates", metavar="LIST", help="NAME=true,NAME=false; laid over the environment's defaults")
     command.add_argument("--kubeconfig", metavar="FILE", help="where to write it (default ./kubeconfig)")
     command.set_defaults(run=up)
 
@@ -88,10 +88,10 @@ def main() -> None:
     args = parser().parse_args()
     try:
         args.run(args)
-    except (AssetsMissingError, BedError, BuildError, ValueError) as error:
-        sys.exit(f"kohort bed: {error}")
+    except (AssetsMissingError, ControlPlaneError, BuildError, ValueError) as error:
+        sys.exit(f"kohort.testing.environment: {error}")
     except KeyboardInterrupt:
-        sys.exit("kohort bed: interrupted")
+        sys.exit("kohort.testing.environment: interrupted")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The guard: a small process that owns a bed's processes and folder, so that nothing outlives the test.
+"""The guard: a small process that owns an environment's processes and folder, so that nothing outlives the test.
 
 It starts what it is told to on standard input (one JSON object per line) and reports on standard output. When its
-input ends, however the other side died, it kills everything it started and removes the bed's folder. If the guard
+input ends, however the other side died, it kills everything it started and removes the folder. If the guard
 itself is killed, the kernel kills its children (PR_SET_PDEATHSIG, Linux). The guard runs as a plain script with the
 standard library only, in its own session, so that neither Ctrl-C nor an import can get at it.
 
@@ -82,7 +82,7 @@ class Guard:
         self.say(stopped=name)
 
     def kill(self, child: subprocess.Popen[bytes]) -> None:
-        # No polite end: the store of a bed is consistent at any moment, and is thrown away with it.
+        # No polite end: the store of an environment is consistent at any moment, and is thrown away with it.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()

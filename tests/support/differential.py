@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from tests.support.generate import Made, make
+from tests.support.mutate import mutate
+
 from kohort.api import admit, shape
 from kohort.api.kind import Context
 from kohort.api.registry import find
 from kohort.api.releases import Gate
-from kohort.testing.generate import Made, make
-from kohort.testing.mutate import mutate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The files that a bed's processes read: tokens, kubeconfigs, a signing key, the scheduler's configuration."""
+"""The files that an environment's processes read: tokens, kubeconfigs, a signing key, the scheduler's configuration."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def kubeconfig(url: str, ca_file: Path, user: str, token: str) -> str:
         "kind": "Config",
         "clusters": [
             {
-                "name": "kohort-bed",
+                "name": "kohort-environment",
                 "cluster": {
                     "server": url,
                     "certificate-authority-data": base64.b64encode(ca_file.read_bytes()).decode(),
@@ -62,8 +62,8 @@ def kubeconfig(url: str, ca_file: Path, user: str, token: str) -> str:
             }
         ],
         "users": [{"name": user, "user": {"token": token}}],
-        "contexts": [{"name": "kohort-bed", "context": {"cluster": "kohort-bed", "user": user}}],
-        "current-context": "kohort-bed",
+        "contexts": [{"name": "kohort-environment", "context": {"cluster": "kohort-environment", "user": user}}],
+        "current-context": "kohort-environment",
     }
     return json.dumps(document, indent=2) + "\n"
 

@@ -1,6 +1,6 @@
 """Valid objects of the Workload API, made at random but the same for the same seed.
 
-They are only the start: `kohort.testing.mutate` breaks them. A valid object uses every field often enough that a
+They are only the start: `tests.support.mutate` breaks them. A valid object uses every field often enough that a
 mutation has something to break, and stays inside the limits so that each refusal is the mutation's doing.
 """
 

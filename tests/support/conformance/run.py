@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kohort.testing.bed.guard import die_with_parent
-from kohort.testing.conformance.lines import Line, Spec, match, shares
-from kohort.testing.conformance.suite import Result, Suite, SuiteError
+from tests.support.conformance.lines import Line, Spec, match, shares
+from tests.support.conformance.suite import Result, Suite, SuiteError
+
+from kohort.testing.environment.guard import die_with_parent
 
 _START_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 20.0

@@ -1,4 +1,4 @@
-"""`python -m kohort.testing.conformance`: upstream's end-to-end tests against a fresh `kohort up`."""
+"""`python -m tests.support.conformance`: upstream's end-to-end tests against a fresh `kohort up`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import tempfile
 import time
 from pathlib import Path
 
-from kohort.testing.bed import AssetsMissingError, ensure
-from kohort.testing.bed.assets import ensure_e2e
-from kohort.testing.bed.build import BuildError
-from kohort.testing.conformance import pages
-from kohort.testing.conformance.lines import read
-from kohort.testing.conformance.run import Plan, agents, broken, chosen, cluster, run
-from kohort.testing.conformance.suite import Suite, SuiteError
+from tests.support.conformance import pages
+from tests.support.conformance.lines import read
+from tests.support.conformance.run import Plan, agents, broken, chosen, cluster, run
+from tests.support.conformance.suite import Suite, SuiteError
+
+from kohort.testing.environment import AssetsMissingError, ensure
+from kohort.testing.environment.assets import ensure_e2e
+from kohort.testing.environment.build import BuildError
 
 KUBERNETES = "1.37"
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="python -m kohort.testing.conformance", description=__doc__)
+    top = argparse.ArgumentParser(prog="python -m tests.support.conformance", description=__doc__)
     top.add_argument("--wide", action="store_true", help="also the lines that Kohort need not pass")
     top.add_argument("--every", action="store_true", help="also lines that are known not to pass; they wait for long")
     top.add_argument("--only", default="", metavar="REGEX", help="only lines whose name it is found in")

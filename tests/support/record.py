@@ -1,8 +1,8 @@
-"""`python -m kohort.testing.record FILE...`: ask real Kubernetes again, and write down what it answers now.
+"""`python -m tests.support.record FILE...`: ask real Kubernetes again, and write down what it answers now.
 
-    python -m kohort.testing.record tests/recorded/validation-1.37.json           # refresh the file
-    python -m kohort.testing.record --check tests/recorded/validation-1.37.json   # only say what differs
-    python -m kohort.testing.record --only s7-04 new-cases.json                   # cases whose id begins so
+    python -m tests.support.record tests/recorded/validation-1.37.json           # refresh the file
+    python -m tests.support.record --check tests/recorded/validation-1.37.json   # only say what differs
+    python -m tests.support.record --only s7-04 new-cases.json                   # cases whose id begins so
 
 A new case needs `id`, `title`, `gates`, `request` and perhaps `prior`; its answer is filled in.
 """
@@ -16,9 +16,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kohort.testing.bed import AssetsMissingError, Bed, BedError
-from kohort.testing.bed.versions import gates_exactly
-from kohort.testing.recorder import ReplayError, refresh
+from tests.support.recorder import ReplayError, refresh
+
+from kohort.testing.environment import AssetsMissingError, ControlPlaneError, Environment
+from kohort.testing.environment.versions import gates_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,9 +31,9 @@ def record(path: Path, *, only: str = "", check: bool = False) -> list[str]:
     cases = document["cases"]
     chosen = [case for case in cases if case["id"].startswith(only)]
     minor = ".".join(document["about"]["kubernetes"].split(".")[:2])
-    with Bed(minor, gates=gates_exactly(minor, chosen[0]["gates"] if chosen else ())) as bed:
-        again = refresh(bed, chosen, report=lambda text: print(f"{path.name}: {text}"))
-        document["about"]["kubernetes"] = bed.version
+    with Environment(minor, gates=gates_exactly(minor, chosen[0]["gates"] if chosen else ())) as env:
+        again = refresh(env, chosen, report=lambda text: print(f"{path.name}: {text}"))
+        document["about"]["kubernetes"] = env.version
     answered = {case["id"]: case for case in again}
     changed = [case["id"] for case in chosen if answered[case["id"]]["answer"] != case.get("answer")]
     if not check:
@@ -44,7 +45,7 @@ def record(path: Path, *, only: str = "", check: bool = False) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m kohort.testing.record", description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.support.record", description=__doc__.split("\n", 1)[0])
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--only", default="", metavar="PREFIX", help="only cases whose id begins with this")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if an answer differs")
@@ -53,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for path in args.files:
         try:
             changed = record(path, only=args.only, check=args.check)
-        except (AssetsMissingError, BedError, ReplayError) as error:
+        except (AssetsMissingError, ControlPlaneError, ReplayError) as error:
             sys.exit(f"record: {path}: {error}")
         print(f"{path}: {len(changed)} answers differ from the file: {', '.join(changed) or 'none'}")
         differs = differs or bool(changed)

@@ -1,4 +1,4 @@
-"""Asks a bed every request of a recorded file and writes down the answers.
+"""Asks an environment every request of a recorded file and writes down the answers.
 
 A case has `gates`, perhaps `gatesDuringPrior`, `running` components, `prior` steps, a `request`, an `answer`. Gates are
 flags of the API server, so cases are played grouped by gate set: one restart per set, on the same store.
@@ -11,14 +11,15 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kohort.testing.answers import expand, normalise
-from kohort.testing.bed.versions import gates_exactly
+from tests.support.answers import expand, normalise
+
+from kohort.testing.environment.versions import gates_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from kohort.testing.bed import Bed
     from kohort.testing.client import Client, Response
+    from kohort.testing.environment import Environment
 
     Case = dict[str, Any]
 
@@ -128,46 +129,48 @@ class Player:
 
 
 def play(
-    bed: Bed, cases: Sequence[Case], *, report: Callable[[str], None] = lambda text: None
+    env: Environment, cases: Sequence[Case], *, report: Callable[[str], None] = lambda text: None
 ) -> Iterator[tuple[Case, dict[str, Any]]]:
-    """Every case with the answer of this bed, in the order they were played, not that of the file."""
-    client = bed.client()
+    """Every case with the answer of this environment, in the order they were played, not that of the file."""
+    client = env.client()
     waiting: list[Player] = []
     for gates in _distinct(_prior_gates(case) for case in cases):
         own = [case for case in cases if _prior_gates(case) == gates]
-        _restart(bed, gates, report, len(own))
+        _restart(env, gates, report, len(own))
         for case in own:
             if gates != tuple(case["gates"]):
                 player = Player(case, client)
                 player.prepare()
                 waiting.append(player)
             else:
-                yield case, _play_one(bed, Player(case, client))
+                yield case, _play_one(env, Player(case, client))
     for gates in _distinct(player.case["gates"] for player in waiting):
         own_waiting = [player for player in waiting if tuple(player.case["gates"]) == gates]
-        _restart(bed, gates, report, len(own_waiting))
+        _restart(env, gates, report, len(own_waiting))
         for player in own_waiting:
             yield player.case, player.ask()
             player.clean()
 
 
-def refresh(bed: Bed, cases: Sequence[Case], *, report: Callable[[str], None] = lambda text: None) -> list[Case]:
-    """The same cases in the same order, answered by this bed."""
-    answers = {case["id"]: answer for case, answer in play(bed, cases, report=report)}
-    return [{**case, "kubernetes": bed.version, "answer": answers[case["id"]]} for case in cases]
+def refresh(
+    env: Environment, cases: Sequence[Case], *, report: Callable[[str], None] = lambda text: None
+) -> list[Case]:
+    """The same cases in the same order, answered by this environment."""
+    answers = {case["id"]: answer for case, answer in play(env, cases, report=report)}
+    return [{**case, "kubernetes": env.version, "answer": answers[case["id"]]} for case in cases]
 
 
-def _play_one(bed: Bed, player: Player) -> dict[str, Any]:
+def _play_one(env: Environment, player: Player) -> dict[str, Any]:
     components = [_SHORT_NAMES[name] for name in player.case.get("running", [])]
     for name in components:
-        bed.start_component(name)
+        env.start_component(name)
     try:
         player.prepare()
         answer = player.ask()
         player.clean()
     finally:
         for name in components:
-            bed.stop_component(name)
+            env.stop_component(name)
     return answer
 
 
@@ -180,11 +183,11 @@ def _wished_name(request: dict[str, Any]) -> str:
     return str(metadata.get("generateName") or "")
 
 
-def _restart(bed: Bed, gates: tuple[str, ...], report: Callable[[str], None], count: int) -> None:
-    wanted = gates_exactly(bed.minor, gates)
+def _restart(env: Environment, gates: tuple[str, ...], report: Callable[[str], None], count: int) -> None:
+    wanted = gates_exactly(env.minor, gates)
     report(f"{count} cases with gates {', '.join(gates) or 'all off'}")
-    if bed.gates != wanted:
-        bed.restart(wanted)
+    if env.gates != wanted:
+        env.restart(wanted)
 
 
 def _prior_gates(case: Case) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kohort.testing.bed.guard import die_with_parent
-from kohort.testing.conformance.lines import Spec
+from tests.support.conformance.lines import Spec
+
+from kohort.testing.environment.guard import die_with_parent
 
 # Ginkgo ends the test under way, cleans up and writes its report; after that much more it is killed.
 _GRACE_SECONDS: Final = 60.0

@@ -1,4 +1,4 @@
-"""Finding the binaries of a bed: KUBEBUILDER_ASSETS, then our cache, else a build from published Go modules."""
+"""Finding the binaries: KUBEBUILDER_ASSETS, then our cache, else a build from published Go modules."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kohort.testing.bed import build as building
-from kohort.testing.bed.recipe import KUBERNETES_COMMANDS, e2e_recipe, etcd_recipe, kubernetes_recipe
-from kohort.testing.bed.versions import minor_of
+from kohort.testing.environment import build as building
+from kohort.testing.environment.recipe import KUBERNETES_COMMANDS, e2e_recipe, etcd_recipe, kubernetes_recipe
+from kohort.testing.environment.versions import minor_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""The command lines of a bed's processes: pure functions from settings to arguments."""
+"""The command lines of an environment's processes: pure functions from settings to arguments."""
 
 from __future__ import annotations
 

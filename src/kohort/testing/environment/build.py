@@ -18,13 +18,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from kohort.testing.bed.guard import die_with_parent
+from kohort.testing.environment.guard import die_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from kohort.testing.bed.recipe import Recipe
+    from kohort.testing.environment.recipe import Recipe
 
     Report = Callable[[str], None]
 

@@ -1,4 +1,4 @@
-"""What differs between the Kubernetes minors that a bed can run: gates and API switches (spec workload-api 5)."""
+"""What differs between the Kubernetes minors that can be run: gates and API switches (spec workload-api 5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Minor:
-    """One minor version: which gates it knows, which a bed turns on, which API versions have to be switched on."""
+    """One minor version: which gates it knows, which are turned on, which API versions have to be switched on."""
 
     gates: tuple[str, ...]
     on: tuple[str, ...]
@@ -62,7 +62,7 @@ def minor_of(version: str) -> str:
 
 
 def default_gates(minor: str) -> dict[str, bool]:
-    """The gates of a bed nobody said anything about: all of the Workload API on, alternatives off."""
+    """The gates of an environment nobody said anything about: all of the Workload API on, alternatives off."""
     return gates_exactly(minor, MINORS[minor].on)
 
 

@@ -1,4 +1,4 @@
-"""The bed: ready in seconds, whole, and gone without a trace."""
+"""The environment: ready in seconds, whole, and gone without a trace."""
 
 import asyncio
 import json
@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kohort.testing.bed import MINORS, Bed, BedError
-from kohort.testing.bed.files import ADMIN
 from kohort.testing.client import Client
+from kohort.testing.environment import MINORS, ControlPlaneError, Environment
+from kohort.testing.environment.files import ADMIN
 from kohort.testing.pytest_plugin import Namespace, new_namespace, require_binaries
 
 RESOURCES = {
@@ -53,10 +53,10 @@ JOB = {
 }
 STAY = """
 import sys, time
-from kohort.testing.bed import Bed
-bed = Bed("1.37", ("kcm",))
-bed.start()
-print(bed.folder, *bed.pids().values(), flush=True)
+from kohort.testing.environment import Environment
+environment = Environment("1.37", ("kcm",))
+env.start()
+print(env.folder, *env.pids().values(), flush=True)
 time.sleep(600)
 """
 
@@ -89,14 +89,14 @@ def gone(pid: int) -> bool:
 @pytest.mark.parametrize("minor", MINORS)
 def test_every_minor_serves_its_scheduling_versions(minor: str) -> None:
     require_binaries(minor)
-    with Bed(minor) as bed:
-        with bed.client() as client:
-            assert client.get("/version")["gitVersion"] == f"v{bed.version}"
+    with Environment(minor) as env:
+        with env.client() as client:
+            assert client.get("/version")["gitVersion"] == f"v{env.version}"
             for version, resources in RESOURCES[minor].items():
                 listed = client.get(f"/apis/scheduling.k8s.io/{version}")["resources"]
                 assert {one["name"] for one in listed if "/" not in one["name"]} == resources
-        folder = bed.folder
-        pids = bed.pids()
+        folder = env.folder
+        pids = env.pids()
     assert not folder.exists()
     assert all(gone(pid) for pid in pids.values())
 
@@ -105,7 +105,7 @@ def test_ready_in_ten_seconds_and_stopped_in_one() -> None:
     require_binaries("1.37")
     for _ in range(2):  # another chance if the machine was busy
         began = time.monotonic()
-        with Bed("1.37", ("kcm", "scheduler")):
+        with Environment("1.37", ("kcm", "scheduler")):
             ready = time.monotonic()
         stopped = time.monotonic()
         if ready - began < 10 and stopped - ready < 1:
@@ -113,15 +113,15 @@ def test_ready_in_ten_seconds_and_stopped_in_one() -> None:
     pytest.fail(f"ready after {ready - began:.1f} s, stopped after {stopped - ready:.1f} s")
 
 
-def test_kubectl_reads_the_kubeconfig(kubernetes_beds: Callable[..., Bed]) -> None:
-    bed = kubernetes_beds("1.37")
-    name = new_namespace(bed, "kubectl").name
-    bed.kubectl("apply", "-n", name, "-f", "-", stdin=json.dumps(GANG))
-    lines = bed.kubectl("get", "podgroups", "-n", name).stdout.splitlines()
+def test_kubectl_reads_the_kubeconfig(kubernetes_environments: Callable[..., Environment]) -> None:
+    env = kubernetes_environments("1.37")
+    name = new_namespace(env, "kubectl").name
+    env.kubectl("apply", "-n", name, "-f", "-", stdin=json.dumps(GANG))
+    lines = env.kubectl("get", "podgroups", "-n", name).stdout.splitlines()
     assert lines[0].split() == ["NAME", "POLICY", "WORKLOAD", "STATUS", "AGE"]
     assert lines[1].split()[:4] == ["ring", "Gang", "<none>", "Pending"]
-    with pytest.raises(BedError, match="NotFound"):
-        bed.kubectl("get", "podgroup", "no-such", "-n", name)
+    with pytest.raises(ControlPlaneError, match="NotFound"):
+        env.kubectl("get", "podgroup", "no-such", "-n", name)
 
 
 def test_every_test_has_a_namespace_of_its_own(kubernetes_namespace: Namespace) -> None:
@@ -129,27 +129,27 @@ def test_every_test_has_a_namespace_of_its_own(kubernetes_namespace: Namespace) 
     assert kubernetes_namespace.client.get(kubernetes_namespace.path("workloads"))["items"] == []
 
 
-def test_users_are_who_they_are_and_tokens_matter(kubernetes_bed: Bed) -> None:
+def test_users_are_who_they_are_and_tokens_matter(kubernetes_environment: Environment) -> None:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    review = kubernetes_bed.client().create("/apis/authentication.k8s.io/v1/selfsubjectreviews", body)
+    review = kubernetes_environment.client().create("/apis/authentication.k8s.io/v1/selfsubjectreviews", body)
     assert review["status"]["userInfo"]["username"] == ADMIN
     assert "system:masters" in review["status"]["userInfo"]["groups"]
-    scheduler = kubernetes_bed.client("system:kube-scheduler")
+    scheduler = kubernetes_environment.client("system:kube-scheduler")
     assert scheduler.request("GET", "/api/v1/pods").code == 200
     assert scheduler.request("GET", "/api/v1/secrets").code == 403
-    with Client(kubernetes_bed.url, ca_file=kubernetes_bed.ca_file, token="wrong") as stranger:
+    with Client(kubernetes_environment.url, ca_file=kubernetes_environment.ca_file, token="wrong") as stranger:
         assert stranger.request("GET", "/api/v1/pods").code == 401
 
 
-def test_private_files_are_private(kubernetes_bed: Bed) -> None:
-    assert kubernetes_bed.folder.stat().st_mode & 0o077 == 0
+def test_private_files_are_private(kubernetes_environment: Environment) -> None:
+    assert kubernetes_environment.folder.stat().st_mode & 0o077 == 0
     for name in ("kubeconfig", "tokens.csv", "service-account.key"):
-        assert (kubernetes_bed.folder / name).stat().st_mode & 0o077 == 0
+        assert (kubernetes_environment.folder / name).stat().st_mode & 0o077 == 0
 
 
-def test_controllers_and_scheduler_bind_a_gang_of_a_job(kubernetes_beds: Callable[..., Bed]) -> None:
-    bed = kubernetes_beds("1.37", ("kcm", "scheduler"))
-    namespace = new_namespace(bed, "gang-of-a-job")
+def test_controllers_and_scheduler_bind_a_gang_of_a_job(kubernetes_environments: Callable[..., Environment]) -> None:
+    env = kubernetes_environments("1.37", ("kcm", "scheduler"))
+    namespace = new_namespace(env, "gang-of-a-job")
     client = namespace.client
     client.create("/api/v1/nodes", NODE)
     client.create(namespace.path("jobs", "batch/v1"), JOB)
@@ -167,19 +167,22 @@ def test_controllers_and_scheduler_bind_a_gang_of_a_job(kubernetes_beds: Callabl
 
 def test_restart_keeps_objects_and_address_and_changes_gates() -> None:
     require_binaries("1.37")
-    with Bed("1.37") as bed:
-        namespace = new_namespace(bed, "restart")
+    with Environment("1.37") as env:
+        namespace = new_namespace(env, "restart")
         namespace.client.create(namespace.path("podgroups"), GANG)
-        url = bed.url
-        bed.restart(bed.gates | {"CompositePodGroup": False})
-        assert bed.url == url
+        url = env.url
+        env.restart(env.gates | {"CompositePodGroup": False})
+        assert env.url == url
         assert namespace.client.get(namespace.path("podgroups/ring"))["spec"]["schedulingPolicy"]["gang"]
         assert namespace.client.request("GET", "/apis/scheduling.k8s.io/v1alpha3/compositepodgroups").code == 404
 
 
 def test_gates_that_contradict_each_other_say_so_and_leave_the_logs(capfd: pytest.CaptureFixture[str]) -> None:
     require_binaries("1.37")
-    with pytest.raises(BedError, match="CompositePodGroup"), Bed("1.37", gates={"GenericWorkload": False}):
+    with (
+        pytest.raises(ControlPlaneError, match="CompositePodGroup"),
+        Environment("1.37", gates={"GenericWorkload": False}),
+    ):
         pass
     kept = re.search(r"logs kept in (\S+)", capfd.readouterr().err)
     assert kept
@@ -188,18 +191,18 @@ def test_gates_that_contradict_each_other_say_so_and_leave_the_logs(capfd: pytes
     shutil.rmtree(folder)
 
 
-def test_two_beds_at_once_do_not_meet() -> None:
+def test_two_environments_at_once_do_not_meet() -> None:
     require_binaries("1.37")
-    with Bed("1.37") as one, Bed("1.37") as other:
+    with Environment("1.37") as one, Environment("1.37") as other:
         namespace = new_namespace(one, "alone")
         assert other.client().request("GET", f"/api/v1/namespaces/{namespace.name}").code == 404
 
 
-def test_async_with(kubernetes_bed: Bed) -> None:
+def test_async_with(kubernetes_environment: Environment) -> None:
     async def use() -> Path:
-        async with Bed("1.37") as bed:
-            assert bed.client().get("/version")["gitVersion"] == f"v{bed.version}"
-            return bed.folder
+        async with Environment("1.37") as env:
+            assert env.client().get("/version")["gitVersion"] == f"v{env.version}"
+            return env.folder
 
     assert not asyncio.run(use()).exists()
 
@@ -220,7 +223,7 @@ def test_kill_9_of_the_test_leaves_no_process_and_no_folder() -> None:
 def test_up_writes_a_kubeconfig_stays_and_ends_on_ctrl_c(tmp_path: Path) -> None:
     require_binaries("1.37")
     target = tmp_path / "kubeconfig"
-    argv = [sys.executable, "-m", "kohort.testing.bed", "up", "--kubernetes", "1.37"]
+    argv = [sys.executable, "-m", "kohort.testing.environment", "up", "--kubernetes", "1.37"]
     argv += ["--with", "scheduler", "--gates", "PodGroupPreemptionPolicy=true", "--kubeconfig", str(target)]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
@@ -247,5 +250,5 @@ def test_up_writes_a_kubeconfig_stays_and_ends_on_ctrl_c(tmp_path: Path) -> None
 def test_environment_has_no_proxy_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     require_binaries("1.37")
     monkeypatch.setitem(os.environ, "HTTPS_PROXY", "http://127.0.0.1:9")
-    with Bed("1.37", ("kcm",)) as bed:
-        assert "kcm" in bed.pids()
+    with Environment("1.37", ("kcm",)) as env:
+        assert "kcm" in env.pids()

@@ -1,4 +1,4 @@
-"""Processes of a bed, as seen by the test: started, stopped and watched through the guard."""
+"""Processes of an environment, as seen by the test: started, stopped and watched through the guard."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Processes:
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
-        self._reader = threading.Thread(target=self._read, name="kohort-bed-guard", daemon=True)
+        self._reader = threading.Thread(target=self._read, name="kohort-environment-guard", daemon=True)
         self._reader.start()
         self._tell(folder=str(folder))
 
@@ -64,7 +64,7 @@ class Processes:
         self._tell(keep=True)
 
     def close(self) -> None:
-        """End of the bed: the guard sees the end of its input, kills, removes, exits."""
+        """End of the environment: the guard sees the end of its input, kills, removes, exits."""
         with contextlib.suppress(OSError):
             if self._guard.stdin is not None:
                 self._guard.stdin.close()
@@ -81,7 +81,7 @@ class Processes:
             self._guard.stdin.write(line.encode())
             self._guard.stdin.flush()
         except OSError as error:
-            raise GuardError(f"the guard of the bed is gone (exit code {self._guard.poll()})") from error
+            raise GuardError(f"the guard of the environment is gone (exit code {self._guard.poll()})") from error
 
     def _read(self) -> None:
         assert self._guard.stdout is not None
@@ -107,5 +107,5 @@ class Processes:
                         return report
                 left = end - time.monotonic()
                 if left <= 0 or not self._reader.is_alive():
-                    raise GuardError(f"the guard of the bed does not answer (exit code {self._guard.poll()})")
+                    raise GuardError(f"the guard of the environment does not answer (exit code {self._guard.poll()})")
                 self._changed.wait(min(left, 0.5))
