@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.api import admit, shape
+from kohort.api import admit, storage_form
 from kohort.api.kind import Context, Kind, Object
 from kohort.api.registry import every_kind, find
 from kohort.api.schema import Arr, Int, Map, Obj, Str
@@ -244,7 +244,7 @@ def test_no_body_breaks_admission(given_body: tuple[str, Object]) -> None:
         assert kind is not None
         assert complaints == []
         # What is kept is a fixed point: keeping, defaulting and updating it again changes nothing.
-        assert shape.stored(kind, answer.object, minor) == answer.object
+        assert storage_form.stored(kind, answer.object, minor) == answer.object
         assert admit.defaulted(answer.object, kind, ctx) == answer.object
         again = deepcopy(answer.object)
         answer.object["metadata"]["resourceVersion"] = again["metadata"]["resourceVersion"] = "1"

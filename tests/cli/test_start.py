@@ -25,7 +25,7 @@ HEAVY = (
     "kohort.place",
     "kohort.scheduler",
     "kohort.server.crd.cel",
-    "kohort.server.crd.judge",
+    "kohort.server.crd.custom_kind",
     "kohort.server.crd.structural",
     "kohort.sim",
     "numpy",

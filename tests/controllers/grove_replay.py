@@ -17,8 +17,8 @@ from typing import Any
 from tests.controllers.driver import Driver
 from tests.controllers.simapi import CONTENT, Change, Key, SimApi
 
-from kohort.api.answer import Answer as Verdict
 from kohort.api.kind import Context, Object
+from kohort.api.result import WriteResult as Verdict
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import labels, options
 from kohort.kinds.grove.control.controller import (

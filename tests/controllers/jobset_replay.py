@@ -16,9 +16,9 @@ from tests.controllers.driver import Driver
 from tests.controllers.lab import Lab, Place
 from tests.controllers.simapi import CONTENT, Change, Key, SimApi
 
-from kohort.api.answer import Answer as Verdict
 from kohort.api.kind import Context, Object
 from kohort.api.releases import Gate
+from kohort.api.result import WriteResult as Verdict
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.control.job.controller import job_controller
 from kohort.kinds.jobset.api import placement

@@ -16,14 +16,14 @@ from functools import cache
 from typing import Any
 
 from kohort.api import admit, registry
-from kohort.api import answer as answers
 from kohort.api import apply as structures
-from kohort.api.answer import Answer as Verdict
+from kohort.api import result as answers
 from kohort.api.copying import copied
 from kohort.api.crd import crd
 from kohort.api.kind import Context, Kind, Object
+from kohort.api.result import WriteResult as Verdict
 from kohort.api.scheduling.constants import PROTECTION_FINALIZER
-from kohort.controllers.script import Answer, Refusal, Write
+from kohort.controllers.script import Refusal, Write, WriteResult
 from kohort.kinds.batch.api.freeze import check_parallelism
 from kohort.kinds.batch.api.selector import generate
 
@@ -103,7 +103,7 @@ class SimApi:
     order: list[Key] = field(default_factory=list)  # pods in the order of creation
     unserved: set[str] = field(default_factory=set)
     priority_classes: list[Object] = field(default_factory=lambda: list(PRIORITY_CLASSES))
-    next_answer: Answer | None = None  # instead of doing the next write
+    next_answer: WriteResult | None = None  # instead of doing the next write
     plugins: list[Callable[[Object], Verdict | None]] = field(default_factory=list)  # of admission, for new objects
     collects: bool = True  # garbage and terminating pods
     groups: set[str] = field(default_factory=lambda: {"", "batch", "scheduling.k8s.io"})  # of kinds that are judged
@@ -128,15 +128,15 @@ class SimApi:
 
     # ---- writing, as a script asks for it
 
-    def do(self, write: Write) -> Answer:
+    def do(self, write: Write) -> WriteResult:
         if self.next_answer is not None:
             found, self.next_answer = self.next_answer, None
             return found
         verdict = self._do(write)
         self.calls.append((write.verb, f"{write.kind}/{write.subresource}".rstrip("/"), verdict.code))
         if verdict.code >= 400:
-            return Answer(refusal=Refusal(verdict.code, verdict.reason, said(verdict, write.kind, write.name)))
-        return Answer(copied(verdict.object))
+            return WriteResult(refusal=Refusal(verdict.code, verdict.reason, said(verdict, write.kind, write.name)))
+        return WriteResult(copied(verdict.object))
 
     def _do(self, write: Write) -> Verdict:  # noqa: PLR0911 - one for each verb
         for number, (verb, kind, left) in enumerate(self.refusals):
@@ -149,7 +149,7 @@ class SimApi:
         if write.verb == "apply":
             return self.apply(key, write.body)
         if key not in self.objects:
-            return answers.Answer(404, "NotFound", message=f'{write.kind.lower()}s "{write.name}" not found')
+            return answers.WriteResult(404, "NotFound", message=f'{write.kind.lower()}s "{write.name}" not found')
         if write.verb == "delete":
             if write.version and write.version != self.objects[key]["metadata"]["resourceVersion"]:
                 return Verdict(409, "Conflict", message="the version in the precondition is another")

@@ -24,8 +24,8 @@ from kohort.kube.client import Client
 from kohort.kube.clock import REAL, Clock, LoopClock
 from kohort.kube.errors import ApiError
 from kohort.kube.informer import Informer
-from kohort.server import ages
-from kohort.server.collect import PodEnder
+from kohort.server import timestamps
+from kohort.server.controllers import PodTermination
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 from kohort.testing.environment.versions import MINORS
@@ -227,7 +227,7 @@ async def embedded(minor: str, uids: Mapping[tuple[str, str], list[str]], settin
     -> (Side, a function that starts the controller)
     """
     clock = LoopClock(datetime(2026, 11, 1, tzinfo=UTC))
-    token = ages.NOW.set(clock.now)
+    token = timestamps.NOW.set(clock.now)
     left = {key: list(known) for key, known in uids.items()}
     try:
         async with AsyncExitStack() as stack:
@@ -235,8 +235,8 @@ async def embedded(minor: str, uids: Mapping[tuple[str, str], list[str]], settin
             chosen = Settings(folder, minor, {}, port=0, in_memory=True, listen=False, custom_kinds=False)
             server = await stack.enter_async_context(Server(chosen, clock))
             _give_uids(server, left)
-            for ender in [one for one in server.jobs.jobs if isinstance(one, PodEnder)]:
-                server.jobs.jobs.remove(ender)  # the stories say themselves when a pod has stopped
+            for ender in [one for one in server.controllers.controllers if isinstance(one, PodTermination)]:
+                server.controllers.controllers.remove(ender)  # the stories say themselves when a pod has stopped
                 await ender.stop()
             client = await stack.enter_async_context(Client.within(server.api, manager="user", clock=clock))
             await furnish(client)
@@ -251,7 +251,7 @@ async def embedded(minor: str, uids: Mapping[tuple[str, str], list[str]], settin
 
             yield side, start
     finally:
-        ages.NOW.reset(token)
+        timestamps.NOW.reset(token)
 
 
 def _give_uids(server: Server, left: dict[tuple[str, str], list[str]]) -> None:

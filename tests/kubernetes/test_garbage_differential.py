@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.server.collect.world import World, reference
+from tests.server.controllers.world import World, reference
 
 from kohort.testing.client import Client
 from kohort.testing.environment import Environment

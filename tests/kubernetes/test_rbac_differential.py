@@ -22,13 +22,13 @@ from urllib.parse import urlsplit
 import pytest
 from tests.server.auth.objects import Memory, Object
 
-from kohort.server.auth import aggregate, bootstrap, escalation
-from kohort.server.auth.attributes import Attributes
+from kohort.kube.wire import User
+from kohort.server.auth import aggregation, bootstrap, escalation
+from kohort.server.auth.attributes import AuthorizerAttributes
 from kohort.server.auth.rbac import GROUP, Authorizer
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 from kohort.server.status import ApiError
-from kohort.server.wire import User
 from kohort.testing.client import Client
 from kohort.testing.environment import Environment
 
@@ -114,15 +114,15 @@ class Dice:
             groups.append("system:masters")
         return User(self.random.choice(USERS), groups=(*groups, "system:authenticated"))
 
-    def wish(self) -> Attributes:
+    def wish(self) -> AuthorizerAttributes:
         verb = self.random.choice([*VERBS, "proxy"])
         if self.random.random() < 0.25:
             path = self.random.choice([*PATHS, "/x/yy", "/healthz", "/apis/apps", "/apisx"])
-            return Attributes(verb, path=path)
+            return AuthorizerAttributes(verb, path=path)
         resource, _, subresource = self.random.choice([*RESOURCES, "pods/scale", "widgets/log", "secrets"]).partition(
             "/"
         )
-        return Attributes(
+        return AuthorizerAttributes(
             verb,
             self.random.choice([*GROUPS, "batch"]),
             resource,
@@ -158,14 +158,14 @@ def settled(client: Client) -> Memory:
     end = time.monotonic() + 30
     while True:
         memory = stored(client)
-        wrong = aggregate.outdated(memory.list(GROUP, "clusterroles"))
+        wrong = aggregation.outdated(memory.list(GROUP, "clusterroles"))
         if not wrong:
             return memory
         assert time.monotonic() < end, f"aggregated differently: {[one['metadata']['name'] for one in wrong]}"
         time.sleep(0.2)
 
 
-def asked(client: Client, user: User, wish: Attributes) -> dict[str, Any]:
+def asked(client: Client, user: User, wish: AuthorizerAttributes) -> dict[str, Any]:
     spec: dict[str, Any] = {"user": user.name, "groups": list(user.groups)}
     if wish.path:
         spec["nonResourceAttributes"] = {"path": wish.path, "verb": wish.verb}

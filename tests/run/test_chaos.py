@@ -35,7 +35,7 @@ from kohort.kube.times import micros
 from kohort.run.options import Election, Options
 from kohort.run.process import look
 from kohort.scheduler.settings import Settings
-from kohort.server import ages
+from kohort.server import timestamps
 from kohort.server.server import Server
 from kohort.server.settings import Settings as ServerSettings
 from kohort.testing.virtual import VirtualLoop
@@ -309,7 +309,7 @@ def thrown(seed: int) -> Iterator[None]:
 @asynccontextmanager
 async def served(seed: int) -> AsyncIterator[tuple[Server, LoopClock]]:
     clock = LoopClock(datetime(2026, 11, 1, tzinfo=UTC))
-    token = ages.NOW.set(clock.now)
+    token = timestamps.NOW.set(clock.now)
     try:
         with thrown(seed), tempfile.TemporaryDirectory() as folder:
             settings = ServerSettings(Path(folder), "1.37", {}, port=0, in_memory=True, listen=False)
@@ -322,7 +322,7 @@ async def served(seed: int) -> AsyncIterator[tuple[Server, LoopClock]]:
                 await client.of(body).create(body)
                 yield server, clock
     finally:
-        ages.NOW.reset(token)
+        timestamps.NOW.reset(token)
 
 
 async def play(seeds: range) -> list[str]:

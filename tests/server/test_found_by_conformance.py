@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.server.talk import Talk
 
-from kohort.server import documents, gnostic, protobuf, words
+from kohort.server import openapi, openapi_descriptions, openapi_protobuf, protobuf
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_custom_resources_in_version_two_of_the_document(talk: Talk) -> None:
         },
     }
     added = {"com.e.v1.E": {**loose, **identity}, "com.e.v1.F": {**strict, **identity}}
-    found = documents.v2("1.37", talk.api.resources, added)["definitions"]
+    found = openapi.v2("1.37", talk.api.resources, added)["definitions"]
     assert found["com.e.v1.E"] == {"type": "object", **identity}
     assert found["com.e.v1.F"] == {
         "type": "object",
@@ -151,7 +151,7 @@ def test_members_that_every_object_has_are_explained(talk: Talk) -> None:
         talk.get("/openapi/v2")["definitions"],
         talk.get("/openapi/v3/api/v1")["components"]["schemas"],
     ):
-        members = schemas[words.OBJECT_META]["properties"]
+        members = schemas[openapi_descriptions.OBJECT_META]["properties"]
         assert all(one["description"] for one in members.values())
         assert members["creationTimestamp"]["description"].startswith("CreationTimestamp is a timestamp")
 
@@ -160,7 +160,7 @@ def test_the_document_that_kubectl_wants_for_a_list_is_there(talk: Talk) -> None
     """For `kind: List` it takes only the binary form, and looks for the parameters of a patch."""
     accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
     answer = talk.request("GET", "/openapi/v2", accept=accept)
-    assert (answer.code, dict(answer.headers)["content-type"]) == (200, gnostic.MEDIA)
+    assert (answer.code, dict(answer.headers)["content-type"]) == (200, openapi_protobuf.MEDIA)
 
     def inside(data: bytes, *numbers: int) -> list[bytes]:
         found = [value for number, _, value in protobuf._wire(data) if number == numbers[0]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.server.paths import PathError, find, first
+from kohort.server.jsonpath import PathError, find, first
 
 OBJ = {
     "a": {"b": 1, "x.y": 2, "l": [{"t": "P", "s": 1}, {"t": "Q", "s": 2}]},

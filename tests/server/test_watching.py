@@ -11,8 +11,8 @@ import pytest
 
 from kohort.api.kind import Context
 from kohort.kube.wire import Request
-from kohort.server import watching
 from kohort.server.api import Api
+from kohort.server.handlers import watch
 from kohort.server.store import Store
 
 MAPS = "/api/v1/namespaces/d/configmaps"
@@ -145,7 +145,7 @@ async def test_initial_events_end_with_a_bookmark(server: Server) -> None:
 
 
 async def test_bookmarks_move_on_with_changes_of_others(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "BOOKMARKS", 0.05)
+    monkeypatch.setattr(watch, "BOOKMARKS", 0.05)
     version = await server.put("a")
     await server.send("POST", "/api/v1/namespaces", {"metadata": {"name": "other"}})
     async for event in server.watch(resourceVersion=version, allowWatchBookmarks="true"):
@@ -190,7 +190,7 @@ async def test_tables_are_watched_row_by_row(server: Server) -> None:
 
 
 async def test_a_version_to_come_is_not_waited_for_for_ever(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "_PATIENCE", 0.1)
+    monkeypatch.setattr(watch, "_PATIENCE", 0.1)
     query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "99999"}
     found = [event async for event in server.watch(**query)]
     assert (found[0]["type"], found[0]["object"]["code"]) == ("ERROR", 504)

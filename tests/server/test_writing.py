@@ -56,7 +56,7 @@ def test_pods_from_a_stencil_are_like_the_first(talk: Talk) -> None:
     assert [one["metadata"]["labels"]["n"] for one in made] == ["0", "1", "2"]
     long_way = Talk()
     long_way.create("/api/v1/namespaces", {"metadata": {"name": "d"}})
-    long_way.api.core.stencils.allowed = False
+    long_way.api.core.pod_cache.allowed = False
     slow = [long_way.create(PODS, pod(f"p{number}", labels={"n": str(number)})) for number in range(3)]
     long_way.close()
     for quick, wanted in zip(made, slow, strict=True):
@@ -87,8 +87,8 @@ UIDS = {"a": "11111111-2222-3333-4444-555555555555", "b": "66666666-7777-8888-99
 def test_pods_of_a_job_come_from_a_stencil(talk: Talk) -> None:
     """Hostname, group and owner are each pod's own, and stand in it and in its managers as on the long way."""
     quick = [talk.create(PODS, job_pod(number, owner)) for owner in "ab" for number in range(2)]
-    assert len(talk.api.core.stencils._known) == 1
-    talk.api.core.stencils.allowed = False
+    assert len(talk.api.core.pod_cache._known) == 1
+    talk.api.core.pod_cache.allowed = False
     slow = []
     for owner in "ab":
         for number in range(2):
@@ -117,7 +117,7 @@ def test_a_stencil_lets_no_bad_spec_through(talk: Talk, change: dict[str, Any]) 
     wrong = job_pod(1, "a")
     wrong["spec"] |= change
     first = talk.request("POST", f"{PODS}?fieldValidation=Strict", wrong)
-    talk.api.core.stencils.allowed = False
+    talk.api.core.pod_cache.allowed = False
     second = talk.request("POST", f"{PODS}?fieldValidation=Strict", wrong)
     assert first.code == second.code in {400, 422}
     assert first.json()["message"] == second.json()["message"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tests.support.generate import Made, make
 from tests.support.mutate import mutate
 
-from kohort.api import admit, shape
+from kohort.api import admit, storage_form
 from kohort.api.kind import Context
 from kohort.api.registry import find
 from kohort.api.releases import Gate
@@ -24,7 +24,7 @@ from kohort.api.releases import Gate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kohort.api.answer import Answer
+    from kohort.api.result import WriteResult
     from kohort.testing.client import Client, Response
 
 Object = dict[str, Any]
@@ -128,11 +128,11 @@ def ask_us(question: Question, context: Context, classes: list[Object], namespac
     return verdict_of_ours(answer)
 
 
-def verdict_of_ours(answer: Answer) -> Verdict:
+def verdict_of_ours(answer: WriteResult) -> Verdict:
     if answer.object is not None:
         kind = find(answer.object["apiVersion"], answer.object["kind"])
         assert kind is not None
-        return Verdict(answer.code, stored=_stored_text(shape.written(kind, answer.object)))
+        return Verdict(answer.code, stored=_stored_text(storage_form.written(kind, answer.object)))
     return Verdict(answer.code, answer.reason, frozenset((str(cause.kind), cause.field) for cause in answer.causes))
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from kohort.api import answer, decode, defaults, definitions, meta, shape
+from kohort.api import decode, defaults, definitions, meta, result, storage_form
 from kohort.api import patch as patches
-from kohort.api.answer import Answer
 from kohort.api.errors import ErrorKind, FieldError, invalid
-from kohort.api.judging import (
+from kohort.api.registry import find
+from kohort.api.result import WriteResult
+from kohort.api.scheduling import admission
+from kohort.api.update_strategy import keep, put
+from kohort.api.validation import (
     Refused,
     addressed,
     admitted,
@@ -22,9 +25,6 @@ from kohort.api.judging import (
     place,
     versioned,
 )
-from kohort.api.keeping import keep, put
-from kohort.api.registry import find
-from kohort.api.scheduling import admission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -44,7 +44,7 @@ def create(
     suffix: Callable[[], str] | None = None,
     field_validation: FieldValidation = "Warn",
     kind: Kind | None = None,
-) -> Answer:
+) -> WriteResult:
     """A POST. `existing`: what else is in the namespace; `suffix`: the random end of a generated name."""
     read = received(obj, ctx, namespace=namespace, suffix=suffix, field_validation=field_validation, kind=kind)
     if read.object is None:
@@ -67,7 +67,7 @@ def received(
     suffix: Callable[[], str] | None = None,
     field_validation: FieldValidation = "Warn",
     kind: Kind | None = None,
-) -> Answer:
+) -> WriteResult:
     """The first half of `create`: decoded, with defaults and a name, as mutating admission sees it."""
     warnings: list[str] = []  # of the body, whatever becomes of it
     try:
@@ -78,7 +78,7 @@ def received(
         meta.prepare_create(new, suffix)
     except Refused as refused:
         return refused.with_warnings(warnings)
-    return Answer(200, object=new, warnings=tuple(warnings))
+    return WriteResult(200, object=new, warnings=tuple(warnings))
 
 
 def created(
@@ -89,7 +89,7 @@ def created(
     priority_classes: Sequence[Object] = (),
     existing: Iterable[Object] = (),
     warnings: Sequence[str] = (),
-) -> Answer:
+) -> WriteResult:
     """The second half: judged, in place, as it will be kept."""
     try:
         kind = _served(kind, ctx)
@@ -100,7 +100,7 @@ def created(
         meta.count(kind, new)
     except Refused as refused:
         return refused.with_warnings(warnings)
-    return Answer(201, object=_read(kind, new, ctx), warnings=(*warnings, *kind.warn(new, ctx)))
+    return WriteResult(201, object=_read(kind, new, ctx), warnings=(*warnings, *kind.warn(new, ctx)))
 
 
 def update(
@@ -112,7 +112,7 @@ def update(
     field_validation: FieldValidation = "Warn",
     kind: Kind | None = None,
     named: bool = True,
-) -> Answer:
+) -> WriteResult:
     """A PUT of `new` over the stored `old`, on the object itself or on its "status".
 
     `named`: a uid in the body says which object is meant; if not, it is a change to be judged as any other.
@@ -134,7 +134,7 @@ def replacing(
     named: bool = True,
     prior: Object | None = None,
     by_patch: bool = False,
-) -> Answer:
+) -> WriteResult:
     """The first half of `update`: decoded, with defaults, for this object and its version.
 
     `prior`: `old` with its defaults, where the caller has it already; what `new` shares with it needs no look.
@@ -152,7 +152,7 @@ def replacing(
         meta.prepare_update(new, old)
     except Refused as refused:
         return refused.with_warnings(warnings)
-    return Answer(200, object=new, warnings=tuple(warnings))
+    return WriteResult(200, object=new, warnings=tuple(warnings))
 
 
 def updated(
@@ -164,7 +164,7 @@ def updated(
     subresource: str = "",
     warnings: Sequence[str] = (),
     prior: Object | None = None,
-) -> Answer:
+) -> WriteResult:
     """The second half: judged, in place, as it will be kept. `prior`: `old` with its defaults, if that is known."""
     try:
         kind = _served(kind, ctx, subresource)
@@ -176,7 +176,7 @@ def updated(
     except Refused as refused:
         return refused.with_warnings(warnings)
     remarks = () if kind.kind == "Pod" else kind.warn(new, ctx)  # a pod is remarked on once
-    return Answer(200, object=_read(kind, new, ctx), warnings=(*warnings, *remarks))
+    return WriteResult(200, object=_read(kind, new, ctx), warnings=(*warnings, *remarks))
 
 
 def patch(
@@ -188,7 +188,7 @@ def patch(
     subresource: str = "",
     field_validation: FieldValidation = "Warn",
     kind: Kind | None = None,
-) -> Answer:
+) -> WriteResult:
     """A PATCH of the stored `old` by a merge, JSON or strategic merge patch (not server-side apply)."""
     kind = kind or _kind(old)
     prior = defaulted(old, kind, ctx) if kind is not None else None
@@ -219,7 +219,7 @@ def patched(
     content_type: str,
     kind: Kind | None = None,
     prior: Object | None = None,
-) -> Answer:
+) -> WriteResult:
     """The first third of `patch`: what the patch makes of the object. Whether that can be decoded is for `replacing`.
 
     `prior`: `old` with its defaults, where the caller has it already. Members that the patch leaves alone are shared.
@@ -230,7 +230,7 @@ def patched(
         new = _patched(kind, change, prior, ctx, content_type)
     except Refused as refused:
         return refused.answer
-    return Answer(200, object=new)
+    return WriteResult(200, object=new)
 
 
 def check(obj: Object, ctx: Context, kind: Kind | None = None) -> list[FieldError]:
@@ -249,7 +249,7 @@ def check(obj: Object, ctx: Context, kind: Kind | None = None) -> list[FieldErro
 
 def defaulted(obj: Object, kind: Kind, ctx: Context, prior: Object | None = None) -> Object:
     """A copy of a decodable object with its defaults, in the form in which it would be kept (as `prior` is already)."""
-    new = shape.stored(kind, obj, ctx.release.minor, prior)
+    new = storage_form.stored(kind, obj, ctx.release.minor, prior)
     defaults.apply(kind.schema, new, ctx)
     kind.default(new, ctx)
     return new
@@ -257,7 +257,7 @@ def defaulted(obj: Object, kind: Kind, ctx: Context, prior: Object | None = None
 
 def known(stored: Object, kind: Kind, ctx: Context) -> Object:
     """A copy of a stored object with its defaults. It is in form already, but for a status, which may hold nulls."""
-    if shape.shows(kind) or not (kind.native or find(kind.api_version, kind.kind) is kind):
+    if storage_form.shows(kind) or not (kind.native or find(kind.api_version, kind.kind) is kind):
         return defaulted(stored, kind, ctx)
     settled = {name: value for name, value in stored.items() if name != "status"}
     return defaulted(stored, kind, ctx, settled)
@@ -280,7 +280,7 @@ def _kind(obj: Object) -> Kind | None:
 
 def _served(kind: Kind | None, ctx: Context, subresource: str = "") -> Kind:
     if kind is None or not kind.served(ctx) or (subresource == "status" and not kind.status):
-        raise Refused(answer.unserved())
+        raise Refused(result.unserved())
     return kind
 
 
@@ -303,18 +303,18 @@ def _decoded(
         given = obj.get(member) if isinstance(obj, dict) else None
         if given and given != wanted:
             raise Refused(
-                answer.bad_request(f"the {member} in the data ({given}) does not match the expected {wanted}")
+                result.bad_request(f"the {member} in the data ({given}) does not match the expected {wanted}")
             )
     wrong = [error for error in found if error.kind is ErrorKind.DECODE]
     replaced = [error for error in found if error.kind is ErrorKind.FORBIDDEN]
     unknown = [f'unknown field "{error.field}"' for error in found if error.kind is not ErrorKind.DECODE]
     lead = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
     if wrong:
-        raise Refused(answer.bad_request(lead + "; ".join(map(str, wrong))))
+        raise Refused(result.bad_request(lead + "; ".join(map(str, wrong))))
     if unknown and mode == "Strict":
-        raise Refused(answer.bad_request(lead + "strict decoding error: " + ", ".join(unknown)))
+        raise Refused(result.bad_request(lead + "strict decoding error: " + ", ".join(unknown)))
     if replaced:
-        raise Refused(answer.refused(kind, meta.name_of(obj), replaced))
+        raise Refused(result.refused(kind, meta.name_of(obj), replaced))
     return unknown if mode == "Warn" else []
 
 
@@ -325,7 +325,7 @@ def unknown(kind: Kind, obj: Any, ctx: Context) -> list[str]:
 
 
 def _patched(kind: Kind, change: Any, prior: Object, ctx: Context, content_type: str) -> Object:
-    target, minor = shape.written(kind, prior), ctx.release.minor
+    target, minor = storage_form.written(kind, prior), ctx.release.minor
     definition = definitions.of_kind(minor, kind.group, kind.version, kind.kind)
     try:
         if content_type == patches.JSON:
@@ -336,13 +336,13 @@ def _patched(kind: Kind, change: Any, prior: Object, ctx: Context, content_type:
             new = patches.merge(target, _mapping(change))
         else:
             text = "the body of the request was in an unknown format"
-            raise Refused(Answer(415, "UnsupportedMediaType", message=text))
+            raise Refused(WriteResult(415, "UnsupportedMediaType", message=text))
         return _mapping(new)
     except patches.PatchError as error:
         if error.malformed:
-            raise Refused(answer.bad_request(f"error decoding patch: {error}")) from None
+            raise Refused(result.bad_request(f"error decoding patch: {error}")) from None
         text = "the server rejected our request due to an error in our request"
-        raise Refused(Answer(422, "Invalid", message=text)) from None
+        raise Refused(WriteResult(422, "Invalid", message=text)) from None
 
 
 def _mapping(value: Any) -> Object:
@@ -357,17 +357,17 @@ def _fitting(found: list[FieldError], new: Object, mode: FieldValidation) -> Non
     wrong = [error for error in found if error.kind in refusing]
     if wrong:
         cause = invalid("patch", meta.name_of(new), "; ".join(map(str, wrong)))
-        raise Refused(Answer(422, "Invalid", (cause,), message=f' "" is invalid: {cause}'))
+        raise Refused(WriteResult(422, "Invalid", (cause,), message=f' "" is invalid: {cause}'))
 
 
 def _storable(
     kind: Kind, new: Object, ctx: Context, existing: list[Object], priority_classes: Sequence[Object]
 ) -> None:
     if new["metadata"].get("resourceVersion"):
-        raise Refused(Answer(500, message="resourceVersion should not be set on objects to be created"))
+        raise Refused(WriteResult(500, message="resourceVersion should not be set on objects to be created"))
     admitted(kind, new, admission.validate(kind, new, ctx, existing, priority_classes))
     if any(_same_object(kind, one, meta.name_of(new)) for one in existing):
-        raise Refused(answer.exists(kind, meta.name_of(new)))
+        raise Refused(result.exists(kind, meta.name_of(new)))
 
 
 def _same_object(kind: Kind, other: Object, name: str) -> bool:

@@ -11,30 +11,29 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.server import ask as asking
-from kohort.server import negotiate, options, render, status
-from kohort.server.auth.attributes import Attributes, forbidden
+from kohort.kube.wire import Response
+from kohort.server import negotiation, options, render, requestinfo, status
+from kohort.server.auth.attributes import AuthorizerAttributes, forbidden
 from kohort.server.auth.impersonate import apply as impersonate
 from kohort.server.core import Core
-from kohort.server.deleting import Deleter
-from kohort.server.documentation import Documentation
-from kohort.server.listing import Reader
+from kohort.server.discovery_handler import Documentation
+from kohort.server.handlers.delete import Deleter
+from kohort.server.handlers.get import Reader
+from kohort.server.handlers.patch import Writer
+from kohort.server.handlers.subresources import Subresources
+from kohort.server.handlers.watch import Watch
 from kohort.server.metrics import Metrics
 from kohort.server.resources import native_resources
 from kohort.server.store import StoreError
-from kohort.server.subresources import Subresources
-from kohort.server.watching import Watch
-from kohort.server.wire import Response
-from kohort.server.writing import Writer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from kohort.api.kind import Context, Object
-    from kohort.server.ask import Address, Ask
+    from kohort.kube.wire import Request, User
+    from kohort.server.requestinfo import RequestInfo, ResourcePath
     from kohort.server.resources import Resource
     from kohort.server.store import Item, Store
-    from kohort.server.wire import Request, User
 
 log = logging.getLogger(__name__)
 _HEALTH: Final = {"/healthz", "/livez", "/readyz"}
@@ -69,7 +68,7 @@ class Api:
         self.renderer = render.Renderer()
         self.metrics = Metrics(store)
         self.documentation = Documentation(ctx.release.minor, self.resources, version, address)
-        self.special: dict[tuple[str, str], Callable[[Ask], Awaitable[tuple[int, Item | Object]]]] = {}
+        self.special: dict[tuple[str, str], Callable[[RequestInfo], Awaitable[tuple[int, Item | Object]]]] = {}
         self.checks: dict[str, Callable[[], bool]] = {"ping": lambda: True}
         self._stop = asyncio.Event()
 
@@ -86,16 +85,16 @@ class Api:
         verb, resource = "", ""
         try:
             user = self._user(request)
-            at = asking.address(request.path) if request.path.startswith("/api") else None
+            at = requestinfo.address(request.path) if request.path.startswith("/api") else None
             if at is None or not at.plural:
                 found = self._other(request, user, at)
             else:
-                ask = self._ask(request, at, user)
-                verb, resource = ask.verb, at.plural
+                info = self._request_info(request, at, user)
+                verb, resource = info.verb, at.plural
                 try:
-                    found = await self._answer(ask)
+                    found = await self._answer(info)
                 except status.ApiError as error:
-                    error.warnings = (*ask.warnings, *error.warnings)  # a refused body is still remarked on
+                    error.warnings = (*info.warnings, *error.warnings)  # a refused body is still remarked on
                     raise
         except status.ApiError as error:
             found = render.failure(error)
@@ -121,21 +120,21 @@ class Api:
             user = impersonate(user, request.headers, self.authorizer.allows)
         return user
 
-    def _allow(self, user: User | None, wish: Attributes) -> None:
+    def _allow(self, user: User | None, attributes: AuthorizerAttributes) -> None:
         if self.authorizer is None:
             return
         if user is None:
             raise status.unauthorized()
-        allowed, reason = self.authorizer.allows(user, wish)
+        allowed, reason = self.authorizer.allows(user, attributes)
         if not allowed:
-            raise forbidden(user, wish, reason)
+            raise forbidden(user, attributes, reason)
 
     # ---- what is not a resource
 
-    def _other(self, request: Request, user: User | None, at: Address | None) -> Response:
+    def _other(self, request: Request, user: User | None, at: ResourcePath | None) -> Response:
         path = request.path
         verb = request.method.lower()
-        self._allow(user, Attributes("get" if verb == "head" else verb, path=path))
+        self._allow(user, AuthorizerAttributes("get" if verb == "head" else verb, path=path))
         if request.method not in ("GET", "HEAD"):
             raise status.method_not_allowed()
         root = path.split("/")[1]
@@ -167,11 +166,13 @@ class Api:
 
     # ---- resources
 
-    def _ask(self, request: Request, at: Address, user: User | None) -> Ask:
-        resource = asking.find(self.resources, at)
+    def _request_info(self, request: Request, at: ResourcePath, user: User | None) -> RequestInfo:
+        resource = requestinfo.find(self.resources, at)
         watching = at.watch or options.flag(request.query, "watch")
         named = bool(at.name)
-        verb = asking.verb_of(request.method, named, watching and request.method == "GET" and not at.subresource)
+        verb = requestinfo.request_verb(
+            request.method, named, watching and request.method == "GET" and not at.subresource
+        )
         custom = resource is not None and not resource.native
         if verb == "create" and named and not at.subresource and not custom:
             verb = ""
@@ -179,7 +180,7 @@ class Api:
             verb = ""
         self._allow(
             user,
-            Attributes(
+            AuthorizerAttributes(
                 verb or request.method.lower(),
                 at.group,
                 at.plural,
@@ -197,16 +198,16 @@ class Api:
             if not (resource.namespaced and not named):
                 raise status.no_such_path()
         self._check_verb(resource, at, verb)
-        form = negotiate.form(request.headers.get("accept", ""), whole=not resource.stored)
+        form = negotiation.form(request.headers.get("accept", ""), whole=not resource.stored)
         name = at.name
         if custom and not at.subresource:
             # Whatever the path of a custom resource is, the verb decides: what is created has the name of its body.
             if verb in ("update", "patch") and not named:
                 raise status.bad_request("name must be provided")
             name = "" if verb == "create" else at.name
-        return asking.Ask(request, resource, verb, at.namespace, name, at.subresource, user, form)
+        return requestinfo.RequestInfo(request, resource, verb, at.namespace, name, at.subresource, user, form)
 
-    def _check_verb(self, resource: Resource, at: Address, verb: str) -> None:
+    def _check_verb(self, resource: Resource, at: ResourcePath, verb: str) -> None:
         if at.subresource:
             sub = resource.subresources.get(at.subresource)
             if sub is None:
@@ -222,59 +223,59 @@ class Api:
         elif verb not in resource.verbs:
             raise status.method_not_allowed()
 
-    async def _answer(self, ask: Ask) -> Response:
-        special = self.special.get((ask.resource.plural, ask.subresource))
+    async def _answer(self, info: RequestInfo) -> Response:
+        special = self.special.get((info.resource.plural, info.subresource))
         if special is not None:
-            code, found = await special(ask)
-            return self.renderer.one(ask, found, code)
-        if ask.subresource:
-            return await self._sub(ask)
-        match ask.verb:
+            code, found = await special(info)
+            return self.renderer.one(info, found, code)
+        if info.subresource:
+            return await self._sub(info)
+        match info.verb:
             case "get":
-                return self.renderer.one(ask, self.reader.get(ask))
+                return self.renderer.one(info, self.reader.get(info))
             case "watch":
-                return self._watch(ask)
+                return self._watch(info)
             case "list" | "deletecollection":
-                page = self.reader.page(ask)
-                if ask.verb == "deletecollection":
-                    await self.deleter.collection(ask, page.items)
-                return self.renderer.page(ask, page)
+                page = self.reader.page(info)
+                if info.verb == "deletecollection":
+                    await self.deleter.collection(info, page.items)
+                return self.renderer.page(info, page)
         verbs = {"create": self._create, "update": self.writer.update, "patch": self.writer.patch}
-        code, found = await verbs.get(ask.verb, self.deleter.delete)(ask)
-        return self.renderer.one(ask, found, code)
+        code, found = await verbs.get(info.verb, self.deleter.delete)(info)
+        return self.renderer.one(info, found, code)
 
-    async def _create(self, ask: Ask) -> tuple[int, Item | Object]:
-        if ask.resource.plural == "bindings" and not ask.resource.group:
-            return await self.subresources.bind(ask)
-        if not ask.resource.stored:
+    async def _create(self, info: RequestInfo) -> tuple[int, Item | Object]:
+        if info.resource.plural == "bindings" and not info.resource.group:
+            return await self.subresources.bind(info)
+        if not info.resource.stored:
             raise status.ApiError(
-                status.failure(501, "NotImplemented", f"{ask.resource.full_name} are not answered by this server")
+                status.failure(501, "NotImplemented", f"{info.resource.full_name} are not answered by this server")
             )
-        return await self.writer.create(ask)
+        return await self.writer.create(info)
 
-    async def _sub(self, ask: Ask) -> Response:
-        handler = self.subresources.handlers.get((ask.subresource, ask.verb))
+    async def _sub(self, info: RequestInfo) -> Response:
+        handler = self.subresources.handlers.get((info.subresource, info.verb))
         if handler is not None:
-            code, found = await handler(ask)
-            return self.renderer.one(ask, found, code)
-        if ask.subresource == "log":
-            return Response(200, {"content-type": "text/plain"}, self.subresources.log(ask))
-        if ask.verb == "get":
-            return self.renderer.one(ask, self.reader.get(ask))
-        if ask.verb not in ("update", "patch"):
+            code, found = await handler(info)
+            return self.renderer.one(info, found, code)
+        if info.subresource == "log":
+            return Response(200, {"content-type": "text/plain"}, self.subresources.log(info))
+        if info.verb == "get":
+            return self.renderer.one(info, self.reader.get(info))
+        if info.verb not in ("update", "patch"):
             raise status.ApiError(
-                status.failure(501, "NotImplemented", f"{ask.subresource} is not answered by this server")
+                status.failure(501, "NotImplemented", f"{info.subresource} is not answered by this server")
             )
-        code, found = await (self.writer.update(ask) if ask.verb == "update" else self.writer.patch(ask))
-        return self.renderer.one(ask, found, code)
+        code, found = await (self.writer.update(info) if info.verb == "update" else self.writer.patch(info))
+        return self.renderer.one(info, found, code)
 
-    def _watch(self, ask: Ask) -> Response:
-        if ask.name:  # the old way: one object by its name
-            selector = f"metadata.name={ask.name}"
-            query = {**ask.request.query, "fieldSelector": [selector]}
-            ask.request = replace(ask.request, query=query)
-        watch = Watch(self.core, ask, self._stop)
-        media = "application/json;stream=watch" if ask.form.stream else "application/json"
+    def _watch(self, info: RequestInfo) -> Response:
+        if info.name:  # the old way: one object by its name
+            selector = f"metadata.name={info.name}"
+            query = {**info.request.query, "fieldSelector": [selector]}
+            info.request = replace(info.request, query=query)
+        watch = Watch(self.core, info, self._stop)
+        media = "application/json;stream=watch" if info.form.stream else "application/json"
         return Response(200, {"content-type": media, "cache-control": "no-cache, private"}, self._counted(watch))
 
     async def _counted(self, watch: Watch) -> AsyncGenerator[bytes]:

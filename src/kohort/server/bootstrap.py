@@ -6,10 +6,10 @@ import asyncio
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.api import shape
-from kohort.server import ages, objects
+from kohort.api import storage_form
+from kohort.server import storage_codec, timestamps
 from kohort.server.auth import bootstrap as roles
-from kohort.server.crd import definition, naming, shipped
+from kohort.server.crd import definition, names_controller, shipped
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
@@ -59,15 +59,15 @@ def _defined(ours: Shipped, *, established: bool) -> Object:
     meta = {
         "name": ours.name,
         "uid": str(uuid.uuid4()),
-        "creationTimestamp": ages.stamp(),
+        "creationTimestamp": timestamps.stamp(),
         "generation": 1,
         "annotations": {_MADE_FROM: f"{ours.made_from}/1"},
     }
     outline = {"spec": ours.outline}
     status = definition.first_status(outline)
     if established:
-        meta["finalizers"] = [naming.CLEANUP]
-        status = naming.named({**outline, "status": status}, (), ages.stamp())
+        meta["finalizers"] = [names_controller.CLEANUP]
+        status = names_controller.named({**outline, "status": status}, (), timestamps.stamp())
     return {"metadata": meta, "spec": ours.spec, "status": status}
 
 
@@ -76,7 +76,7 @@ def _renewed(resource: Resource, ours: Shipped, head: Item) -> Object | None:
     before, _, generation = (meta.get("annotations") or {}).get(_MADE_FROM, "").partition("/")
     if before in ("", ours.made_from) or generation != str(meta.get("generation")):
         return None
-    new = {**objects.load(resource, head), "spec": ours.whole}
+    new = {**storage_codec.load(resource, head), "spec": ours.whole}
     now = int(meta.get("generation") or 0) + 1
     annotations = {**(meta.get("annotations") or {}), _MADE_FROM: f"{ours.made_from}/{now}"}
     new["metadata"] |= {"generation": now, "annotations": annotations}
@@ -124,7 +124,7 @@ def _missing(api: Api, group: str, obj: Object) -> asyncio.Future[Any] | None:
     if head is not None:
         wanted = None
         if group == "rbac.authorization.k8s.io":
-            wanted = roles.repaired(objects.load(resource, head), obj)
+            wanted = roles.repaired(storage_codec.load(resource, head), obj)
         if wanted is None:
             return None
         return _write(api, resource, wanted, head)
@@ -133,11 +133,11 @@ def _missing(api: Api, group: str, obj: Object) -> asyncio.Future[Any] | None:
 
 def _new(api: Api, resource: Resource, obj: Object) -> Object:
     new = {**obj, "apiVersion": resource.api_version, "metadata": dict(obj["metadata"])}
-    new["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": ages.stamp()}
+    new["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": timestamps.stamp()}
     resource.rules.default(new, api.ctx)
     if resource.rules.status:
         new["status"] = new.get("status") or resource.rules.first_status(new)
-    return shape.written(resource.rules, new)
+    return storage_form.written(resource.rules, new)
 
 
 def _write(api: Api, resource: Resource, obj: Object, head: Any) -> asyncio.Future[Any]:
@@ -146,6 +146,6 @@ def _write(api: Api, resource: Resource, obj: Object, head: Any) -> asyncio.Futu
         resource.table,
         meta.get("namespace", "") if resource.namespaced else "",
         meta["name"],
-        lambda revision: objects.dump(resource, obj, revision),
+        lambda revision: storage_codec.dump(resource, obj, revision),
         expect=head,
     )

@@ -116,14 +116,14 @@ def _parse_yaml(body: bytes, kind: str) -> tuple[Any, list[str]]:
                 return value, []
     if b"*" in body and re.search(rb"(?m)(^|[\s\[{,:-])\*[\w-]", body):
         raise bad_request("YAML aliases are not accepted in a request")  # a few bytes of them can mean gigabytes
-    from kohort.server import yamlbody
+    from kohort.server import yaml_codec
 
-    value, remarks = yamlbody.load(body, kind, MAX_DEPTH)
+    value, remarks = yaml_codec.load(body, kind, MAX_DEPTH)
     _count(value, 0)
     return value, remarks
 
 
 def to_yaml(value: Any) -> bytes:
-    from kohort.server import yamlbody
+    from kohort.server import yaml_codec
 
-    return yamlbody.dump(value)
+    return yaml_codec.dump(value)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.api import admit, shape
+from kohort.api import admit, storage_form
 from kohort.kinds.batch.api import selector
-from kohort.server import objects, status
-from kohort.server.addresses import Addresses
-from kohort.server.managed import Books
-from kohort.server.objects import StoredObjects
-from kohort.server.stencil import Stencils
+from kohort.server import status, storage_codec
+from kohort.server.fieldmanager import FieldManager
+from kohort.server.pod_admission_cache import PodAdmissionCache
+from kohort.server.service_allocator import Addresses
+from kohort.server.storage_codec import StoredObjects
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from kohort.api.answer import Answer
     from kohort.api.kind import Context, Object
-    from kohort.server.call import Call
+    from kohort.api.result import WriteResult
+    from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.resources import Resource, Resources
     from kohort.server.store import Item, Store
 
@@ -30,11 +30,11 @@ class Core:
 
     def __init__(self, store: Store, resources: Resources, ctx: Context, plugins: Sequence[Any] = ()) -> None:
         self.store, self.resources, self.ctx = store, resources, ctx
-        self.books = Books(ctx.release.minor, resources)
+        self.field_manager = FieldManager(ctx.release.minor, resources)
         self.objects = StoredObjects(store, resources)
-        self.after: list[Callable[[Call], Awaitable[None]]] = []
+        self.after: list[Callable[[AdmissionAttributes], Awaitable[None]]] = []
         self.addresses = Addresses(self.objects)
-        self.stencils = Stencils(store)
+        self.pod_cache = PodAdmissionCache(store)
         self._mutating: list[Any] = []
         self._validating: list[Any] = []
         self.use(plugins)
@@ -43,21 +43,21 @@ class Core:
         """Admission plugins from now on."""
         self._mutating = [one for one in plugins if hasattr(one, "admit")]
         self._validating = [one for one in plugins if hasattr(one, "validate")]
-        self.stencils.use(self._mutating)
+        self.pod_cache.use(self._mutating)
 
     # ---- admission
 
-    async def mutate(self, call: Call) -> None:
+    async def mutate(self, attrs: AdmissionAttributes) -> None:
         for plugin in self._mutating:
-            await plugin.admit(call)
+            await plugin.admit(attrs)
 
-    async def validate(self, call: Call) -> None:
+    async def validate(self, attrs: AdmissionAttributes) -> None:
         for plugin in self._validating:
-            await plugin.validate(call)
+            await plugin.validate(attrs)
 
-    async def stored(self, call: Call) -> None:
+    async def stored(self, attrs: AdmissionAttributes) -> None:
         for tell in self.after:
-            await tell(call)
+            await tell(attrs)
 
     def check_namespace(self, resource: Resource, namespace: str) -> None:
         """Nothing is created in a namespace that is not there, or is on its way out (upstream's NamespaceLifecycle)."""
@@ -71,7 +71,7 @@ class Core:
         item = self.store.table("namespaces").head("", namespace) if resource.namespaced else None
         if item is None or b'"deletionTimestamp"' not in item.value:
             return
-        if not objects.decode(item.value)["metadata"].get("deletionTimestamp"):
+        if not storage_codec.decode(item.value)["metadata"].get("deletionTimestamp"):
             return
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         error = status.forbidden(resource.group, resource.plural, name, why)
@@ -86,7 +86,7 @@ class Core:
 
     # ---- the rules of the kinds
 
-    def judge_create(self, resource: Resource, new: Object, namespace: str) -> Answer:
+    def judge_create(self, resource: Resource, new: Object, namespace: str) -> WriteResult:
         existing: Sequence[Object] = ()
         classes: Sequence[Object] = ()
         if resource.kind == "Job" and resource.group == "batch":
@@ -110,7 +110,7 @@ class Core:
         old: Object,
         subresource: str,
         prior: Object | None = None,
-    ) -> Answer:
+    ) -> WriteResult:
         return admit.updated(new, old, self.ctx, kind=resource.rules, subresource=subresource, prior=prior)
 
     async def complete_new(self, resource: Resource, new: Object) -> None:
@@ -125,10 +125,10 @@ class Core:
                 continue
             table = self.store.table(resource.table)
             for item in table.items():
-                old = objects.load(resource, item)
-                new = shape.written(resource.rules, admit.defaulted(old, resource.rules, self.ctx))
+                old = storage_codec.load(resource, item)
+                new = storage_form.written(resource.rules, admit.defaulted(old, resource.rules, self.ctx))
                 if new != old:
-                    table.reread(item, objects.dump(resource, new, item.revision))
+                    table.reread(item, storage_codec.dump(resource, new, item.revision))
 
     # ---- reading for writers
 

@@ -15,8 +15,8 @@ from aiohttp.web_response import Response as HttpResponse
 from aiohttp.web_response import StreamResponse
 from aiohttp.web_server import Server
 
+from kohort.kube.wire import Request
 from kohort.server import render, status
-from kohort.server.wire import Request
 
 if TYPE_CHECKING:
     import ssl
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from aiohttp.http_parser import RawRequestMessage
     from aiohttp.streams import StreamReader
 
+    from kohort.kube.wire import Response, User
     from kohort.server.api import Api
-    from kohort.server.wire import Response, User
 
 log = logging.getLogger(__name__)
 MAX_BODY: Final = 3 << 20  # as kube-apiserver

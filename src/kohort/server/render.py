@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.server import codec, listing, negotiate, objects, options, table
+from kohort.kube.wire import Response
+from kohort.server import codec, negotiation, options, storage_codec
 from kohort.server.codec import encode
-from kohort.server.wire import Response
+from kohort.server.handlers import get
+from kohort.server.printers import table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kohort.api.kind import Object
-    from kohort.server.ask import Ask
-    from kohort.server.listing import Page
+    from kohort.server.handlers.get import Page
+    from kohort.server.requestinfo import RequestInfo
     from kohort.server.resources import Resource
     from kohort.server.status import ApiError
     from kohort.server.store import Item
@@ -60,46 +62,48 @@ class Renderer:
         if found is None:
             if len(self._heads) > 2048:
                 self._heads.clear()
-            found = self._heads[resource] = objects.prefix(resource)
+            found = self._heads[resource] = storage_codec.prefix(resource)
         return found
 
-    def one(self, ask: Ask, found: Item | Object, status: int = 200) -> Response:
+    def one(self, info: RequestInfo, found: Item | Object, status: int = 200) -> Response:
         """A stored item, or an object that is not stored (a dry run, a Status, a Scale)."""
-        form, resource = ask.form, ask.resource
-        if form.kind == negotiate.OBJECT and form.media == codec.JSON:
-            body = encode(found) if isinstance(found, dict) else objects.whole(resource, self.head(resource), found)
-            return response(status, body, codec.JSON, ask.warnings)
-        obj = found if isinstance(found, dict) else objects.load(resource, found)
+        form, resource = info.form, info.resource
+        if form.kind == negotiation.OBJECT and form.media == codec.JSON:
+            body = (
+                encode(found) if isinstance(found, dict) else storage_codec.whole(resource, self.head(resource), found)
+            )
+            return response(status, body, codec.JSON, info.warnings)
+        obj = found if isinstance(found, dict) else storage_codec.load(resource, found)
         if obj.get("kind") != "Status":
-            obj = self._formed(ask, obj)
-        return self._written(ask, obj, status)
+            obj = self._formed(info, obj)
+        return self._written(info, obj, status)
 
-    def _formed(self, ask: Ask, obj: Object) -> Object:
-        form = ask.form
-        if form.kind == negotiate.TABLE:
-            include = options.one(ask.query, "includeObject")
+    def _formed(self, info: RequestInfo, obj: Object) -> Object:
+        form = info.form
+        if form.kind == negotiation.TABLE:
+            include = options.one(info.query, "includeObject")
             meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-            return table.table(ask.resource, [obj], meta=meta, include=include, version=form.version)
-        if form.kind == negotiate.PARTIAL:
+            return table.table(info.resource, [obj], meta=meta, include=include, version=form.version)
+        if form.kind == negotiation.PARTIAL:
             return table.partial(obj, form.version)
         return obj
 
-    def _written(self, ask: Ask, obj: Object, status: int) -> Response:
-        if ask.form.media == codec.YAML:
-            return response(status, codec.to_yaml(obj), codec.YAML, ask.warnings)
-        return response(status, encode(obj), codec.JSON, ask.warnings)
+    def _written(self, info: RequestInfo, obj: Object, status: int) -> Response:
+        if info.form.media == codec.YAML:
+            return response(status, codec.to_yaml(obj), codec.YAML, info.warnings)
+        return response(status, encode(obj), codec.JSON, info.warnings)
 
-    def page(self, ask: Ask, page: Page) -> Response:
-        resource, form, meta = ask.resource, ask.form, listing.list_meta(page)
-        if form.kind == negotiate.OBJECT and form.media == codec.JSON:
+    def page(self, info: RequestInfo, page: Page) -> Response:
+        resource, form, meta = info.resource, info.form, get.list_meta(page)
+        if form.kind == negotiation.OBJECT and form.media == codec.JSON:
             start = encode({"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta})[:-1]
             return response(200, b"".join((start, b',"items":[', self._items(resource, page.items), b"]}\n")))
-        loaded = (objects.load(resource, item) for item in page.items)
+        loaded = (storage_codec.load(resource, item) for item in page.items)
         body: Object
-        if form.kind == negotiate.TABLE:
-            include = options.one(ask.query, "includeObject")
+        if form.kind == negotiation.TABLE:
+            include = options.one(info.query, "includeObject")
             body = table.table(resource, loaded, meta=meta, include=include, version=form.version)
-        elif form.kind in (negotiate.PARTIAL, negotiate.PARTIAL_LIST):
+        elif form.kind in (negotiation.PARTIAL, negotiation.PARTIAL_LIST):
             version = f"meta.k8s.io/{form.version}"
             head = {"kind": "PartialObjectMetadata", "apiVersion": version}
             items = [{**head, "metadata": obj["metadata"]} for obj in loaded]
@@ -107,12 +111,12 @@ class Renderer:
         else:
             items = list(loaded)
             body = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta, "items": items}
-        return self._written(ask, body, 200)
+        return self._written(info, body, 200)
 
     def _items(self, resource: Resource, items: list[Item]) -> bytes:
         if not resource.native:
             head = self.head(resource)
-            return b",".join([objects.whole(resource, head, item) for item in items])
+            return b",".join([storage_codec.whole(resource, head, item) for item in items])
         if resource.converts:
-            return b",".join([objects.bare(resource, item) for item in items])
+            return b",".join([storage_codec.bare(resource, item) for item in items])
         return b",".join([item.value for item in items])

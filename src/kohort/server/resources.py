@@ -13,8 +13,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import definitions, registry
-from kohort.server import convert, fields
-from kohort.server.kinds import generic, traits
+from kohort.server import conversion, selectable_fields
+from kohort.server.registry import generic, strategy
 
 if TYPE_CHECKING:
     from kohort.api.apply import Structure
@@ -209,7 +209,7 @@ def _resource(ctx: Context, group: str, version: str, entry: dict[str, Any]) -> 
     make: Callable[[], Kind] = partial(
         generic, minor, group, version, kind, plural, namespaced, "status" in subresources
     )
-    read, write = convert.of(group, version, kind)
+    read, write = conversion.of(group, version, kind)
     verbs = tuple(entry["verbs"])
     return Resource(
         group=group,
@@ -225,9 +225,9 @@ def _resource(ctx: Context, group: str, version: str, entry: dict[str, Any]) -> 
         categories=tuple(entry.get("categories", ())),
         subresources=subresources,
         table=_SHARED.get((group, plural), f"{group}/{plural}" if group else plural),
-        fields=fields.of(group, plural, namespaced),
+        fields=selectable_fields.of(group, plural, namespaced),
         make_definition=partial(definitions.of_kind, minor, group, version, kind),
-        create_on_update=traits.of(group, kind).create_on_update,
+        create_on_update=strategy.of(group, kind).create_on_update,
         stored="get" in verbs,
         read=read or unchanged,
         write=write or unchanged,

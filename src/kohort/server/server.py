@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from kohort.kube.clock import REAL
 from kohort.server import bootstrap, kubeconfig
-from kohort.server.admission import Admission, admission
+from kohort.server.admission.chain import Admission, admission
 from kohort.server.api import Api
-from kohort.server.auth import aggregating, endpoints, furniture, tls, tokens
+from kohort.server.auth import endpoints, tls, tokens
 from kohort.server.auth.authenticator import Authenticator
 from kohort.server.auth.jwt import SigningKey
 from kohort.server.auth.rbac import Authorizer
 from kohort.server.auth.reviews import Reviews
 from kohort.server.auth.serviceaccounts import ServiceAccountTokens
-from kohort.server.collect import Jobs
+from kohort.server.controllers import ControllerManager, clusterrole_aggregation, namespace_bootstrap
 from kohort.server.crd import Definitions
 from kohort.server.http import HttpServer
 from kohort.server.store import Store
@@ -87,17 +87,21 @@ class Server:
         if settings.custom_kinds:
             await bootstrap.custom_kinds(self.api)
         self.definitions = Definitions(self.api)
-        await self.definitions.start()  # before the collectors: an owner may be a custom resource
-        self.jobs = Jobs(self.api, self.clock)
-        self.jobs.start()
+        await self.definitions.start()  # before the garbage collector: an owner may be a custom resource
+        self.controllers = ControllerManager(self.api, self.clock)
+        self.controllers.start()
         if settings.listen:
             self.http = HttpServer(self.api, context=context, authenticator=authenticator)
             await self.http.listen(settings.host, settings.port)
         authority = self.pki.ca_pem if self.pki is not None else None
-        jobs = [self._compact(), self.admission.quotas.run(), aggregating.run(self.store, self.api.resources)]
+        loops = [
+            self._compact(),
+            self.admission.quotas.run(),
+            clusterrole_aggregation.run(self.store, self.api.resources),
+        ]
         if authority is not None:
-            jobs.append(furniture.run(self.store, self.api.resources, authority))
-        self._tasks = [asyncio.create_task(job) for job in jobs]
+            loops.append(namespace_bootstrap.run(self.store, self.api.resources, authority))
+        self._tasks = [asyncio.create_task(loop) for loop in loops]
         if settings.listen:
             kubeconfig.write(settings.kubeconfig_path, url=self.url, authority=authority, token=self.token)
 
@@ -126,7 +130,7 @@ class Server:
         elif hasattr(self, "api"):
             self.api.stop()
         if hasattr(self, "jobs"):
-            await self.jobs.stop()
+            await self.controllers.stop()
             await self.definitions.stop()
         if hasattr(self, "admission"):
             await self.admission.caller.close()

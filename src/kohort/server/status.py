@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kohort.api.answer import Answer
     from kohort.api.errors import FieldError
+    from kohort.api.result import WriteResult
 
 Status = dict[str, Any]
 
@@ -42,7 +42,7 @@ def success(details: dict[str, Any] | None = None) -> Status:
     return body | ({"details": details} if details else {})
 
 
-def from_answer(answer: Answer) -> ApiError:
+def from_result(answer: WriteResult) -> ApiError:
     """What the rules of the kinds refused."""
     return ApiError(answer.status(), warnings=answer.warnings)
 

@@ -24,8 +24,8 @@ from kohort.kube.clock import LoopClock
 from kohort.kube.errors import ApiError
 from kohort.kube.transport import ADMIN
 from kohort.kube.wire import User
-from kohort.server import ages
-from kohort.server.auth.attributes import Attributes
+from kohort.server import timestamps
+from kohort.server.auth.attributes import AuthorizerAttributes
 from kohort.server.auth.rbac import Authorizer
 from kohort.server.server import Server
 from kohort.server.settings import Settings
@@ -173,7 +173,7 @@ async def cluster(
     """
     loop = asyncio.get_running_loop()
     clock = LoopClock(datetime(2026, 11, 1, tzinfo=UTC) if loop.time() < 1e6 else datetime.now(UTC))
-    token = ages.NOW.set(clock.now)
+    token = timestamps.NOW.set(clock.now)
     try:
         with tempfile.TemporaryDirectory() as folder:
             settings = Settings(Path(folder), minor, gates or {}, port=0, in_memory=True, listen=False)
@@ -188,7 +188,7 @@ async def cluster(
                 _watch(server, found.denied)
                 yield found
     finally:
-        ages.NOW.reset(token)
+        timestamps.NOW.reset(token)
 
 
 def _watch(server: Server, denied: list[str]) -> None:
@@ -198,11 +198,11 @@ def _watch(server: Server, denied: list[str]) -> None:
         return
     allows = judge.allows
 
-    def watched(user: User, wish: Attributes) -> tuple[bool, str]:
-        allowed, reason = allows(user, wish)
+    def watched(user: User, attributes: AuthorizerAttributes) -> tuple[bool, str]:
+        allowed, reason = allows(user, attributes)
         # Who makes a role is asked first whether they may give more than they have; a no is nothing bad.
-        if not allowed and wish.verb not in {"escalate", "bind"}:
-            denied.append(f"{user.name}: {wish}")
+        if not allowed and attributes.verb not in {"escalate", "bind"}:
+            denied.append(f"{user.name}: {attributes}")
         return allowed, reason
 
     judge.allows = watched  # type: ignore[method-assign]

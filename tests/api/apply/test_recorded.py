@@ -13,8 +13,8 @@ from tests.api.scheduling.player import Address, Player, seen
 
 from kohort.api import admit
 from kohort.api import apply as ssa
-from kohort.api.answer import Answer, bad_request
 from kohort.api.kind import Kind
+from kohort.api.result import WriteResult, bad_request
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "validation-1.37.json"
 OF_THE_ENDPOINT = {"ssa-09", "ssa-21"}
@@ -35,13 +35,13 @@ class Applying(Player):
         reset = ssa.reset_fields(kind.group, kind.kind, at.subresource, status=kind.status)
         return ssa.Target(kind.api_version, kind.kind, structure, at.subresource, reset)
 
-    def _create(self, kind: Kind, at: Address, body: Any, content_type: str) -> Answer:
+    def _create(self, kind: Kind, at: Address, body: Any, content_type: str) -> WriteResult:
         tracked = admit.defaulted(body, kind, self.ctx)
         manager = ssa.manager_name(at.query.get("fieldManager", ""), "")
         tracked = ssa.update_managed_fields(None, tracked, of=self.target(kind, at), manager=manager, now=NOW)
         return super()._create(kind, at, tracked, content_type)
 
-    def _patch(self, kind: Kind, at: Address, body: Any, content_type: str) -> Answer:
+    def _patch(self, kind: Kind, at: Address, body: Any, content_type: str) -> WriteResult:
         if "apply" not in content_type:
             return super()._patch(kind, at, body, content_type)
         live = self.read(kind, at.name)
@@ -55,13 +55,13 @@ class Applying(Player):
             return bad_request(str(error))
         if applied.conflicts:
             self.conflict = ssa.conflict_status(applied.conflicts)
-            return Answer(409, "Conflict", message=self.conflict["message"])
+            return WriteResult(409, "Conflict", message=self.conflict["message"])
         if live is None:
             return super()._create(kind, at, applied.object, "")
         return self._update(kind, at, applied.object, "")
 
 
-def play(case: dict[str, Any]) -> tuple[Applying, Answer]:
+def play(case: dict[str, Any]) -> tuple[Applying, WriteResult]:
     player = Applying("1.37", case["id"], case["gates"])
     for step in case.get("prior", ()):
         assert player.play(step).code == step["code"]

@@ -6,8 +6,8 @@ from copy import deepcopy
 from typing import Any
 
 from kohort.api import admit
-from kohort.api.answer import Answer
 from kohort.api.kind import Context
+from kohort.api.result import WriteResult
 
 Object = dict[str, Any]
 POD: Object = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "lab.example/img:1"}]}
@@ -43,11 +43,13 @@ def gang(least: int | None = None, **more: Any) -> Object:
 BASIC: Object = {"schedulingPolicy": {"basic": {}}}
 
 
-def created(obj: Object, minor: str = "1.37", ctx: Context | None = None) -> Answer:
+def created(obj: Object, minor: str = "1.37", ctx: Context | None = None) -> WriteResult:
     return admit.create(obj, ctx or Context.of(minor))
 
 
-def updated(new: Object, old: Object, minor: str = "1.37", ctx: Context | None = None, subresource: str = "") -> Answer:
+def updated(
+    new: Object, old: Object, minor: str = "1.37", ctx: Context | None = None, subresource: str = ""
+) -> WriteResult:
     context = ctx or Context.of(minor)
     stored = admit.create(old, Context.of(minor))
     assert stored.object is not None, stored.message
@@ -56,7 +58,7 @@ def updated(new: Object, old: Object, minor: str = "1.37", ctx: Context | None =
     return admit.update(new, stored.object, context, subresource=subresource)
 
 
-def fields(answer: Answer) -> list[str]:
+def fields(answer: WriteResult) -> list[str]:
     """Where it hurts; empty if accepted."""
     assert answer.code in {200, 201, 422}, answer.message
     return sorted(cause.field for cause in answer.causes)

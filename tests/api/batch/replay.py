@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from kohort.api import admit, registry
-from kohort.api.answer import Answer
 from kohort.api.kind import Context, Kind
 from kohort.api.releases import Gate
+from kohort.api.result import WriteResult
 from kohort.kinds.batch.api.freeze import check_parallelism
 from kohort.kinds.batch.api.selector import generate
 
@@ -55,7 +55,7 @@ class Played:
     request: dict[str, Any]
     code: int
     causes: frozenset[tuple[str, str]]
-    answer: Answer
+    answer: WriteResult
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Cluster:
     born: int = 0
     clock: datetime = datetime(2026, 11, 15, tzinfo=UTC)
 
-    def do(self, request: dict[str, Any]) -> Answer | None:
+    def do(self, request: dict[str, Any]) -> WriteResult | None:
         """None: a request that is about kinds of others."""
         verb, _, target = request["do"].partition(" ")
         path, _, query = target.partition("?")
@@ -85,7 +85,7 @@ class Cluster:
             self.objects.pop((plural, name), None)
         return None
 
-    def create(self, kind: Kind, body: dict[str, Any], strict: bool) -> Answer:
+    def create(self, kind: Kind, body: dict[str, Any], strict: bool) -> WriteResult:
         answer = admit.create(
             body,
             self.ctx,
@@ -103,7 +103,7 @@ class Cluster:
             self.objects[kind.plural, stored["metadata"]["name"]] = stored
         return answer
 
-    def patch(self, kind: Kind, name: str, subresource: str, body: dict[str, Any]) -> Answer | None:
+    def patch(self, kind: Kind, name: str, subresource: str, body: dict[str, Any]) -> WriteResult | None:
         old = self.objects.get((kind.plural, name))
         if old is None:  # made by a controller
             return None
@@ -111,7 +111,7 @@ class Cluster:
         if kind.kind == "Job" and not subresource:
             denied = check_parallelism(new, old, self.groups(), self.ctx)
             if denied:
-                return Answer(403, causes=tuple(denied))
+                return WriteResult(403, causes=tuple(denied))
         answer = admit.update(new, old, self.ctx, subresource=subresource)
         if answer.object is not None:
             self.objects[kind.plural, name] = deepcopy(answer.object)

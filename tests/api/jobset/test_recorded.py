@@ -15,9 +15,9 @@ import pytest
 from tests.api.jobset.patching import patched
 
 from kohort.api import admit
-from kohort.api.answer import Answer, refused
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
+from kohort.api.result import WriteResult, refused
 from kohort.kinds.jobset.api import JOBSET
 from kohort.kinds.jobset.api.names import API_VERSION
 from kohort.kinds.jobset.api.volumes import against_existing
@@ -66,7 +66,7 @@ def context(case: Object) -> Context:
     return Context.of("1.37", options=DEFAULT_OPTIONS | set(GATED if case["set"] == "gated" else ()))
 
 
-def play(name: str, attempt: Object) -> Answer:
+def play(name: str, attempt: Object) -> WriteResult:
     case = recorded()[name]
     if "patch" in attempt:
         return update(case, attempt)
@@ -92,7 +92,7 @@ def existing_claims(case: Object) -> list[Object]:
     return claims
 
 
-def update(case: Object, attempt: Object) -> Answer:
+def update(case: Object, attempt: Object) -> WriteResult:
     body = next(step["object"] for step in case["timeline"] if step.get("create") == "jobset")
     answer = admit.create(made(body), context(case), namespace=case["namespace"])
     assert answer.object is not None
@@ -128,7 +128,7 @@ def unplaced(attempt: Object) -> int:
     return len([cause for cause in attempt["causes"] if cause["field"] == "<nil>"])
 
 
-def assert_stored(attempt: Object, answer: Answer) -> None:
+def assert_stored(attempt: Object, answer: WriteResult) -> None:
     assert answer.object is not None
     spec, stored = plain(answer.object["spec"]), plain(attempt["stored"])
     if isinstance(stored, list):  # a digest of the ReplicatedJobs

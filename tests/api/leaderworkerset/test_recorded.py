@@ -11,8 +11,8 @@ import pytest
 from tests.api.leaderworkerset.sample import changed, context, defaulted
 
 from kohort.api import admit
-from kohort.api.answer import Answer
 from kohort.api.kind import Object
+from kohort.api.result import WriteResult
 from kohort.kinds.leaderworkerset.api import LEADER_WORKER_SET
 
 CASES = json.loads((Path(__file__).parents[2] / "recorded/lws.json").read_text())["cases"]
@@ -50,7 +50,7 @@ def _whole(body: Object) -> Object:
     return {"apiVersion": LEADER_WORKER_SET.api_version, "kind": LEADER_WORKER_SET.kind, **body}
 
 
-def _answer(case: str, row: Object) -> Answer:
+def _answer(case: str, row: Object) -> WriteResult:
     ctx = context()
     if "object" in row:
         mode = "Strict" if "strict" in row["try"] else "Warn"

@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from kohort.api import admit, shape
-from kohort.api.answer import Answer, missing, unserved
+from kohort.api import admit, storage_form
 from kohort.api.kind import Context, Kind, Object
 from kohort.api.registry import kinds
+from kohort.api.result import WriteResult, missing, unserved
 
 SUFFIX = "aaaaa"  # stands where a server writes random characters
 _REPEAT = re.compile(r"<repeat:(.):(\d+)>")
@@ -59,7 +59,7 @@ class Player:
     def ctx(self) -> Context:
         return Context.of(self.minor, self.gates)  # type: ignore[arg-type]
 
-    def play(self, step: dict[str, Any]) -> Answer:
+    def play(self, step: dict[str, Any]) -> WriteResult:
         """Send one recorded request. The answered object is also what is now stored."""
         at = Address.of(step["path"].replace("{ns}", self.namespace))
         kind = kind_at(step["path"])
@@ -83,11 +83,13 @@ class Player:
 
     # ---- requests
 
-    def _read(self, kind: Kind, at: Address, _: Any, __: str) -> Answer:
+    def _read(self, kind: Kind, at: Address, _: Any, __: str) -> WriteResult:
         found = self.read(kind, at.name)
-        return missing(kind, at.name) if found is None else Answer(200, object=admit.defaulted(found, kind, self.ctx))
+        return (
+            missing(kind, at.name) if found is None else WriteResult(200, object=admit.defaulted(found, kind, self.ctx))
+        )
 
-    def _create(self, kind: Kind, at: Address, body: Any, _: str) -> Answer:
+    def _create(self, kind: Kind, at: Address, body: Any, _: str) -> WriteResult:
         existing = list(self.objects.values())
         return admit.create(
             body if body is not None else {},
@@ -100,14 +102,14 @@ class Player:
             field_validation=at.query.get("fieldValidation", "Warn"),  # type: ignore[arg-type]
         )
 
-    def _update(self, kind: Kind, at: Address, body: Any, _: str) -> Answer:
+    def _update(self, kind: Kind, at: Address, body: Any, _: str) -> WriteResult:
         old = self.read(kind, at.name)
         if old is None:
             return missing(kind, at.name)
         mode: Any = at.query.get("fieldValidation", "Warn")
         return admit.update(body, old, self.ctx, kind=kind, subresource=at.subresource, field_validation=mode)
 
-    def _patch(self, kind: Kind, at: Address, body: Any, content_type: str) -> Answer:
+    def _patch(self, kind: Kind, at: Address, body: Any, content_type: str) -> WriteResult:
         old = self.read(kind, at.name)
         if old is None:
             return missing(kind, at.name)
@@ -122,16 +124,16 @@ class Player:
             field_validation=mode,
         )
 
-    def _delete(self, kind: Kind, at: Address, _: Any, __: str) -> Answer:
+    def _delete(self, kind: Kind, at: Address, _: Any, __: str) -> WriteResult:
         """For steps before a request only: what a store does with finalizers."""
         old = deepcopy(self.objects[kind.group, kind.plural, at.name])
         old["metadata"]["deletionTimestamp"] = "2026-11-15T00:00:00Z"
         old["metadata"]["deletionGracePeriodSeconds"] = 0
-        return Answer(200, object=old)
+        return WriteResult(200, object=old)
 
     # ---- the store
 
-    def _store(self, kind: Kind, at: Address, answer: Answer) -> Answer:
+    def _store(self, kind: Kind, at: Address, answer: WriteResult) -> WriteResult:
         obj = answer.object
         assert obj is not None
         where = (kind.group, kind.plural, obj["metadata"]["name"])
@@ -182,7 +184,7 @@ def rehearse(case: dict[str, Any]) -> Player:
 
 def seen(kind: Kind, obj: Object) -> Object:
     """An object as the recordings show it."""
-    shown = deepcopy(shape.written(kind, obj))
+    shown = deepcopy(storage_form.written(kind, obj))
     meta = shown["metadata"]
     for member in ("uid", "creationTimestamp", "resourceVersion", "managedFields"):
         meta.pop(member, None)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.api.scheduling.player import SUFFIX, kind_at, rehearse, seen
 
-from kohort.api.answer import Answer
+from kohort.api.result import WriteResult
 
 RECORDED = Path(__file__).parents[2] / "recorded"
 MINORS = ("1.35", "1.36", "1.37")
@@ -119,7 +119,7 @@ def test_v1alpha3_answers_as_v1beta1(case: dict[str, Any]) -> None:
     _compare(case, rehearse(case).play(case["request"]))
 
 
-def _compare(case: dict[str, Any], answer: Answer) -> None:
+def _compare(case: dict[str, Any], answer: WriteResult) -> None:
     wanted = case["answer"]
     assert (answer.code, answer.reason) == (wanted["code"], wanted.get("reason", "")), answer.message
     causes = [(str(cause.kind), cause.field) for cause in answer.causes]

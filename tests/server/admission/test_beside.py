@@ -16,7 +16,7 @@ from tests.server.admission.world import Answer, Object, World
 
 from kohort.api.crd import crds
 from kohort.api.options import context
-from kohort.server.crd import kinds
+from kohort.server.crd import resources
 
 TRAINER = "/apis/trainer.kubeflow.org/v1alpha1"
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
@@ -40,7 +40,7 @@ async def made(minor: str = "1.37", **options: bool) -> World:
     """A world that serves the operators' kinds with our rules."""
     world = await World.make(minor, ctx=context(minor, options))
     for definition in definitions():
-        for resource in kinds.resources_of(definition):
+        for resource in resources.resources_of(definition):
             world.api.resources.add(resource)
     return world
 
@@ -276,7 +276,7 @@ async def test_somebody_elses_definition_has_no_rules_of_ours() -> None:
     definition["spec"]["versions"][0]["schema"] = {
         "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     }
-    for resource in kinds.resources_of(definition):
+    for resource in resources.resources_of(definition):
         world.api.resources.add(resource)
     assert (await world.ask("POST", PATHS["TrainJob"], job("a", "nope"))).code == 201
 

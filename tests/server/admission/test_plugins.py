@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.server.admission.world import World, pod
 
-from kohort.server.wire import User
+from kohort.kube.wire import User
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 

@@ -8,7 +8,7 @@ import pytest
 from tests.server.admission.hook import Webhook, webhook
 from tests.server.admission.world import World, pod
 
-from kohort.server.wire import User
+from kohort.kube.wire import User
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 FAILED = 'failed calling webhook "h.example.org": '

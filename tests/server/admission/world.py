@@ -7,14 +7,14 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from kohort.api.kind import Context
-from kohort.server import ask as asking
+from kohort.kube.wire import Request, User
 from kohort.server import bootstrap
-from kohort.server.admission import Admission, admission
+from kohort.server import requestinfo as asking
+from kohort.server.admission.chain import Admission, admission
 from kohort.server.admission.webhooks.caller import Resolver
 from kohort.server.api import Api
 from kohort.server.auth.rbac import Authorizer
 from kohort.server.store import Store
-from kohort.server.wire import Request, User
 
 Object = dict[str, Any]
 ROOT = User("root", groups=("system:masters", "system:authenticated"))

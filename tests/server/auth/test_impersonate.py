@@ -2,19 +2,19 @@
 
 import pytest
 
+from kohort.kube.wire import User
 from kohort.server.auth import impersonate, users
-from kohort.server.auth.attributes import Attributes
+from kohort.server.auth.attributes import AuthorizerAttributes
 from kohort.server.status import ApiError
-from kohort.server.wire import User
 
 ALICE = User("alice", groups=("system:authenticated",))
 
 
-def anybody(_: User, __: Attributes) -> tuple[bool, str]:
+def anybody(_: User, __: AuthorizerAttributes) -> tuple[bool, str]:
     return True, ""
 
 
-def only_users(_: User, wish: Attributes) -> tuple[bool, str]:
+def only_users(_: User, wish: AuthorizerAttributes) -> tuple[bool, str]:
     return (wish.verb, wish.resource) == ("impersonate", "users"), ""
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from tests.server.auth.objects import Memory, Object, named
 
-from kohort.server.auth import aggregate, bootstrap, escalation
-from kohort.server.auth.attributes import Attributes, forbidden
+from kohort.kube.wire import User
+from kohort.server.auth import aggregation, bootstrap, escalation
+from kohort.server.auth.attributes import AuthorizerAttributes, forbidden
 from kohort.server.auth.rbac import GROUP, Authorizer
 from kohort.server.status import ApiError
-from kohort.server.wire import User
 
 V1 = f"{GROUP}/v1"
 ALICE = User("alice", groups=("devs", "system:authenticated"))
@@ -42,7 +42,7 @@ def ask(
     authorizer: Authorizer, user: User, verb: str, resource: str = "pods", namespace: str = "", **more: str
 ) -> bool:
     resource, _, subresource = resource.partition("/")
-    wish = Attributes(verb, resource=resource, subresource=subresource, namespace=namespace, **more)
+    wish = AuthorizerAttributes(verb, resource=resource, subresource=subresource, namespace=namespace, **more)
     return authorizer.allows(user, wish)[0]
 
 
@@ -108,7 +108,10 @@ def test_a_role_is_not_a_cluster_role_of_the_same_name() -> None:
 
 
 def test_system_masters_may_everything() -> None:
-    assert Authorizer(Memory()).allows(User("x", groups=("system:masters",)), Attributes("any", "thing")) == (True, "")
+    assert Authorizer(Memory()).allows(User("x", groups=("system:masters",)), AuthorizerAttributes("any", "thing")) == (
+        True,
+        "",
+    )
 
 
 def test_what_is_written_counts_at_once() -> None:
@@ -136,14 +139,14 @@ def test_reason_names_the_first_binding_that_allows() -> None:
             ]
         )
     )
-    assert authorizer.allows(ALICE, Attributes("get", resource="pods"))[1] == (
+    assert authorizer.allows(ALICE, AuthorizerAttributes("get", resource="pods"))[1] == (
         'RBAC: allowed by ClusterRoleBinding "a" of ClusterRole "r" to Group "devs"'
     )
-    assert authorizer.allows(ALICE, Attributes("list", resource="pods"))[1] == (
+    assert authorizer.allows(ALICE, AuthorizerAttributes("list", resource="pods"))[1] == (
         'RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "w" to User "alice"'
     )
     account = User("system:serviceaccount:d:sa")
-    assert authorizer.allows(account, Attributes("list", resource="pods", namespace="d"))[1] == (
+    assert authorizer.allows(account, AuthorizerAttributes("list", resource="pods", namespace="d"))[1] == (
         'RBAC: allowed by RoleBinding "c/d" of ClusterRole "w" to ServiceAccount "sa/d"'
     )
 
@@ -157,7 +160,7 @@ def test_roles_that_are_not_there_are_named() -> None:
             ]
         )
     )
-    wish = Attributes("list", resource="pods", namespace="d")
+    wish = AuthorizerAttributes("list", resource="pods", namespace="d")
     allowed, reason = authorizer.allows(ALICE, wish)
     assert not allowed
     assert forbidden(ALICE, wish, reason).status == {
@@ -172,14 +175,14 @@ def test_roles_that_are_not_there_are_named() -> None:
         "details": {"kind": "pods"},
         "code": 403,
     }
-    assert authorizer.allows(ALICE, Attributes("list", resource="pods"))[1] == (
+    assert authorizer.allows(ALICE, AuthorizerAttributes("list", resource="pods"))[1] == (
         'rbac: RBAC: clusterrole.rbac.authorization.k8s.io "nope" not found'
     )
 
 
 REFUSALS = [
     (
-        Attributes("get", "foo.com", "bars", namespace="d", name="x"),
+        AuthorizerAttributes("get", "foo.com", "bars", namespace="d", name="x"),
         (
             'bars.foo.com "x" is forbidden: User "alice" cannot get resource "bars" in API group "foo.com" '
             'in the namespace "d"'
@@ -187,21 +190,21 @@ REFUSALS = [
         {"name": "x", "group": "foo.com", "kind": "bars"},
     ),
     (
-        Attributes("get", "", "pods", "log", "d", "x"),
+        AuthorizerAttributes("get", "", "pods", "log", "d", "x"),
         'pods "x" is forbidden: User "alice" cannot get resource "pods/log" in API group "" in the namespace "d"',
         {"name": "x", "kind": "pods"},
     ),
     (
-        Attributes("list", resource="nodes"),
+        AuthorizerAttributes("list", resource="nodes"),
         'nodes is forbidden: User "alice" cannot list resource "nodes" in API group "" at the cluster scope',
         {"kind": "nodes"},
     ),
-    (Attributes("get", path="/metrics"), 'forbidden: User "alice" cannot get path "/metrics"', {}),
+    (AuthorizerAttributes("get", path="/metrics"), 'forbidden: User "alice" cannot get path "/metrics"', {}),
 ]
 
 
 @pytest.mark.parametrize(("wish", "message", "details"), REFUSALS)
-def test_refusals_in_upstreams_words(wish: Attributes, message: str, details: dict[str, str]) -> None:
+def test_refusals_in_upstreams_words(wish: AuthorizerAttributes, message: str, details: dict[str, str]) -> None:
     status = forbidden(ALICE, wish).status
     assert (status["message"], status["details"]) == (message, details)
 
@@ -219,12 +222,12 @@ def test_aggregated_roles_gather_by_label_also_each_other() -> None:
     leaf, twin = role("leaf", rule("get")), role("twin", rule("get"), rule("list"))
     leaf["metadata"]["labels"] = {"to-middle": "true"}
     twin["metadata"]["labels"] = {"to-middle": "true", "to-top": "true"}
-    found = aggregate.effective([top, middle, leaf, twin])
+    found = aggregation.effective([top, middle, leaf, twin])
     assert found["middle"] == [rule("get"), rule("list")]
     assert found["top"] == [rule("get"), rule("list")]
-    assert [one["metadata"]["name"] for one in aggregate.outdated([top, middle, leaf, twin])] == ["top", "middle"]
+    assert [one["metadata"]["name"] for one in aggregation.outdated([top, middle, leaf, twin])] == ["top", "middle"]
     settled = [{**one, "rules": found[one["metadata"]["name"]]} for one in (top, middle, leaf, twin)]
-    assert aggregate.outdated(settled) == []
+    assert aggregation.outdated(settled) == []
 
 
 # ---- what every server starts with
@@ -286,9 +289,9 @@ def test_view_edit_and_admin_in_a_namespace(minor: str) -> None:
 
 def test_health_and_discovery_without_much() -> None:
     authorizer, anonymous = bootstrapped(), User("system:anonymous", groups=("system:unauthenticated",))
-    assert authorizer.allows(anonymous, Attributes("get", path="/healthz"))[0]
-    assert not authorizer.allows(anonymous, Attributes("get", path="/apis"))[0]
-    assert authorizer.allows(ALICE, Attributes("get", path="/apis/apps/v1"))[0]
+    assert authorizer.allows(anonymous, AuthorizerAttributes("get", path="/healthz"))[0]
+    assert not authorizer.allows(anonymous, AuthorizerAttributes("get", path="/apis"))[0]
+    assert authorizer.allows(ALICE, AuthorizerAttributes("get", path="/apis/apps/v1"))[0]
 
 
 def test_bootstrap_objects_are_repaired_but_not_taken_back() -> None:

@@ -9,11 +9,11 @@ from tests.server.auth.objects import Memory
 from tests.server.auth.test_rbac import bind
 from tests.server.auth.test_tokens import Desk
 
+from kohort.kube.wire import User
 from kohort.server.auth import bootstrap
 from kohort.server.auth.rbac import Authorizer
 from kohort.server.auth.reviews import Reviews
 from kohort.server.status import ApiError
-from kohort.server.wire import User
 
 ALICE = User("alice", "alice", ("devs", "system:authenticated"))
 PODS = {"namespace": "d", "verb": "list", "resource": "pods"}

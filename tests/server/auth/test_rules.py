@@ -3,15 +3,15 @@
 import pytest
 
 from kohort.server.auth import rules
-from kohort.server.auth.attributes import Attributes
+from kohort.server.auth.attributes import AuthorizerAttributes
 from kohort.server.auth.rules import Rule
 
 PODS = Rule(("get", "list"), ("",), ("pods",))
 
 
-def wish(verb: str = "get", resource: str = "pods", group: str = "", name: str = "") -> Attributes:
+def wish(verb: str = "get", resource: str = "pods", group: str = "", name: str = "") -> AuthorizerAttributes:
     resource, _, subresource = resource.partition("/")
-    return Attributes(verb, group, resource, subresource, namespace="d", name=name)
+    return AuthorizerAttributes(verb, group, resource, subresource, namespace="d", name=name)
 
 
 ALLOWS = [
@@ -35,13 +35,13 @@ ALLOWS = [
     (Rule(("get",), ("",), ("pods",), ("a",)), wish(name="b"), False),
     (Rule(("list",), ("",), ("pods",), ("a",)), wish("list"), False),
     (Rule(("get",), ("",), ("pods",), ("*",)), wish(name="b"), False),
-    (Rule(("*",), ("*",), ("*",)), Attributes("get", path="/healthz"), False),
-    (Rule(("get",), paths=("/healthz",)), Attributes("get", path="/healthz"), True),
-    (Rule(("get",), paths=("/healthz",)), Attributes("get", path="/healthz/etcd"), False),
-    (Rule(("get",), paths=("/healthz*",)), Attributes("get", path="/healthz/etcd"), True),
-    (Rule(("get",), paths=("/healthz/*",)), Attributes("get", path="/healthz"), False),
-    (Rule(("get",), paths=("/*/x",)), Attributes("get", path="/a/x"), False),
-    (Rule(("get",), paths=("*",)), Attributes("get", path="/a"), True),
+    (Rule(("*",), ("*",), ("*",)), AuthorizerAttributes("get", path="/healthz"), False),
+    (Rule(("get",), paths=("/healthz",)), AuthorizerAttributes("get", path="/healthz"), True),
+    (Rule(("get",), paths=("/healthz",)), AuthorizerAttributes("get", path="/healthz/etcd"), False),
+    (Rule(("get",), paths=("/healthz*",)), AuthorizerAttributes("get", path="/healthz/etcd"), True),
+    (Rule(("get",), paths=("/healthz/*",)), AuthorizerAttributes("get", path="/healthz"), False),
+    (Rule(("get",), paths=("/*/x",)), AuthorizerAttributes("get", path="/a/x"), False),
+    (Rule(("get",), paths=("*",)), AuthorizerAttributes("get", path="/a"), True),
     (Rule(("get",), paths=("*",)), wish(), False),
     (Rule(("*",), ("*",), ("*",)), wish("*", "*", "*"), True),
     (PODS, wish("*", "*", "*"), False),
@@ -49,7 +49,7 @@ ALLOWS = [
 
 
 @pytest.mark.parametrize(("rule", "asked", "allowed"), ALLOWS)
-def test_rule_and_request(rule: Rule, asked: Attributes, allowed: bool) -> None:
+def test_rule_and_request(rule: Rule, asked: AuthorizerAttributes, allowed: bool) -> None:
     assert rules.allows(rule, asked) is allowed
 
 

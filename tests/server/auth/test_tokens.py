@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.server.auth.objects import Memory, named
 
+from kohort.kube.wire import User
 from kohort.server.auth import jwt, tokens, users
 from kohort.server.auth.authenticator import Authenticator, bearer
 from kohort.server.auth.jwt import SigningKey, TokenError
 from kohort.server.auth.serviceaccounts import ISSUER, ServiceAccountTokens
 from kohort.server.status import ApiError
-from kohort.server.wire import User
 
 KEY = SigningKey.of(ec.generate_private_key(ec.SECP256R1()))
 START = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 from kohort.api.kind import Context, Kind, Object
-from kohort.server.crd.judge import kind_of
+from kohort.server.crd.custom_kind import kind_of
 from kohort.server.crd.shipped import shipped
 
 

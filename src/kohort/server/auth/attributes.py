@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from kohort.server.status import ApiError, failure
 
 if TYPE_CHECKING:
-    from kohort.server.wire import User
+    from kohort.kube.wire import User
 
 
-class Attributes(NamedTuple):
+class AuthorizerAttributes(NamedTuple):
     """One request. A `path` is set for what is not a resource: health, discovery, metrics."""
 
     verb: str
@@ -27,26 +27,25 @@ class Attributes(NamedTuple):
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
-def refusal(user: User, wish: Attributes, reason: str = "") -> str:
+def refusal(user: User, attributes: AuthorizerAttributes, reason: str = "") -> str:
     """What a server says after `is forbidden: `."""
-    if wish.path:
-        text = f'User "{user.name}" cannot {wish.verb} path "{wish.path}"'
+    if attributes.path:
+        text = f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"'
     else:
-        where = f'in the namespace "{wish.namespace}"' if wish.namespace else "at the cluster scope"
-        text = (
-            f'User "{user.name}" cannot {wish.verb} resource "{wish.full_resource}" in API group "{wish.group}" {where}'
-        )
+        where = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+        resource = f'resource "{attributes.full_resource}" in API group "{attributes.group}"'
+        text = f'User "{user.name}" cannot {attributes.verb} {resource} {where}'
     return f"{text}: {reason}" if reason else text
 
 
-def forbidden(user: User, wish: Attributes, reason: str = "") -> ApiError:
+def forbidden(user: User, attributes: AuthorizerAttributes, reason: str = "") -> ApiError:
     """403 of the authorizer."""
-    text = refusal(user, wish, reason)
-    if wish.path:
+    text = refusal(user, attributes, reason)
+    if attributes.path:
         status = failure(403, "Forbidden", f"forbidden: {text}")
         status["details"] = {}
         return ApiError(status)
-    full = f"{wish.resource}.{wish.group}" if wish.group else wish.resource
-    named = f'{full} "{wish.name}"' if wish.name else full
-    details = {"name": wish.name, "group": wish.group, "kind": wish.resource}
+    full = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+    named = f'{full} "{attributes.name}"' if attributes.name else full
+    details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
     return ApiError(failure(403, "Forbidden", f"{named} is forbidden: {text}", details))

@@ -8,9 +8,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.x509.oid import NameOID
 
+from kohort.kube.wire import User
 from kohort.server.auth import users
 from kohort.server.auth.jwt import TokenError
-from kohort.server.wire import User
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kohort.server.auth import aggregate, rules, users
+from kohort.server.auth import aggregation, rules, users
 from kohort.server.auth.rbac import GROUP
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _of_upstream(minor: str) -> bytes:
 def objects(minor: str) -> list[Object]:
     """Everything, roles before bindings; aggregated roles with the rules that they come to."""
     found: list[Object] = [*msgspec.json.decode(_of_upstream(minor)), *deepcopy(list(_ours()))]
-    effective = aggregate.effective([one for one in found if one["kind"] == "ClusterRole"])
+    effective = aggregation.effective([one for one in found if one["kind"] == "ClusterRole"])
     for one in found:
         if one["kind"] == "ClusterRole":
             one["rules"] = effective[one["metadata"]["name"]]

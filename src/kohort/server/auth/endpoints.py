@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Final
 from kohort.api import admit
 from kohort.server import status
 from kohort.server.auth import jwt, reviews
-from kohort.server.bodies import body_of, refused
-from kohort.server.kinds import generic
+from kohort.server.registry import generic
+from kohort.server.request_body import body_of, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kohort.api.kind import Kind, Object
     from kohort.server.api import Api
-    from kohort.server.ask import Ask
     from kohort.server.auth.jwt import SigningKey
     from kohort.server.auth.reviews import Reviews
     from kohort.server.auth.serviceaccounts import ServiceAccountTokens
+    from kohort.server.requestinfo import RequestInfo
 
 _REVIEWS: Final = (
     "subjectaccessreviews",
@@ -37,24 +37,24 @@ def install(
     minor = api.ctx.release.minor
     request = generic(minor, reviews.AUTHENTICATION, "v1", "TokenRequest", "tokenrequests", True, True)
 
-    def body(ask: Ask, kind: Kind) -> Object:
+    def body(info: RequestInfo, kind: Kind) -> Object:
         """Decoded by the kind's own structure, so that what follows can rely on types."""
-        given = body_of(ask)
+        given = body_of(info)
         given.pop("status", None)
         read = admit.received(given, api.ctx, kind=kind)
         if read.object is None:
             raise refused(read)
-        ask.warnings += read.warnings
+        info.warnings += read.warnings
         return read.object
 
-    async def review(ask: Ask) -> tuple[int, Object]:
-        if ask.user is None:
+    async def review(info: RequestInfo) -> tuple[int, Object]:
+        if info.user is None:
             raise status.unauthorized()
-        asked = body(ask, ask.resource.rules)
-        return 201, await answers.review(ask.resource.kind, asked, ask.user, ask.namespace)
+        asked = body(info, info.resource.rules)
+        return 201, await answers.review(info.resource.kind, asked, info.user, info.namespace)
 
-    async def token(ask: Ask) -> tuple[int, Object]:
-        return 201, accounts.request(ask.namespace, ask.name, body(ask, request))
+    async def token(info: RequestInfo) -> tuple[int, Object]:
+        return 201, accounts.request(info.namespace, info.name, body(info, request))
 
     for plural in _REVIEWS:
         api.special[plural, ""] = review

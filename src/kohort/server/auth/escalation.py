@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kohort.server import status
 from kohort.server.auth import rules, users
-from kohort.server.auth.attributes import Attributes
+from kohort.server.auth.attributes import AuthorizerAttributes
 from kohort.server.auth.rbac import GROUP
 from kohort.server.auth.rules import EVERYTHING, Rule, quoted
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from kohort.api.kind import Object
+    from kohort.kube.wire import User
     from kohort.server.auth.rbac import Authorizer
-    from kohort.server.wire import User
 
 _COLLECTED = ("ownerReferences", "finalizers")  # the garbage collector may always write these
 
@@ -34,8 +34,8 @@ def _check_role(authorizer: Authorizer, user: User, resource: str, new: Object, 
     name, namespace = _name(new), new["metadata"].get("namespace") or ""
     if old is not None and _given(new) == _given(old):
         return
-    wish = Attributes("escalate", GROUP, resource, namespace=namespace, name=name, version="v1")
-    if authorizer.allows(user, wish)[0]:
+    attributes = AuthorizerAttributes("escalate", GROUP, resource, namespace=namespace, name=name, version="v1")
+    if authorizer.allows(user, attributes)[0]:
         return
     _confirm(authorizer, user, resource, name, namespace, map(rules.read, new.get("rules") or ()))
     gathers = new.get("aggregationRule") or (old or {}).get("aggregationRule")
@@ -46,8 +46,8 @@ def _check_role(authorizer: Authorizer, user: User, resource: str, new: Object, 
 def _check_binding(authorizer: Authorizer, user: User, resource: str, new: Object) -> None:
     namespace, reference = new["metadata"].get("namespace") or "", new.get("roleRef") or {}
     plural, role = str(reference.get("kind", "")).lower() + "s", reference.get("name", "")
-    wish = Attributes("bind", GROUP, plural, namespace=namespace, name=role, version="v1")
-    if authorizer.allows(user, wish)[0]:
+    attributes = AuthorizerAttributes("bind", GROUP, plural, namespace=namespace, name=role, version="v1")
+    if authorizer.allows(user, attributes)[0]:
         return
     found = authorizer.index.role_rules(reference, namespace)
     if found is None:

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
+from kohort.kube.wire import User
 from kohort.server import status
 from kohort.server.auth import users
-from kohort.server.auth.attributes import Attributes, forbidden
-from kohort.server.wire import User
+from kohort.server.auth.attributes import AuthorizerAttributes, forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    Allows = Callable[[User, Attributes], tuple[bool, str]]
+    Allows = Callable[[User, AuthorizerAttributes], tuple[bool, str]]
 
 _USER, _GROUP, _UID = "impersonate-user", "impersonate-group", "impersonate-uid"
 _EXTRA: Final = "impersonate-extra-"
@@ -65,19 +65,21 @@ def _lines(value: str | None) -> list[str]:
     return [line for line in (value or "").split("\n") if line]
 
 
-def _questions(wish: _Wish) -> Iterator[Attributes]:
+def _questions(wish: _Wish) -> Iterator[AuthorizerAttributes]:
     account = users.as_service_account(wish.user)
     if account is not None:
-        yield Attributes("impersonate", "", "serviceaccounts", namespace=account[0], name=account[1], version="v1")
+        yield AuthorizerAttributes(
+            "impersonate", "", "serviceaccounts", namespace=account[0], name=account[1], version="v1"
+        )
     else:
-        yield Attributes("impersonate", "", "users", name=wish.user, version="v1")
+        yield AuthorizerAttributes("impersonate", "", "users", name=wish.user, version="v1")
     for group in wish.groups:
-        yield Attributes("impersonate", "", "groups", name=group, version="v1")
+        yield AuthorizerAttributes("impersonate", "", "groups", name=group, version="v1")
     for key, values in wish.extra.items():
         for value in values:
-            yield Attributes("impersonate", _AUTHENTICATION, "userextras", key, name=value, version="v1")
+            yield AuthorizerAttributes("impersonate", _AUTHENTICATION, "userextras", key, name=value, version="v1")
     if wish.uid:
-        yield Attributes("impersonate", _AUTHENTICATION, "uids", name=wish.uid, version="v1")
+        yield AuthorizerAttributes("impersonate", _AUTHENTICATION, "uids", name=wish.uid, version="v1")
 
 
 def _become(wish: _Wish) -> User:

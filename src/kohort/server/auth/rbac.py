@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kohort.server.auth import aggregate, rules, users
+from kohort.server.auth import aggregation, rules, users
 from kohort.server.auth.rules import ALL, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from kohort.api.kind import Object
-    from kohort.server.auth.attributes import Attributes
-    from kohort.server.auth.objects import Objects
-    from kohort.server.wire import User
+    from kohort.kube.wire import User
+    from kohort.server.auth.attributes import AuthorizerAttributes
+    from kohort.server.auth.lister import Objects
 
 GROUP = "rbac.authorization.k8s.io"
 _RESOURCES = ("clusterroles", "roles", "clusterrolebindings", "rolebindings")
@@ -59,27 +59,27 @@ class Granted:
     def rules(self) -> list[Rule]:
         return [rule for grant in self.grants for rule in grant.rules or ()]
 
-    def allowing(self, wish: Attributes) -> Grant | None:
+    def allowing(self, attributes: AuthorizerAttributes) -> Grant | None:
         """The first binding that allows it."""
         found: Grant | None = None
-        for candidates in self._candidates(wish):
+        for candidates in self._candidates(attributes):
             for rule, grant in candidates:
                 if found is not None and found.order <= grant.order:
                     break
-                if rules.allows(rule, wish):
+                if rules.allows(rule, attributes):
                     found = grant
                     break
         return found
 
-    def _candidates(self, wish: Attributes) -> Iterator[Sequence[tuple[Rule, Grant]]]:
-        if wish.path:
+    def _candidates(self, attributes: AuthorizerAttributes) -> Iterator[Sequence[tuple[Rule, Grant]]]:
+        if attributes.path:
             yield self._paths
             return
         table = self._by_resource
         yield table.get(ALL, ())
-        yield table.get(wish.full_resource, ())
-        if wish.subresource:
-            yield table.get(f"*/{wish.subresource}", ())
+        yield table.get(attributes.full_resource, ())
+        if attributes.subresource:
+            yield table.get(f"*/{attributes.subresource}", ())
 
     @property
     def error(self) -> str:
@@ -97,7 +97,7 @@ class Index:
         cluster_bindings: Sequence[Object] = (),
         bindings: Sequence[Object] = (),
     ) -> None:
-        effective = aggregate.effective(cluster_roles)
+        effective = aggregation.effective(cluster_roles)
         self._cluster_roles = {name: tuple(map(rules.read, found)) for name, found in effective.items()}
         self._roles = {
             (one["metadata"]["namespace"], one["metadata"]["name"]): tuple(map(rules.read, one.get("rules") or ()))
@@ -160,12 +160,12 @@ class Authorizer:
             self._versions = versions
         return self._index
 
-    def allows(self, user: User, wish: Attributes) -> tuple[bool, str]:
+    def allows(self, user: User, attributes: AuthorizerAttributes) -> tuple[bool, str]:
         """Whether, and which binding says so; if not, what may be wrong with the bindings."""
         if users.MASTERS in user.groups:
             return True, ""
-        granted = self.index.granted(user, wish.namespace)
-        grant = granted.allowing(wish)
+        granted = self.index.granted(user, attributes.namespace)
+        grant = granted.allowing(attributes)
         if grant is not None:
             return True, grant.reason
         return False, f"rbac: RBAC: {granted.error}" if granted.missing else ""

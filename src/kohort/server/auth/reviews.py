@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.errors import FieldError, invalid
+from kohort.kube.wire import User
 from kohort.server import status
 from kohort.server.auth import rules, users
-from kohort.server.auth.attributes import Attributes
+from kohort.server.auth.attributes import AuthorizerAttributes
 from kohort.server.auth.jwt import TokenError
-from kohort.server.wire import User
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -116,14 +116,14 @@ class Reviews:
         return {"spec": spec, "status": found}
 
 
-def _wish(spec: Mapping[str, Any]) -> Attributes:
+def _wish(spec: Mapping[str, Any]) -> AuthorizerAttributes:
     asked = spec.get("resourceAttributes")
     if asked:
-        return Attributes(
+        return AuthorizerAttributes(
             **{name: asked[name] for name in _ATTRIBUTES if asked.get(name)} | {"verb": asked.get("verb", "")}
         )
     asked = spec["nonResourceAttributes"]
-    return Attributes(asked.get("verb", ""), path=asked.get("path", ""))
+    return AuthorizerAttributes(asked.get("verb", ""), path=asked.get("path", ""))
 
 
 def _user(spec: Mapping[str, Any]) -> User:

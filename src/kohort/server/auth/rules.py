@@ -11,7 +11,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from kohort.server.auth.attributes import Attributes
+    from kohort.server.auth.attributes import AuthorizerAttributes
 
 ALL = "*"
 
@@ -58,15 +58,15 @@ def write(rule: Rule) -> dict[str, list[str]]:
 # ---- does a rule allow a request
 
 
-def allows(rule: Rule, wish: Attributes) -> bool:
-    if wish.verb not in rule.verbs and ALL not in rule.verbs:
+def allows(rule: Rule, attributes: AuthorizerAttributes) -> bool:
+    if attributes.verb not in rule.verbs and ALL not in rule.verbs:
         return False
-    if wish.path:
-        return _path_matches(rule.paths, wish.path)
+    if attributes.path:
+        return _path_matches(rule.paths, attributes.path)
     return (
-        (wish.group in rule.groups or ALL in rule.groups)
-        and _resource_matches(rule.resources, wish.resource, wish.subresource)
-        and (not rule.names or wish.name in rule.names)
+        (attributes.group in rule.groups or ALL in rule.groups)
+        and _resource_matches(rule.resources, attributes.resource, attributes.subresource)
+        and (not rule.names or attributes.name in rule.names)
     )
 
 

@@ -10,17 +10,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.errors import FieldError, invalid
+from kohort.kube.wire import User
 from kohort.server import status
 from kohort.server.auth import jwt, users
 from kohort.server.auth.jwt import Claims, TokenError
-from kohort.server.wire import User
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from kohort.api.kind import Object
     from kohort.server.auth.jwt import SigningKey
-    from kohort.server.auth.objects import Objects
+    from kohort.server.auth.lister import Objects
 
 ISSUER: Final = "https://kubernetes.default.svc"
 _LEGACY_ISSUER: Final = "kubernetes/serviceaccount"  # of tokens that a controller manager puts into secrets

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kohort.kube.wire import User
 from kohort.server.auth import private, users
-from kohort.server.wire import User
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

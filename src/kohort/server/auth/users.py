@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kohort.server.wire import User
+from kohort.kube.wire import User
 
 MASTERS: Final = "system:masters"  # what they ask for is not checked
 AUTHENTICATED: Final = "system:authenticated"

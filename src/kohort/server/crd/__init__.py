@@ -4,6 +4,6 @@ Everything but `serving` is pure. What a CRD can say and this server does not do
 have the same schema), and CEL rules beyond the subset of `cel`, of which the CRD's author is warned.
 """
 
-from kohort.server.crd.serving import Definitions
+from kohort.server.crd.controller import Definitions
 
 __all__ = ["Definitions"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from kohort.server.admission.webhooks.matching import Hook
-    from kohort.server.auth.objects import Objects
+    from kohort.server.auth.lister import Objects
 
 _LARGEST: Final = 16 * 1024 * 1024  # bytes of an answer
 _HEADERS: Final = {"content-type": "application/json", "accept": "application/json, */*", "user-agent": "kohort"}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from kohort.api.kind import Object
-    from kohort.server.call import Call
+    from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.resources import Resource
 
 GROUP: Final = "admissionregistration.k8s.io"
@@ -54,30 +54,30 @@ def hooks(configurations: Iterable[Object]) -> list[Hook]:
     ]
 
 
-def target(hook: Hook, call: Call, versions: Sequence[Resource]) -> Resource | None:
+def target(hook: Hook, attrs: AdmissionAttributes, versions: Sequence[Resource]) -> Resource | None:
     """The version of the resource in which the webhook wants to see the object; None if it does not want to.
 
     `versions`: all versions of the resource. With matchPolicy Equivalent one of them is enough.
     """
-    if _fits(hook, call, call.resource):
-        return call.resource
+    if _fits(hook, attrs, attrs.resource):
+        return attrs.resource
     if hook.spec.get("matchPolicy") == "Exact":
         return None
-    return next((one for one in versions if one is not call.resource and _fits(hook, call, one)), None)
+    return next((one for one in versions if one is not attrs.resource and _fits(hook, attrs, one)), None)
 
 
-def _fits(hook: Hook, call: Call, resource: Resource) -> bool:
-    return any(_rule_fits(rule, call, resource) for rule in hook.spec.get("rules") or ())
+def _fits(hook: Hook, attrs: AdmissionAttributes, resource: Resource) -> bool:
+    return any(_rule_fits(rule, attrs, resource) for rule in hook.spec.get("rules") or ())
 
 
-def _rule_fits(rule: Mapping[str, Any], call: Call, resource: Resource) -> bool:
+def _rule_fits(rule: Mapping[str, Any], attrs: AdmissionAttributes, resource: Resource) -> bool:
     scope = rule.get("scope") or ALL
     return (
-        _among(call.operation, rule.get("operations"))
+        _among(attrs.operation, rule.get("operations"))
         and _among(resource.group, rule.get("apiGroups"))
         and _among(resource.version, rule.get("apiVersions"))
         and scope in (ALL, "Namespaced" if resource.namespaced else "Cluster")
-        and any(_resource_fits(one, resource.plural, call.subresource) for one in rule.get("resources") or ())
+        and any(_resource_fits(one, resource.plural, attrs.subresource) for one in rule.get("resources") or ())
     )
 
 
@@ -91,25 +91,25 @@ def _resource_fits(wanted: str, plural: str, subresource: str) -> bool:
     return resource in (ALL, plural) and sub in ((ALL, subresource) if "/" in wanted else (subresource,))
 
 
-def selected(hook: Hook, call: Call, namespace: Object | None) -> bool:
+def selected(hook: Hook, attrs: AdmissionAttributes, namespace: Object | None) -> bool:
     """The selectors: labels of the namespace (of a Namespace itself), and of the object as it was or will be."""
     wanted = hook.spec.get("namespaceSelector")
-    if wanted and (call.resource.namespaced or _is_namespace(call)):
-        holder = (call.object or call.old) if _is_namespace(call) else namespace
+    if wanted and (attrs.resource.namespaced or _is_namespace(attrs)):
+        holder = (attrs.object or attrs.old) if _is_namespace(attrs) else namespace
         if not selectors.matches(wanted, _labels(holder)):
             return False
     wanted = hook.spec.get("objectSelector")
-    return not wanted or any(selectors.matches(wanted, _labels(one)) for one in (call.object, call.old) if one)
+    return not wanted or any(selectors.matches(wanted, _labels(one)) for one in (attrs.object, attrs.old) if one)
 
 
-def _is_namespace(call: Call) -> bool:
-    return (call.resource.group, call.resource.plural) == ("", "namespaces")
+def _is_namespace(attrs: AdmissionAttributes) -> bool:
+    return (attrs.resource.group, attrs.resource.plural) == ("", "namespaces")
 
 
 def _labels(obj: Object | None) -> Mapping[str, str]:
     return ((obj or {}).get("metadata") or {}).get("labels") or {}
 
 
-def exempt(call: Call) -> bool:
+def exempt(attrs: AdmissionAttributes) -> bool:
     """Nobody can lock themselves out by a webhook that refuses its own removal."""
-    return call.resource.group == GROUP
+    return attrs.resource.group == GROUP

@@ -8,7 +8,7 @@ import uuid
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.api import admit, decode, shape
+from kohort.api import admit, decode, storage_form
 from kohort.api import patch as patches
 from kohort.api.errors import ErrorKind
 from kohort.server import status
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kohort.api.kind import Context, Object
+    from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.admission.webhooks.caller import Ask
     from kohort.server.admission.webhooks.matching import Hook
-    from kohort.server.auth.objects import Objects
-    from kohort.server.call import Call
+    from kohort.server.auth.lister import Objects
     from kohort.server.resources import Resource, Resources
 
 log = logging.getLogger(__name__)
@@ -43,31 +43,31 @@ class _Webhooks:
         self._version: int | None = None
         self._hooks: list[Hook] = []
 
-    def _concerned(self, call: Call) -> list[tuple[Hook, Resource]]:
+    def _concerned(self, attrs: AdmissionAttributes) -> list[tuple[Hook, Resource]]:
         """The webhooks that a write concerns, and the version each wants."""
         version = self._objects.version(matching.GROUP, self.plural)
         if version != self._version:
             self._hooks = matching.hooks(self._objects.list(matching.GROUP, self.plural))
             self._version = version
-        if not self._hooks or matching.exempt(call):
+        if not self._hooks or matching.exempt(attrs):
             return []
-        same = [one for one in self._resources.every() if one.table == call.resource.table]
-        namespace = self._objects.get("", "namespaces", "", call.namespace) if call.namespace else None
-        found = [(hook, matching.target(hook, call, same)) for hook in self._hooks]
+        same = [one for one in self._resources.every() if one.table == attrs.resource.table]
+        namespace = self._objects.get("", "namespaces", "", attrs.namespace) if attrs.namespace else None
+        found = [(hook, matching.target(hook, attrs, same)) for hook in self._hooks]
         return [
             (hook, resource)
             for hook, resource in found
-            if resource is not None and matching.selected(hook, call, namespace)
+            if resource is not None and matching.selected(hook, attrs, namespace)
         ]
 
-    async def _call(self, hook: Hook, call: Call, resource: Resource) -> dict[str, Any] | None:
+    async def _call(self, hook: Hook, attrs: AdmissionAttributes, resource: Resource) -> dict[str, Any] | None:
         """The response of a webhook; None if it failed and that is to be ignored."""
-        if call.dry_run and not hook.dry:
+        if attrs.dry_run and not hook.dry:
             raise status.bad_request(f'admission webhook "{hook.name}" does not support dry run')
         uid = str(uuid.uuid4())
-        new, old = (self._shown(call, one, resource) for one in (call.object, call.old))
+        new, old = (self._shown(attrs, one, resource) for one in (attrs.object, attrs.old))
         try:
-            body = await self._ask(hook, review.question(call, resource, uid, new, old))
+            body = await self._ask(hook, review.question(attrs, resource, uid, new, old))
             response = review.read(body, uid, mutating=self.mutating)
             review.operations(response)
         except AnswerError as error:
@@ -78,30 +78,32 @@ class _Webhooks:
             raise status.internal(text) from None
         if not response.get("allowed"):
             raise review.denied(hook, response)
-        call.warnings += review.warnings(response)
+        attrs.warnings += review.warnings(response)
         return response
 
-    def _shown(self, call: Call, obj: Object | None, resource: Resource) -> Object | None:
+    def _shown(self, attrs: AdmissionAttributes, obj: Object | None, resource: Resource) -> Object | None:
         """An object as a client of that version sees it."""
         if obj is None:
             return None
-        if resource is call.resource:
-            return shape.written(resource.rules, obj)
+        if resource is attrs.resource:
+            return storage_form.written(resource.rules, obj)
         body = {name: value for name, value in deepcopy(obj).items() if name not in ("apiVersion", "kind")}
-        found = resource.read(call.resource.write(body))
-        return shape.written(resource.rules, {"kind": resource.kind, "apiVersion": resource.api_version, **found})
+        found = resource.read(attrs.resource.write(body))
+        return storage_form.written(
+            resource.rules, {"kind": resource.kind, "apiVersion": resource.api_version, **found}
+        )
 
 
 class ValidatingWebhooks(_Webhooks):
     plural = "validatingwebhookconfigurations"
 
-    async def validate(self, call: Call) -> None:
+    async def validate(self, attrs: AdmissionAttributes) -> None:
         """All are asked at once; the first in order that refuses is the answer."""
-        concerned = self._concerned(call)
+        concerned = self._concerned(attrs)
         if not concerned:
             return
         answers = await asyncio.gather(
-            *(self._call(hook, call, resource) for hook, resource in concerned), return_exceptions=True
+            *(self._call(hook, attrs, resource) for hook, resource in concerned), return_exceptions=True
         )
         for one in answers:
             if isinstance(one, BaseException):
@@ -110,6 +112,8 @@ class ValidatingWebhooks(_Webhooks):
 
 class MutatingWebhooks(_Webhooks):
     """`before`: the server's own mutating plugins, which look again at what webhooks have changed."""
+
+    repeatable = True
 
     plural = "mutatingwebhookconfigurations"
     mutating = True
@@ -120,58 +124,60 @@ class MutatingWebhooks(_Webhooks):
         super().__init__(objects, resources, ctx, ask)
         self._before = tuple(before)
 
-    async def admit(self, call: Call) -> None:
-        concerned = self._concerned(call)
+    async def admit(self, attrs: AdmissionAttributes) -> None:
+        concerned = self._concerned(attrs)
         if not concerned:
             return
-        again = await self._pass(call, concerned)
+        again = await self._pass(attrs, concerned)
         if again is None:
             return
-        changed = deepcopy(call.object)
+        changed = deepcopy(attrs.object)
         for plugin in self._before:
-            await plugin.admit(call)
-        if changed != call.object:
+            await plugin.admit(attrs)
+        if changed != attrs.object:
             again = [(hook, resource) for hook, resource in concerned if hook.again]
         if again:
-            await self._pass(call, again)
+            await self._pass(attrs, again)
 
-    async def _pass(self, call: Call, concerned: Sequence[tuple[Hook, Resource]]) -> list[tuple[Hook, Resource]] | None:
+    async def _pass(
+        self, attrs: AdmissionAttributes, concerned: Sequence[tuple[Hook, Resource]]
+    ) -> list[tuple[Hook, Resource]] | None:
         """One after the other. Gives back those that want to see what later ones changed; None: nothing changed."""
         asked: list[tuple[Hook, Resource]] = []
         again: list[tuple[Hook, Resource]] = []
         changed = False
         for hook, resource in concerned:
-            response = await self._call(hook, call, resource)
+            response = await self._call(hook, attrs, resource)
             operations = review.operations(response) if response is not None else None
-            if operations and self._patch(call, resource, operations):
+            if operations and self._patch(attrs, resource, operations):
                 changed = True
                 again += [one for one in asked if one[0].again and one not in again]
             asked.append((hook, resource))
         return again if changed else None
 
-    def _patch(self, call: Call, resource: Resource, operations: Any) -> bool:
+    def _patch(self, attrs: AdmissionAttributes, resource: Resource, operations: Any) -> bool:
         """Whether a patch changed the object."""
-        if call.object is None:
+        if attrs.object is None:
             return False
-        shown = self._shown(call, call.object, resource)
+        shown = self._shown(attrs, attrs.object, resource)
         try:
             patched = patches.json_patch(shown, operations)
         except patches.PatchError as error:
             raise status.internal(str(error)) from None
         if patched == shown:
             return False
-        call.object = self._received(call, resource, patched)
+        attrs.object = self._received(attrs, resource, patched)
         return True
 
-    def _received(self, call: Call, resource: Resource, patched: Any) -> Object:
+    def _received(self, attrs: AdmissionAttributes, resource: Resource, patched: Any) -> Object:
         """What a webhook made of an object, decoded and with defaults as if a client had sent it."""
         if not isinstance(patched, dict):
             raise status.internal("a webhook's patch left no object")
-        if resource is not call.resource:
+        if resource is not attrs.resource:
             body = {name: value for name, value in patched.items() if name not in ("apiVersion", "kind")}
-            patched = call.resource.read(resource.write(body))
-            patched = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, **patched}
-        kind = call.resource.rules
+            patched = attrs.resource.read(resource.write(body))
+            patched = {"kind": attrs.resource.kind, "apiVersion": attrs.resource.api_version, **patched}
+        kind = attrs.resource.rules
         found = decode.decode(kind.schema, patched, self._ctx.release.minor)
         wrong = [error for error in found if error.kind is ErrorKind.DECODE]
         if wrong:
@@ -182,9 +188,9 @@ class MutatingWebhooks(_Webhooks):
 class WebhookRules:
     """What this server cannot do for a webhook is refused when the webhook is registered, and not passed over."""
 
-    async def validate(self, call: Call) -> None:
-        if (call.resource.group, call.resource.kind) not in _CONFIGURATIONS or call.object is None:
+    async def validate(self, attrs: AdmissionAttributes) -> None:
+        if (attrs.resource.group, attrs.resource.kind) not in _CONFIGURATIONS or attrs.object is None:
             return
-        found = rules.check(call.object)
+        found = rules.check(attrs.object)
         if found:
-            raise status.invalid(matching.GROUP, call.resource.kind, call.name, found)
+            raise status.invalid(matching.GROUP, attrs.resource.kind, attrs.name, found)

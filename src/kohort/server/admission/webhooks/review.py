@@ -12,8 +12,8 @@ from kohort.server.status import ApiError, failure
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
+    from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.admission.webhooks.matching import Hook
-    from kohort.server.call import Call
     from kohort.server.resources import Resource
 
 VERSION: Final = "admission.k8s.io/v1"
@@ -24,39 +24,41 @@ class AnswerError(Exception):
     """The webhook did not answer, or not in a way that can be used."""
 
 
-def question(call: Call, resource: Resource, uid: str, new: Object | None, old: Object | None) -> dict[str, Any]:
+def question(
+    attrs: AdmissionAttributes, resource: Resource, uid: str, new: Object | None, old: Object | None
+) -> dict[str, Any]:
     """`resource`: the version in which `new` and `old` are written."""
-    asked = call.resource
+    asked = attrs.resource
     request: dict[str, Any] = {
         "uid": uid,
         "kind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
         "resource": {"group": resource.group, "version": resource.version, "resource": resource.plural},
         "requestKind": {"group": asked.group, "version": asked.version, "kind": asked.kind},
         "requestResource": {"group": asked.group, "version": asked.version, "resource": asked.plural},
-        "operation": call.operation,
-        "userInfo": users.info(call.user) if call.user is not None else {},
+        "operation": attrs.operation,
+        "userInfo": users.info(attrs.user) if attrs.user is not None else {},
         "object": new,
         "oldObject": old,
-        "dryRun": call.dry_run,
-        "options": _options(call),
+        "dryRun": attrs.dry_run,
+        "options": _options(attrs),
     }
-    if call.subresource:
-        request["subResource"] = request["requestSubResource"] = call.subresource
-    if call.name:
-        request["name"] = call.name
+    if attrs.subresource:
+        request["subResource"] = request["requestSubResource"] = attrs.subresource
+    if attrs.name:
+        request["name"] = attrs.name
     # A Namespace is, to admission, in itself.
-    namespace = call.name if (asked.group, asked.plural) == ("", "namespaces") else call.namespace
+    namespace = attrs.name if (asked.group, asked.plural) == ("", "namespaces") else attrs.namespace
     if namespace:
         request["namespace"] = namespace
     return {"kind": "AdmissionReview", "apiVersion": VERSION, "request": request}
 
 
-def _options(call: Call) -> dict[str, Any] | None:
-    kind = _OPTIONS.get(call.operation)
+def _options(attrs: AdmissionAttributes) -> dict[str, Any] | None:
+    kind = _OPTIONS.get(attrs.operation)
     if kind is None:
         return None
-    given = {name: value for name, value in call.options.items() if value not in (None, "")}
-    dry = {"dryRun": ["All"]} if call.dry_run else {}
+    given = {name: value for name, value in attrs.options.items() if value not in (None, "")}
+    dry = {"dryRun": ["All"]} if attrs.dry_run else {}
     return {"kind": kind, "apiVersion": "meta.k8s.io/v1", **given, **dry}
 
 

@@ -1,0 +1,73 @@
+"""Rules that need other objects: a TrainJob's runtime, the claims of a JobSet, names of another PodCliqueSet's gangs.
+
+What they are is said beside the kinds (`kohort.gang.admission`); here is what they look things up in, and what becomes
+of what they find. Upstream they are webhooks of the operators, and for Jobs a plugin of the API server.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kohort.api import meta, registry, result
+from kohort.api.errors import ErrorKind
+from kohort.server import status, timestamps
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Context, Kind
+    from kohort.api.result import WriteResult
+    from kohort.gang.admission import Beside, Findings
+    from kohort.gang.compile import CompileContext
+    from kohort.server.admission.attributes import AdmissionAttributes
+    from kohort.server.auth.lister import Objects
+    from kohort.server.resources import Resources
+
+
+class BesideRules:
+    repeatable = True
+
+    def __init__(self, objects: Objects, resources: Resources, ctx: Context) -> None:
+        self._objects, self._resources, self._given = objects, resources, ctx
+
+    @cached_property
+    def _ctx(self) -> CompileContext:
+        from kohort.gang.compile import CompileContext
+        from kohort.server.admission.store_lookup import Stored
+
+        given = self._given
+        return CompileContext(given.release, given.gates, given.options, Stored(self._objects, self._resources))
+
+    async def admit(self, attrs: AdmissionAttributes) -> None:
+        rules = _concerned(attrs)
+        if rules is not None and rules.complete is not None and attrs.object is not None:
+            rules.complete(attrs.object, attrs.old, timestamps.stamp())
+
+    async def validate(self, attrs: AdmissionAttributes) -> None:
+        rules = _concerned(attrs)
+        if rules is None or attrs.object is None:
+            return
+        found = rules.judge(attrs.object, attrs.old, self._ctx)
+        attrs.warnings += found.warnings
+        if found.errors:
+            raise status.from_result(_refusal(attrs.resource.rules, meta.name_of(attrs.object), found))
+
+
+def _concerned(attrs: AdmissionAttributes) -> Beside | None:
+    """Objects of our own rules only: somebody else's definition of the same kind may mean something else."""
+    from kohort.gang import admission
+
+    kind = attrs.resource.rules
+    if attrs.object is None or attrs.subresource == "status" or attrs.object["metadata"].get("deletionTimestamp"):
+        return None
+    rules = admission.of(kind.group, kind.kind)
+    own = rules is not None and any(kind is one for one in registry.kinds(kind.group))
+    return rules if own else None
+
+
+def _refusal(kind: Kind, name: str, found: Findings) -> WriteResult:
+    denied = [error for error in found.errors if error.kind is ErrorKind.DENIED]
+    if denied:
+        return result.denied(kind, name, denied[0].detail)
+    if kind.webhook:
+        return result.hooked(kind, found.errors, found.warnings)
+    return result.refused(kind, name, found.errors, found.warnings)

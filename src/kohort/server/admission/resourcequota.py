@@ -1,0 +1,195 @@
+"""ResourceQuota: no write goes beyond what a namespace may have; the status of a quota says what is used.
+
+Usage is counted from the newest values in the store, those included whose commit is under way; nothing else happens
+between the check and the start of the write (this plugin is the last), so concurrent writes cannot slip through
+together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api.core import quantities
+from kohort.api.core.quantities import ZERO, Amounts
+from kohort.server import status
+from kohort.server import storage_codec as stored
+from kohort.server.admission import quota_usage
+from kohort.server.admission.attributes import CREATE, UPDATE
+from kohort.server.store import ConflictError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kohort.api.kind import Object
+    from kohort.server.admission.attributes import AdmissionAttributes
+    from kohort.server.admission.quota_usage import Facts, Source
+    from kohort.server.resources import Resources
+    from kohort.server.store import Item, Store
+
+_TABLE: Final = "resourcequotas"
+_UPDATED: Final = {
+    quota_usage.PODS,
+    quota_usage.SERVICES,
+    quota_usage.CLAIMS,
+}  # others count the same whatever is in them
+_PAUSE: Final = 0.05  # seconds in which changes gather before statuses are written
+
+
+class ResourceQuotas:
+    """The plugin, and `run`, which keeps the statuses right."""
+
+    def __init__(
+        self, store: Store, resources: Resources, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._store, self._resources, self._now = store, resources, now
+        self._known: dict[tuple[Source, str, str], tuple[Item, Facts]] = {}
+
+    # ---- admission
+
+    async def validate(self, attrs: AdmissionAttributes) -> None:
+        if attrs.object is None or attrs.subresource or not attrs.resource.namespaced:
+            return
+        kind = (attrs.resource.group, attrs.resource.plural)
+        if attrs.operation != CREATE and not (attrs.operation == UPDATE and kind in _UPDATED):
+            return
+        quotas = self._quotas(attrs.namespace)
+        if not quotas:
+            return
+        found = quota_usage.facts(kind, attrs.object, self._now())
+        before = quota_usage.facts(kind, attrs.old, self._now()) if attrs.old is not None else None
+        fitting = [one for one in quotas if quota_usage.picks(one.get("spec") or {}, found)]
+        if attrs.operation == CREATE and kind == quota_usage.PODS:
+            self._check_stated(attrs, fitting, found)
+        for quota in fitting:
+            self._check(attrs, quota, _asked(quota, found, before))
+
+    def _check_stated(self, attrs: AdmissionAttributes, quotas: Iterable[Object], found: Facts) -> None:
+        for quota in quotas:
+            missing = quota_usage.unstated(_hard(quota), found)
+            if missing:
+                why = f"failed quota: {quota['metadata']['name']}: must specify {missing}"
+                raise status.forbidden(attrs.resource.group, attrs.resource.plural, attrs.name, why)
+
+    def _check(self, attrs: AdmissionAttributes, quota: Object, asked: Amounts) -> None:
+        if not asked:
+            return
+        hard, used = _hard(quota), self.used(quota, only=asked)
+        over = {name for name, more in asked.items() if used[name].value + more.value > hard[name].value}
+        if over:
+            parts = {"requested": asked, "used": used, "limited": hard}
+            told = ", ".join(
+                f"{word}: {quantities.listed({name: amounts[name] for name in over})}"
+                for word, amounts in parts.items()
+            )
+            why = f"exceeded quota: {quota['metadata']['name']}, {told}"
+            raise status.forbidden(attrs.resource.group, attrs.resource.plural, attrs.name, why)
+
+    # ---- counting
+
+    def _quotas(self, namespace: str | None) -> list[Object]:
+        table = self._store.table(_TABLE)
+        return [stored.decode(item.value) for item in table.items(namespace)]
+
+    def used(self, quota: Object, only: Iterable[str] | None = None) -> Amounts:
+        """What the namespace uses of everything that the quota limits."""
+        names = list(_hard(quota) if only is None else only)
+        spec, namespace = quota.get("spec") or {}, quota["metadata"]["namespace"]
+        found: Amounts = dict.fromkeys(names, ZERO)
+        for kind in sorted({quota_usage.source(name) for name in names}):
+            wanted = [name for name in names if quota_usage.source(name) == kind]
+            for one in self._facts(kind, namespace):
+                if quota_usage.picks(spec, one):
+                    for name in wanted:
+                        if name in one.usage:
+                            found[name] = found[name].plus(one.usage[name])
+        return found
+
+    def _facts(self, kind: Source, namespace: str) -> Iterable[Facts]:
+        resource = self._resources.of_plural(*kind)
+        if resource is None:
+            return
+        for item in self._store.table(resource.table).heads(namespace):
+            key = (kind, item.namespace, item.name)
+            known = self._known.get(key)
+            if known is None or known[0] is not item:
+                obj = stored.decode(item.value)
+                known = (item, quota_usage.facts(kind, obj, self._now()))
+                if not obj["metadata"].get("deletionTimestamp"):  # what is going changes with time
+                    self._known[key] = known
+            yield known[1]
+
+    def _forget(self) -> None:
+        """Drop what is remembered of objects that are gone."""
+        for key in [key for key in self._known if not self._stands(key)]:
+            del self._known[key]
+
+    def _stands(self, key: tuple[Source, str, str]) -> bool:
+        resource = self._resources.of_plural(*key[0])
+        return resource is not None and self._store.table(resource.table).get(key[1], key[2]) is not None
+
+    # ---- status
+
+    async def run(self) -> None:
+        """Until cancelled: after every change that can matter, the statuses are put right."""
+        while True:
+            waits = [asyncio.ensure_future(self._store.table(name).changed()) for name in self._tables()]
+            try:
+                await self.settle()
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for one in waits:
+                    one.cancel()
+            await asyncio.sleep(_PAUSE)
+
+    async def settle(self) -> None:
+        """Write the status of every quota that is not as it should be."""
+        self._forget()
+        resource = self._resources.of_plural("", _TABLE)
+        for item in self._store.table(_TABLE).items() if resource is not None else ():
+            quota = stored.decode(item.value)
+            wanted = status_of(quota, self.used(quota))
+            if resource is None or not _differs(quota.get("status") or {}, wanted):
+                continue
+            new = {**quota, "status": wanted}
+            with contextlib.suppress(ConflictError):  # then something changed, and there will be another turn
+                await self._store.write(
+                    _TABLE,
+                    item.namespace,
+                    item.name,
+                    lambda revision, one=resource, obj=new: stored.dump(one, obj, revision),  # type: ignore[misc]
+                    expect=item,
+                )
+
+    def _tables(self) -> set[str]:
+        kinds = {quota_usage.source(name) for quota in self._quotas(None) for name in _hard(quota)}
+        found = (self._resources.of_plural(*kind) for kind in kinds)
+        return {_TABLE, *(one.table for one in found if one is not None)}
+
+
+def status_of(quota: Object, used: Amounts) -> dict[str, Any]:
+    hard = (quota.get("spec") or {}).get("hard") or {}
+    return {"hard": dict(hard), "used": {name: str(used[name]) for name in sorted(hard)}}
+
+
+def _hard(quota: Object) -> Amounts:
+    return quantities.read_all((quota.get("spec") or {}).get("hard"))
+
+
+def _asked(quota: Object, found: Facts, before: Facts | None) -> Amounts:
+    """How much more a write wants of what the quota limits."""
+    spec = quota.get("spec") or {}
+    held = before.usage if before is not None and quota_usage.picks(spec, before) else {}
+    more = {name: value.minus(held.get(name, ZERO)) for name, value in found.usage.items() if name in _hard(quota)}
+    return {name: value for name, value in more.items() if value.value > 0}
+
+
+def _differs(now: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """In amounts, not in words: another controller may write the same differently."""
+    return any(
+        {name: one.value for name, one in quantities.read_all(now.get(member)).items()}
+        != {name: one.value for name, one in quantities.read_all(wanted[member]).items()}
+        for member in ("hard", "used")
+    )

@@ -1,0 +1,79 @@
+"""The built-in controllers, as kube-controller-manager runs them: garbage collection, namespaces, terminating pods.
+
+    controllers = ControllerManager(api)
+    controllers.start()
+    ...
+    await controllers.stop()
+
+Every controller observes every committed change, in order, and starts from what is stored; nothing is lost between
+the two. Where there are custom resources, start them first: an owner of a kind that is not served counts as being
+there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kohort.kube.clock import REAL
+from kohort.server.controllers.garbage_collector import GarbageCollector
+from kohort.server.controllers.namespace import NamespaceController
+from kohort.server.controllers.pod_gc import PodTermination, UnscheduledTerminatingPods
+from kohort.server.controllers.pod_group_protection import PodGroupProtection
+
+if TYPE_CHECKING:
+    from kohort.kube.clock import Clock
+    from kohort.server.api import Api
+    from kohort.server.controllers.controller import Controller
+    from kohort.server.store.records import Entry
+
+log = logging.getLogger(__name__)
+
+__all__ = [
+    "ControllerManager",
+    "GarbageCollector",
+    "NamespaceController",
+    "PodGroupProtection",
+    "PodTermination",
+    "UnscheduledTerminatingPods",
+]
+
+ALL: tuple[type[Controller[Any]], ...] = (
+    GarbageCollector,
+    NamespaceController,
+    PodTermination,
+    UnscheduledTerminatingPods,
+    PodGroupProtection,
+)
+
+
+class ControllerManager:
+    """`controllers`: leave some out where others run them (a real kube-controller-manager, simulated kubelets)."""
+
+    def __init__(self, api: Api, clock: Clock = REAL, controllers: Sequence[type[Controller[Any]]] = ALL) -> None:
+        self._store = api.store
+        self.controllers: list[Controller[Any]] = [kind(api, clock) for kind in controllers]
+
+    def start(self) -> None:
+        for name, table in list(self._store.tables.items()):
+            for item in table.items():
+                for controller in self.controllers:
+                    controller.observe(name, item, None)
+        self._store.listeners.append(self._listen)
+        for controller in self.controllers:
+            controller.start()
+
+    async def stop(self) -> None:
+        if self._listen in self._store.listeners:
+            self._store.listeners.remove(self._listen)
+        for controller in self.controllers:
+            await controller.stop()
+
+    def _listen(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            for controller in self.controllers:
+                try:
+                    controller.observe(entry.table, entry.event.item, entry.event)
+                except Exception:  # the write is done; its writer must not suffer
+                    log.exception("%s: %s %s", controller.name, entry.table, entry.event.item.key)

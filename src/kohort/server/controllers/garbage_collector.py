@@ -1,0 +1,120 @@
+"""The garbage collector: what has lost its owners goes, what waits for its dependents waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kohort.server import storage_codec
+from kohort.server.controllers.controller import Controller
+from kohort.server.controllers.owner_graph import Action, Decision, Key, Node, OwnerGraph, ResourceScope
+from kohort.server.controllers.partial_objects import meta_of
+from kohort.server.controllers.writes import change, delete
+from kohort.server.store import Change
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Object
+    from kohort.kube.clock import Clock
+    from kohort.server.api import Api
+    from kohort.server.resources import Resource
+    from kohort.server.store import Event, Item
+
+_GONE: Final = (200, 202, 404)
+_CHANGED: Final = 409
+
+
+class GarbageCollector(Controller[Key]):
+    name = "garbage-collector-controller"
+
+    def __init__(self, api: Api, clock: Clock) -> None:
+        super().__init__(api, clock)
+        self.graph = OwnerGraph(self._place)
+
+    def _place(self, group: str, kind: str) -> ResourceScope | None:
+        found = self.api.resources.of_kind(group, kind)
+        return ResourceScope(found.table, found.namespaced) if found is not None else None
+
+    def observe(self, table: str, item: Item, event: Event | None) -> None:
+        key = (table, item.namespace, item.name)
+        if event is not None and event.change is Change.DELETE:
+            affected = self.graph.drop(key)
+        else:
+            affected = self.graph.put(Node.of(key, meta_of(item)))
+        for one in affected:
+            self.enqueue(one)
+
+    async def reconcile(self, key: Key) -> bool:
+        decision = self.graph.decide(key)
+        resource = self._resource(key[0])
+        if decision is None or resource is None:
+            return True
+        match decision.action:
+            case Action.DELETE:
+                return await self._delete(resource, decision)
+            case Action.LOSE_OWNERS:
+                await self._edit(decision.node, lambda one: _without_owners(one, decision.owners))
+            case Action.RELEASE:
+                await self._edit(decision.node, lambda one: _without_finalizer(one, decision.finalizer))
+            case Action.ORPHAN:
+                for one in decision.dependents:
+                    await self._edit(one, lambda found: _without_owners(found, (decision.node.uid,)))
+                await self._edit(decision.node, lambda one: _without_finalizer(one, decision.finalizer))
+            case Action.UNBLOCK:
+                await self._edit(decision.node, _without_blocks)
+                return await self._delete(resource, decision)
+        return True
+
+    def _resource(self, table: str) -> Resource | None:
+        return self.api.resources.stored().get(table)
+
+    async def _delete(self, resource: Resource, decision: Decision) -> bool:
+        """Only if it is still what the decision was about."""
+        _, namespace, name = decision.node.key
+        head = self.core.head(resource, namespace, name)
+        if head is None:
+            return True
+        version = storage_codec.load(resource, head)["metadata"].get("resourceVersion", "")
+        code = await delete(
+            self.api, resource, namespace, name, uid=decision.node.uid, version=version, propagation=decision.policy
+        )
+        return code in _GONE
+
+    async def _edit(self, node: Node, edit: _Edit) -> None:
+        table, namespace, name = node.key
+        resource = self._resource(table)
+        if resource is not None:
+            same = node.uid
+            await change(
+                self.core,
+                resource,
+                namespace,
+                name,
+                lambda one: edit(one) if one["metadata"].get("uid") == same else None,
+            )
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    _Edit = Callable[[Object], Object | None]
+
+
+def _without_owners(obj: Object, uids: tuple[str, ...]) -> Object:
+    meta = obj["metadata"]
+    left = [one for one in meta.get("ownerReferences") or () if one.get("uid") not in uids]
+    if left:
+        meta["ownerReferences"] = left
+    else:
+        meta.pop("ownerReferences", None)
+    return obj
+
+
+def _without_blocks(obj: Object) -> Object:
+    for one in obj["metadata"].get("ownerReferences") or ():
+        one["blockOwnerDeletion"] = False
+    return obj
+
+
+def _without_finalizer(obj: Object, name: str) -> Object:
+    meta = obj["metadata"]
+    meta["finalizers"] = [one for one in meta.get("finalizers") or () if one != name]
+    return obj

@@ -1,0 +1,72 @@
+"""What the built-in controllers need to know of an object, read without the rest of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from kohort.server.store import Item
+
+FOREGROUND: Final = "foregroundDeletion"
+ORPHAN: Final = "orphan"
+
+
+class OwnerReference(msgspec.Struct, frozen=True):
+    uid: str = ""
+    name: str = ""
+    kind: str = ""
+    apiVersion: str = ""  # noqa: N815
+    blockOwnerDeletion: bool | None = None  # noqa: N815
+
+    @property
+    def group(self) -> str:
+        return self.apiVersion.rpartition("/")[0]
+
+    @property
+    def blocks(self) -> bool:
+        return bool(self.blockOwnerDeletion)
+
+
+class PartialMetadata(msgspec.Struct, frozen=True):
+    uid: str = ""
+    resourceVersion: str = ""  # noqa: N815
+    deletionTimestamp: str | None = None  # noqa: N815
+    deletionGracePeriodSeconds: int | None = None  # noqa: N815
+    finalizers: tuple[str, ...] | None = None
+    ownerReferences: tuple[OwnerReference, ...] | None = None  # noqa: N815
+
+
+class _Group(msgspec.Struct, frozen=True):
+    podGroupName: str | None = None  # noqa: N815
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    nodeName: str | None = None  # noqa: N815
+    schedulingGroup: _Group | None = None  # noqa: N815
+
+
+class _Status(msgspec.Struct, frozen=True):
+    phase: str | None = None
+
+
+class PartialObject(msgspec.Struct, frozen=True):
+    metadata: PartialMetadata
+
+
+class PartialPod(msgspec.Struct, frozen=True):
+    metadata: PartialMetadata
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+_head: Final = msgspec.json.Decoder(PartialObject)
+_pod: Final = msgspec.json.Decoder(PartialPod)
+
+
+def meta_of(item: Item) -> PartialMetadata:
+    return _head.decode(item.value).metadata
+
+
+def pod_of(item: Item) -> PartialPod:
+    return _pod.decode(item.value)

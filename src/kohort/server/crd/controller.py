@@ -1,0 +1,227 @@
+"""Definitions at work: names and conditions are written, resources come and go with their definitions.
+
+One task that listens to the store. `start` serves what is stored before it returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from kohort.server import storage_codec, timestamps
+from kohort.server.controllers.writes import change, delete
+from kohort.server.crd import definition, names_controller, resources, shipped
+from kohort.server.crd.definition import GROUP, PLURAL, spec_of
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Object
+    from kohort.server.api import Api
+    from kohort.server.resources import Resource
+    from kohort.server.store.records import Entry, Item
+
+log = logging.getLogger(__name__)
+_IN_PROGRESS: Final = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+_DONE: Final = ("False", "InstanceDeletionCompleted", "removed all instances")
+_NEVER: Final = ("False", "NeverEstablished", "resource was never established")
+
+
+class Definitions:
+    """Takes over the resource of CustomResourceDefinitions, and adds those that they define."""
+
+    def __init__(self, api: Api) -> None:
+        self._api, self._store, self._resources = api, api.store, api.resources
+        found = self._resources.of_plural(GROUP, PLURAL)
+        if found is None:
+            raise ValueError(f"this release does not serve {PLURAL}.{GROUP}")
+        self._own = resources.with_rules(
+            found,
+            default=definition.default,
+            validate=definition.validate,
+            validate_update=definition.validate_update,
+            first_status=definition.first_status,
+            warn=definition.warn,
+            needs_version=True,
+            counts_changes=True,
+        )
+        self._resources.add(self._own)
+        self._served: dict[str, list[Resource]] = {}
+        self._shown: dict[str, object] = {}
+        self._ends: dict[str, str] = {}  # tables whose definition waits for them to be empty
+        self._waiting: dict[str, None] = {}
+        self._some = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def _table(self) -> str:
+        return self._own.table
+
+    async def start(self) -> None:
+        self._store.listeners.append(self._listen)
+        for item in self._store.table(self._table).items():
+            if not self._is_shipped(item):
+                await self._try(item.name)
+        self._task = asyncio.create_task(self._run(), name="custom resource definitions")
+
+    async def stop(self) -> None:
+        if self._listen in self._store.listeners:
+            self._store.listeners.remove(self._listen)
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def _listen(self, entries: Sequence[Entry]) -> None:
+        """A definition changed, or an object of one that is on its way out."""
+        for entry in entries:
+            name = entry.event.item.name if entry.table == self._table else self._ends.get(entry.table)
+            if name is not None:
+                self._waiting[name] = None
+                self._some.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            while self._waiting:
+                name = next(iter(self._waiting))
+                del self._waiting[name]
+                await self._try(name)
+
+    async def _try(self, name: str) -> None:
+        try:
+            await self._sync(name)
+        except Exception:  # one bad definition must not stop the others
+            log.exception("CustomResourceDefinition %s", name)
+
+    def _is_shipped(self, item: Item) -> bool:
+        """Whether it is one of ours that is in order; then it is served, without a look at its schemas."""
+        ours, stored = shipped.shipped().get(item.name), shipped.read(item.value)
+        if ours is None or stored.spec != ours.spec:
+            return False
+        crd = stored.object(ours.outline)
+        meta, accepted = crd["metadata"], crd["status"].get("acceptedNames") or {}
+        named = definition.is_true(crd, "NamesAccepted") and definition.is_true(crd, "Established")
+        if meta.get("deletionTimestamp") or names_controller.CLEANUP not in (meta.get("finalizers") or []) or not named:
+            return False
+        if {name: value for name, value in ours.outline["names"].items() if value} != accepted:
+            return False
+        self._put(item.name, resources.resources_of(crd, ours))
+        self._api.documentation.add(lambda: resources.openapi({**crd, "spec": ours.whole}))
+        return True
+
+    def _crd(self, name: str) -> Object | None:
+        item = self._store.table(self._table).get("", name)
+        return storage_codec.load(self._own, item) if item is not None else None
+
+    def _group(self, group: str, but: str) -> list[Object]:
+        others = (one for one in self._store.table(self._table).items() if one.name != but)
+        return [storage_codec.load(self._own, one) for one in others if one.name.partition(".")[2] == group]
+
+    async def _sync(self, name: str) -> None:
+        crd = self._crd(name)
+        if crd is None:
+            self._withdraw(name)
+            for other in self._group(name.partition(".")[2], name):  # names that it had are free now
+                if not definition.is_true(other, "NamesAccepted"):
+                    await self._sync(other["metadata"]["name"])
+            return
+        if crd["metadata"].get("deletionTimestamp"):
+            await self._end(name, crd)
+            return
+        status = names_controller.named(crd, self._group(str(spec_of(crd).get("group")), name), timestamps.stamp())
+        finalizers = crd["metadata"].get("finalizers") or []
+        if status != crd.get("status") or names_controller.CLEANUP not in finalizers:
+            # Served before it says so: whoever waits for the condition finds it.
+            self._serve(name, {**crd, "status": status})
+            await change(self._api.core, self._own, "", name, lambda one: self._named(one, crd, status))
+        else:
+            self._serve(name, crd)
+
+    @staticmethod
+    def _named(one: Object, seen: Object, status: Object) -> Object | None:
+        if spec_of(one) != spec_of(seen) or one["metadata"].get("deletionTimestamp"):
+            return None  # it changed meanwhile: another round comes
+        finalizers = one["metadata"].get("finalizers") or []
+        if names_controller.CLEANUP not in finalizers:
+            one["metadata"]["finalizers"] = [*finalizers, names_controller.CLEANUP]
+        one["status"] = status
+        return one
+
+    def _serve(self, name: str, crd: Object) -> None:
+        if not definition.is_true(crd, "Established"):
+            return
+        mark = (spec_of(crd), (crd.get("status") or {}).get("acceptedNames"), crd["metadata"].get("deletionTimestamp"))
+        if self._shown.get(name) == mark:
+            return
+        fresh = resources.resources_of(crd)
+        kept = {one.version for one in fresh}
+        for one in self._served.get(name, ()):
+            if one.version not in kept:
+                self._resources.remove(one.group, one.version, one.plural)
+                self._forget(one)
+        self._api.documentation.add(lambda: resources.openapi(crd))
+        self._put(name, fresh)
+        self._shown[name] = mark
+
+    def _put(self, name: str, fresh: list[Resource]) -> None:
+        for one in fresh:
+            self._resources.add(one)
+        self._served[name] = fresh
+
+    def _withdraw(self, name: str) -> None:
+        self._shown.pop(name, None)
+        self._ends = {table: owner for table, owner in self._ends.items() if owner != name}
+        for one in self._served.pop(name, ()):
+            self._resources.remove(one.group, one.version, one.plural)
+            self._forget(one)
+
+    def _forget(self, one: Resource) -> None:
+        base = ".".join([*reversed(one.group.split(".")), one.version, one.kind])
+        for name in (base, f"{base}List"):
+            self._api.documentation.added.pop(name, None)
+
+    # ---- the end of a definition
+
+    async def _end(self, name: str, crd: Object) -> None:
+        if names_controller.CLEANUP not in (crd["metadata"].get("finalizers") or []):
+            return
+        self._serve(name, crd)
+        if not definition.is_true(crd, "Established"):
+            await self._finish(name, _NEVER)
+            return
+        served = self._served.get(name) or resources.resources_of(crd)
+        table = self._store.table(served[0].table) if served else None
+        if served:
+            self._ends[served[0].table] = name
+        if table is not None and table.items():
+            if not definition.is_true(crd, "Terminating"):
+                now = timestamps.stamp()
+                await change(
+                    self._api.core,
+                    self._own,
+                    "",
+                    name,
+                    lambda one: {**one, "status": names_controller.terminating(one, _IN_PROGRESS, now)},
+                )
+            await self._empty(served[0])
+        if table is None or not table.items():
+            await self._finish(name, _DONE)
+
+    async def _empty(self, resource: Resource) -> None:
+        for item in self._store.table(resource.table).items():
+            if not storage_codec.load(resource, item)["metadata"].get("deletionTimestamp"):
+                await delete(self._api, resource, item.namespace, item.name)
+
+    async def _finish(self, name: str, verdict: tuple[str, str, str]) -> None:
+        now = timestamps.stamp()
+
+        def last(one: Object) -> Object:
+            one["status"] = names_controller.terminating(one, verdict, now)
+            left = [entry for entry in one["metadata"].get("finalizers") or [] if entry != names_controller.CLEANUP]
+            one["metadata"]["finalizers"] = left
+            return one
+
+        await change(self._api.core, self._own, "", name, last)

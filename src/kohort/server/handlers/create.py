@@ -1,0 +1,164 @@
+"""create: from a body to an object that was not there.
+
+decode -> managedFields -> mutating plugins -> rules -> validating plugins -> store. A pod like one before takes a short
+way.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from kohort.api import admit, storage_form
+from kohort.server import options, status, storage_codec, timestamps
+from kohort.server.admission.attributes import CREATE, AdmissionAttributes
+from kohort.server.name_generator import name_for, suffix
+from kohort.server.request_body import body_of, refused
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Object
+    from kohort.server.core import Core
+    from kohort.server.options import WriteOptions
+    from kohort.server.pod_admission_cache import Key
+    from kohort.server.requestinfo import RequestInfo
+    from kohort.server.store import Item
+
+_TRIES: Final = 8
+
+
+class _NameTakenError(Exception):
+    """There is an object of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class Creator:
+    def __init__(self, core: Core) -> None:
+        self.core = core
+
+    async def create(self, info: RequestInfo) -> tuple[int, Item | Object]:
+        """201 and what is stored; with dryRun, what would be."""
+        chosen = options.write_options(info.query, "CreateOptions", info.agent)
+        body = body_of(info, self.core.ctx)
+        self.core.check_namespace(info.resource, info.namespace)
+        return await self.create_object(info, body, chosen)
+
+    async def create_object(self, info: RequestInfo, body: Object, chosen: WriteOptions) -> tuple[int, Item | Object]:
+        remarks = list(info.warnings)
+        for attempt in range(_TRIES):
+            key = self.core.pod_cache.key(info.resource, body, info.namespace, chosen) if not info.name else None
+            try:
+                if key is not None:
+                    found = await self._create_from_cache(info, key, body, chosen)
+                    if found is not None:
+                        return 201, found
+                return 201, await self._created(info, body, chosen, key)
+            except _NameTakenError as taken:
+                if not _generated(body) or attempt == _TRIES - 1:
+                    raise self._exists(info, body, taken.name) from None
+                info.warnings[:] = remarks
+        raise AssertionError("unreachable")
+
+    def _exists(self, info: RequestInfo, body: Object, name: str) -> status.ApiError:
+        resource = info.resource
+        error = status.already_exists(resource.group, resource.plural, name)
+        head = self.core.head(resource, info.namespace, name)
+        if head is not None and storage_codec.load(resource, head)["metadata"].get("deletionTimestamp"):
+            error.status["message"] = f"object is being deleted: {error.status['message']}"
+        if body["metadata"].get("generateName"):
+            error.status["message"] += ", the server was not able to generate a unique name for the object"
+            error.status["details"]["retryAfterSeconds"] = 1
+        return error
+
+    async def _create_from_cache(
+        self, info: RequestInfo, key: Key, body: Object, chosen: WriteOptions
+    ) -> Item | Object | None:
+        """The short way, for a pod like one before."""
+        meta = body["metadata"]
+        name = name_for(meta)
+        new = self.core.pod_cache.make(key, info.resource, body, info.namespace, name)
+        if new is None:
+            return None
+        self.core.check_terminating(info.resource, info.namespace, name)
+        new["metadata"]["uid"] = str(uuid.uuid4())
+        info.warnings += self.core.pod_cache.warnings(key)
+        return await self._finish(info, admission_attributes(info, CREATE, new, None, chosen), chosen)
+
+    async def _created(self, info: RequestInfo, body: Object, chosen: WriteOptions, key: Key | None) -> Item | Object:
+        """The long way."""
+        resource, core = info.resource, self.core
+        read = admit.received(
+            body,
+            core.ctx,
+            namespace=info.namespace if resource.namespaced else None,
+            suffix=suffix,
+            field_validation=chosen.validation,
+            kind=resource.rules,
+        )
+        if read.object is None:
+            raise refused(read)
+        new = read.object
+        info.warnings += read.warnings
+        if info.name and new["metadata"].get("name") != info.name:
+            raise status.bad_request("the name of the object does not match the name on the URL")
+        if "managedFields" not in (body.get("metadata") or {}):
+            new = core.field_manager.keep(resource, "", None, new, chosen.manager)
+        core.check_terminating(resource, info.namespace, str(new["metadata"].get("name") or ""))
+        attrs = admission_attributes(info, CREATE, new, None, chosen)
+        new["metadata"]["creationTimestamp"] = timestamps.stamp()
+        new["metadata"]["uid"] = str(uuid.uuid4())
+        await core.mutate(attrs)
+        new = attrs.object or new
+        answer = core.judge_create(resource, new, info.namespace)
+        if answer.object is None:
+            raise refused(answer)
+        info.warnings += [*answer.warnings, *attrs.warnings]
+        attrs.object = storage_form.written(resource.rules, answer.object)
+        await core.complete_new(resource, attrs.object)
+        if key is not None:
+            core.pod_cache.remember(key, attrs.object, (*read.warnings, *answer.warnings, *attrs.warnings))
+        return await self._finish(info, attrs, chosen)
+
+    async def _finish(self, info: RequestInfo, attrs: AdmissionAttributes, chosen: WriteOptions) -> Item | Object:
+        resource, core, new = info.resource, self.core, attrs.object
+        assert new is not None
+        before = len(attrs.warnings)
+        await core.validate(attrs)
+        info.warnings += attrs.warnings[before:]
+        namespace = new["metadata"].get("namespace", "") if resource.namespaced else ""
+        name = new["metadata"]["name"]
+        if core.store.table(resource.table).head(namespace, name) is not None:
+            raise _NameTakenError(name)
+        if chosen.dry_run:
+            return new
+        item = await core.store.write(
+            resource.table, namespace, name, lambda revision: storage_codec.dump(resource, new, revision), expect=None
+        )
+        await core.stored(attrs)
+        return item
+
+
+def _generated(body: Object) -> bool:
+    meta = body.get("metadata") or {}
+    return bool(meta.get("generateName")) and not meta.get("name")
+
+
+def admission_attributes(
+    info: RequestInfo, operation: str, new: Object, old: Object | None, chosen: WriteOptions
+) -> AdmissionAttributes:
+    """A write as admission sees it."""
+    meta = new.get("metadata") or {}
+    return AdmissionAttributes(
+        operation,
+        info.resource,
+        info.subresource,
+        info.namespace,
+        info.name or str(meta.get("name") or ""),
+        new,
+        old,
+        info.user,
+        chosen.dry_run,
+        {"fieldManager": chosen.manager, "fieldValidation": chosen.validation},
+    )

@@ -1,0 +1,172 @@
+"""delete and deletecollection: preconditions, grace, finalizers, and what becomes of dependents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api import apply
+from kohort.server import codec, options, status, storage_codec
+from kohort.server.admission.attributes import DELETE, AdmissionAttributes
+from kohort.server.graceful_deletion import Fate, mark
+from kohort.server.store import ConflictError
+
+if TYPE_CHECKING:
+    from asyncio import Future
+
+    from kohort.api.kind import Object
+    from kohort.server.core import Core
+    from kohort.server.options import DeleteOptions
+    from kohort.server.requestinfo import RequestInfo
+    from kohort.server.resources import Resource
+    from kohort.server.store import Item
+
+_TRIES: Final = 50
+# Kinds that answer a deletion with the object, not with a Status.
+_RETURNED: Final = {
+    ("", "Namespace"),
+    ("", "Pod"),
+    ("", "Service"),
+    ("", "PersistentVolume"),
+    ("", "PersistentVolumeClaim"),
+    ("", "PodTemplate"),
+    ("", "ServiceAccount"),
+    ("", "ResourceQuota"),
+    ("storage.k8s.io", "StorageClass"),
+    ("storage.k8s.io", "CSIDriver"),
+    ("storage.k8s.io", "CSINode"),
+    ("storage.k8s.io", "VolumeAttachment"),
+    ("storage.k8s.io", "VolumeAttributesClass"),
+    ("resource.k8s.io", "DeviceClass"),
+    ("resource.k8s.io", "ResourceClaim"),
+    ("resource.k8s.io", "ResourceClaimTemplate"),
+    ("resource.k8s.io", "ResourcePoolStatusRequest"),
+    ("resource.k8s.io", "ResourceSlice"),
+}
+_JOB_WARNING: Final = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
+
+
+def read_options(info: RequestInfo) -> DeleteOptions:
+    body: Any = None
+    if info.request.body.strip():
+        media = codec.media_type(info.content_type) or codec.JSON
+        if media not in codec.READ:
+            raise status.unsupported_media_type(codec.READ)
+        body, _ = codec.parse(info.request.body, "DeleteOptions", media)
+        if not isinstance(body, dict):
+            raise status.bad_request("DeleteOptions: expected an object")
+    return options.delete_options(info.query, body)
+
+
+class Deleter:
+    def __init__(self, core: Core) -> None:
+        self.core = core
+
+    async def delete(self, info: RequestInfo) -> tuple[int, Item | Object]:
+        """200 and a Status or the object: gone, or on its way out."""
+        chosen = read_options(info)
+        resource = info.resource
+        if (resource.group, resource.kind) == ("batch", "Job") and not chosen.propagation:
+            info.warnings.append(_JOB_WARNING)
+        return 200, await self.remove(info, info.namespace, info.name, chosen)
+
+    async def remove(self, info: RequestInfo, namespace: str, name: str, chosen: DeleteOptions) -> Item | Object:
+        resource = info.resource
+        for _ in range(_TRIES):
+            head = self.core.head(resource, namespace, name)
+            if head is None:
+                raise status.not_found(resource.group, resource.plural, name)
+            old = storage_codec.load(resource, head)
+            self._check(resource, old, chosen)
+            attrs = AdmissionAttributes(
+                DELETE, resource, info.subresource, namespace, name, None, old, info.user, chosen.dry_run,
+                {"propagationPolicy": chosen.propagation, "gracePeriodSeconds": chosen.grace},
+            )  # fmt: skip
+            await self.core.mutate(attrs)
+            await self.core.validate(attrs)
+            info.warnings += attrs.warnings
+            try:
+                return await self._go(resource, head, old, chosen, attrs)
+            except ConflictError:
+                continue
+        raise status.conflict(resource.group, resource.plural, name, "the object keeps changing; try again")
+
+    def _check(self, resource: Resource, old: Object, chosen: DeleteOptions) -> None:
+        meta = old["metadata"]
+        uid, version = meta.get("uid", ""), meta.get("resourceVersion", "")
+        if chosen.uid is not None and chosen.uid != uid:
+            why = (
+                f"the UID in the precondition ({chosen.uid}) does not match the UID in record ({uid}). "
+                "The object might have been deleted and then recreated"
+            )
+            raise status.conflict(resource.group, resource.kind, meta["name"], why)
+        if chosen.version is not None and chosen.version != version:
+            why = (
+                f"the ResourceVersion in the precondition ({chosen.version}) does not match the ResourceVersion in "
+                f"record ({version}). The object might have been modified"
+            )
+            raise status.conflict(resource.group, resource.kind, meta["name"], why)
+
+    async def _go(
+        self, resource: Resource, head: Item, old: Object, chosen: DeleteOptions, attrs: AdmissionAttributes
+    ) -> Item | Object:
+        new = {**old, "metadata": dict(old["metadata"])}
+        fate = mark(resource, new, chosen)
+        if fate is Fate.GOING or (fate is Fate.MARKED and new == old):
+            return head
+        if chosen.dry_run:
+            return new if fate in (Fate.MARKED, Fate.ENDED) else _would_be_gone(resource, old)
+        if fate is Fate.MARKED:
+            item = await self._write(resource, head, new)
+            await self.core.stored(attrs)
+            return item
+        last = old  # what goes at once was never marked
+        if fate is Fate.ENDED:
+            head, last = self._marked(resource, head, new), new
+        item = await self._write(resource, head, last, delete=True)
+        await self.core.stored(attrs)
+        return item if (resource.group, resource.kind) in _RETURNED else _gone(resource, old)
+
+    def _write(self, resource: Resource, head: Item, obj: Object, *, delete: bool = False) -> Future[Item]:
+        return self.core.store.write(
+            resource.table,
+            head.namespace,
+            head.name,
+            lambda revision: storage_codec.dump(resource, obj, revision),
+            expect=head,
+            delete=delete,
+        )
+
+    def _marked(self, resource: Resource, head: Item, new: Object) -> Item:
+        """A pod is marked first even if it has no time to go, and watchers see both, as upstream."""
+        marking = self._write(resource, head, new)
+        marking.add_done_callback(lambda done: done.cancelled() or done.exception())  # the next write tells of it
+        after = self.core.head(resource, head.namespace, head.name)
+        assert after is not None
+        return after
+
+    async def collection(self, info: RequestInfo, items: list[Item]) -> None:
+        """Delete all of these; whoever is gone meanwhile is gone."""
+        chosen = read_options(info)
+        for item in items:
+            try:
+                await self.remove(info, item.namespace, item.name, chosen)
+            except status.ApiError as error:
+                if error.code not in (404, 409):
+                    raise
+
+
+def _gone(resource: Resource, old: Object) -> Object:
+    details = {"name": old["metadata"]["name"], "group": resource.group, "kind": resource.plural}
+    details = {key: value for key, value in details.items() if value}
+    return status.success({**details, "uid": old["metadata"].get("uid", "")})
+
+
+def _would_be_gone(resource: Resource, old: Object) -> Object:
+    """Upstream's dry run of a deletion that takes the last finalizers away answers with an empty object."""
+    if old["metadata"].get("finalizers"):
+        empty = {"metadata": {}, **apply.zero(resource.api_version, resource.kind)} if resource.native else {}
+        return {"kind": resource.kind, "apiVersion": resource.api_version, **empty}
+    return old if (resource.group, resource.kind) in _RETURNED else _gone(resource, old)

@@ -1,0 +1,127 @@
+"""patch: what is stored, changed by a patch or merged with what a manager applies, and then written like any update."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kohort.api import admit, apply
+from kohort.server import codec, options, status, storage_codec, timestamps
+from kohort.server.handlers.create import Creator
+from kohort.server.handlers.update import Updater, conflict
+from kohort.server.request_body import change_of, check_patch, refused, remark
+from kohort.server.store import ConflictError
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Object
+    from kohort.server.core import Core
+    from kohort.server.options import WriteOptions
+    from kohort.server.requestinfo import RequestInfo
+    from kohort.server.store import Item
+
+_TRIES: Final = 50
+
+
+class Patcher:
+    def __init__(self, core: Core, creator: Creator, updater: Updater) -> None:
+        self.core, self.creator, self.updater = core, creator, updater
+
+    async def patch(self, info: RequestInfo) -> tuple[int, Item | Object]:
+        media = codec.media_type(info.content_type)
+        check_patch(info, media)
+        chosen = options.write_options(info.query, "PatchOptions", info.agent, media)
+        if media == options.APPLY:
+            return await self._apply(info, chosen)
+        change = change_of(info)
+        for _ in range(_TRIES):
+            head = self.core.head(info.resource, info.namespace, info.name)
+            if head is None:
+                raise status.not_found(info.resource.group, info.resource.plural, info.name)
+            info.warnings.clear()
+            prior = admit.known(storage_codec.load(info.resource, head), info.resource.rules, self.core.ctx)
+            answer = admit.patched(
+                change, prior, self.core.ctx, content_type=media, kind=info.resource.rules, prior=prior
+            )
+            if answer.object is None:
+                raise refused(answer)
+            try:
+                return 200, await self.updater.replace(info, head, answer.object, chosen, by_patch=True, prior=prior)
+            except ConflictError:
+                continue
+        raise conflict(info)
+
+    async def _apply(self, info: RequestInfo, chosen: WriteOptions) -> tuple[int, Item | Object]:
+        resource = info.resource
+        applied, remarks = codec.parse(info.request.body, resource.kind, codec.YAML)
+        if not isinstance(applied, dict):
+            raise status.bad_request("error decoding YAML: an applied object is a mapping")
+        remark(info, remarks)
+        target = self.core.field_manager.target(resource, info.subresource)
+        if target is None:
+            raise status.unsupported_media_type(("application/json-patch+json", "application/merge-patch+json"))
+        self._named(info, applied)
+        remarks = list(info.warnings)
+        for _ in range(_TRIES):
+            info.warnings[:] = remarks
+            head = self.core.head(resource, info.namespace, info.name)
+            live = storage_codec.load(resource, head) if head is not None else None
+            if live is None and info.subresource:
+                raise status.not_found(resource.group, resource.plural, info.name)
+            try:
+                result = apply.apply(
+                    live,
+                    applied,
+                    of=target,
+                    manager=chosen.manager,
+                    now=timestamps.stamp(),
+                    force=bool(chosen.force),
+                )
+            except apply.ApplyError as error:
+                raise status.bad_request(str(error)) from None
+            if result.conflicts:
+                raise status.ApiError(apply.conflict_status(result.conflicts))
+            try:
+                if head is None:
+                    return await self._apply_new(info, result.object, applied, chosen)
+                return 200, await self.updater.replace(info, head, result.object, chosen, named=False, applied=True)
+            except ConflictError:
+                continue
+        raise conflict(info)
+
+    async def _apply_new(
+        self, info: RequestInfo, new: Object, applied: Object, chosen: WriteOptions
+    ) -> tuple[int, Item | Object]:
+        resource = info.resource
+        self.core.check_namespace(resource, info.namespace)
+        given = (new.get("metadata") or {}).get("uid")
+        if given:
+            text = f"uid mismatch: the provided object specified uid {given}, and no existing object was found"
+            raise status.conflict(resource.group, resource.plural, info.name, text)
+        new.setdefault("metadata", {}).setdefault("name", info.name)
+        code, made = await self.creator.create_object(info, new, chosen)
+        version = (applied.get("metadata") or {}).get("resourceVersion")
+        if version and isinstance(made, dict):  # a dry run, in which nobody gave it another one
+            made["metadata"]["resourceVersion"] = version
+        return code, made
+
+    def _named(self, info: RequestInfo, applied: Object) -> None:
+        meta = applied.get("metadata")
+        if not isinstance(meta, dict):
+            return
+        if meta.get("name") and meta["name"] != info.name:
+            text = f"metadata.name: the name of the object ({meta['name']}) does not match the name on the URL"
+            raise status.bad_request(f"{text} ({info.name})")
+        if meta.get("namespace") and meta["namespace"] != info.namespace:
+            raise status.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+
+
+class Writer:
+    """The verbs that write an object: create, update and patch share one way to the store."""
+
+    def __init__(self, core: Core) -> None:
+        creator = Creator(core)
+        updater = Updater(core, creator)
+        self.create = creator.create
+        self.update, self.replace = updater.update, updater.replace
+        self.patch = Patcher(core, creator, updater).patch

@@ -1,0 +1,193 @@
+"""update: an object in the place of a stored one. Patches and the small endpoints end here, too.
+
+decode -> managedFields -> mutating plugins -> rules -> validating plugins -> store. A write that builds on what is
+stored is tried again when somebody else was faster, unless it named the version it meant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api import admit, apply, storage_form
+from kohort.api.sameness import same
+from kohort.server import options, status, storage_codec
+from kohort.server.admission.attributes import UPDATE, AdmissionAttributes
+from kohort.server.handlers.create import admission_attributes
+from kohort.server.name_generator import suffix
+from kohort.server.request_body import body_of, refused
+from kohort.server.store import ConflictError
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Object
+    from kohort.server.core import Core
+    from kohort.server.handlers.create import Creator
+    from kohort.server.options import WriteOptions
+    from kohort.server.requestinfo import RequestInfo
+    from kohort.server.store import Item
+
+_TRIES: Final = 50
+_MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+class Updater:
+    def __init__(self, core: Core, creator: Creator) -> None:
+        self.core, self.creator = core, creator
+
+    async def update(self, info: RequestInfo) -> tuple[int, Item | Object]:
+        chosen = options.write_options(info.query, "UpdateOptions", info.agent)
+        body = body_of(info, self.core.ctx)
+        meta = body.get("metadata")
+        meta = meta if isinstance(meta, dict) else {}
+        remarks = list(info.warnings)
+        for _ in range(_TRIES):
+            info.warnings[:] = remarks
+            head = self.core.head(info.resource, info.namespace, info.name)
+            if head is None:
+                return await self._update_nothing(info, body, chosen)
+            try:
+                return 200, await self.replace(info, head, body, chosen)
+            except ConflictError:
+                if meta.get("resourceVersion"):
+                    break
+        raise conflict(info)
+
+    async def _update_nothing(self, info: RequestInfo, body: Object, chosen: WriteOptions) -> tuple[int, Item | Object]:
+        resource = info.resource
+        if info.subresource or not resource.create_on_update:
+            self._readable(info, body, chosen)
+            raise status.not_found(resource.group, resource.plural, info.name)
+        self.core.check_namespace(resource, info.namespace)
+        return await self.creator.create_object(info, body, chosen)
+
+    def _readable(self, info: RequestInfo, body: Object, chosen: WriteOptions) -> None:
+        """A body is read, and remarked on, before anybody looks for what it is about."""
+        rules = info.resource.rules
+        namespace = info.namespace if info.resource.namespaced else None
+        read = admit.received(
+            body, self.core.ctx, namespace=namespace, field_validation=chosen.validation, kind=rules, suffix=suffix
+        )
+        if read.object is None and read.code == 400:
+            raise refused(read)
+        info.warnings += read.warnings
+        if (body.get("metadata") or {}).get("name") != info.name:
+            raise status.bad_request("the name of the object does not match the name on the URL")
+
+    async def replace(
+        self,
+        info: RequestInfo,
+        head: Item,
+        body: Object,
+        chosen: WriteOptions,
+        *,
+        named: bool = True,
+        applied: bool = False,
+        by_patch: bool = False,
+        prior: Object | None = None,
+    ) -> Item | Object:
+        """Put an object in the place of the stored one. ConflictError: it is no longer the stored one.
+
+        `named`: a uid says which one is meant; `applied`, `by_patch`: how it was made; `prior`: the stored one with its
+        defaults, where the caller has it already.
+        """
+        resource, core = info.resource, self.core
+        old = storage_codec.load(resource, head)
+        if prior is None:
+            prior = admit.known(old, resource.rules, core.ctx)
+        # The approval of a certificate is a part of its status.
+        sub = "status" if info.subresource in ("status", "approval") else ""
+        read = admit.replacing(
+            body,
+            old,
+            core.ctx,
+            subresource=sub,
+            field_validation=chosen.validation,
+            kind=resource.rules,
+            named=named and not by_patch,
+            prior=prior,
+            by_patch=by_patch,
+        )
+        if read.object is None:
+            raise refused(read)
+        new = read.object
+        info.warnings += read.warnings
+        if sub == "status" and not applied:
+            fields = (body.get("metadata") or {}).get("managedFields")
+            if fields is not None:
+                new["metadata"]["managedFields"] = fields
+        if applied:
+            fields = (body.get("metadata") or {}).get("managedFields")
+            _put(new["metadata"], "managedFields", fields)
+        else:
+            new = core.field_manager.keep(resource, info.subresource, old, new, chosen.manager)
+        attrs = admission_attributes(info, UPDATE, new, old, chosen)
+        await core.mutate(attrs)
+        new = attrs.object or new
+        answer = core.judge_update(resource, new, old, sub, prior)
+        if answer.object is None:
+            raise refused(answer)
+        new = apply.keep_times(old, storage_form.written(resource.rules, answer.object))
+        attrs.object = new
+        await core.validate(attrs)
+        info.warnings += [*answer.warnings, *attrs.warnings]
+        return await self.put(info, head, old, new, dry_run=chosen.dry_run, attrs=attrs)
+
+    async def put(
+        self,
+        info: RequestInfo,
+        head: Item,
+        old: Object,
+        new: Object,
+        *,
+        dry_run: bool,
+        attrs: AdmissionAttributes | None = None,
+    ) -> Item | Object:
+        """Store what passed; nothing is written if nothing changed; the last finalizer gone is the end."""
+        resource, store = info.resource, self.core.store
+        new["metadata"]["resourceVersion"] = old["metadata"].get("resourceVersion")
+        ending = is_over(new)
+        if not ending and _equal(new, old):
+            return head
+        if dry_run:
+            return new
+        item = await store.write(
+            resource.table,
+            head.namespace,
+            head.name,
+            lambda revision: storage_codec.dump(resource, old if ending else new, revision),  # the last that was stored
+            expect=head,
+            delete=ending,
+        )
+        if attrs is not None:
+            await self.core.stored(attrs)
+        return new if ending else item
+
+
+def conflict(info: RequestInfo) -> status.ApiError:
+    return status.conflict(info.resource.group, info.resource.plural, info.name, _MODIFIED)
+
+
+def _put(block: Object, name: str, value: Any) -> None:
+    if value is None:
+        block.pop(name, None)
+    else:
+        block[name] = value
+
+
+def is_over(obj: Object) -> bool:
+    """Whether an object that was asked to go has nothing left to wait for."""
+    meta = obj["metadata"]
+    if not meta.get("deletionTimestamp") or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
+        return False
+    # A namespace has finalizers of its own.
+    return not (obj.get("kind") == "Namespace" and (obj.get("spec") or {}).get("finalizers"))
+
+
+def _equal(new: Object, old: Object) -> bool:
+    return same(new, old) or same(_tidy(new), _tidy(old))
+
+
+def _tidy(obj: Object) -> Object:
+    """Absent and empty metadata are the same."""
+    kept = dict(obj)
+    kept["metadata"] = {name: value for name, value in obj["metadata"].items() if value not in (None, [], {})}
+    return kept

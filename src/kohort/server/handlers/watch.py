@@ -1,0 +1,218 @@
+"""watch: a stream of changes from a revision on, that never loses or repeats one.
+
+A watcher is a place in the log of its resource. When something is committed it reads on from there and sends everything
+that is new as one chunk, so a burst costs little more than a single event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.api.errors import forbidden, required
+from kohort.server import negotiation, options, status, storage_codec
+from kohort.server.codec import encode
+from kohort.server.handlers.get import Wish, check_versions, matches, version_number, wish_of
+from kohort.server.printers import table
+from kohort.server.store import ADDED, DELETED, MODIFIED, Change, CompactedError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterator
+
+    from kohort.api.kind import Object
+    from kohort.server.core import Core
+    from kohort.server.requestinfo import RequestInfo
+    from kohort.server.store import Event, Item
+
+_LONGEST: Final = (1800, 3600)  # seconds of a watch whose client names no end
+BOOKMARKS: Final = 60.0  # seconds between them
+_INITIAL_END: Final = "k8s.io/initial-events-end"
+_CHUNK: Final = 1 << 20
+_PATIENCE: Final = 3.0  # seconds for a revision that is still to come
+
+
+class Watch:
+    """One watcher. `lines` is the stream."""
+
+    def __init__(self, core: Core, info: RequestInfo, stop: asyncio.Event) -> None:
+        self.core, self.info, self.resource = core, info, info.resource
+        self.wish: Wish = wish_of(info)
+        self._stop = stop
+        self._head = storage_codec.prefix(info.resource)
+        self._starts = {word: b'{"type":"' + word.encode() + b'","object":' for word in (ADDED, MODIFIED, DELETED)}
+        self._plain = info.form.kind == negotiation.OBJECT and not info.resource.converts
+        self.bookmarks = options.flag(info.query, "allowWatchBookmarks")
+        self._read_start()
+
+    def _read_start(self) -> None:
+        query, store = self.info.query, self.core.store
+        version, match = options.one(query, "resourceVersion"), options.one(query, "resourceVersionMatch")
+        self.initial_end = False
+        if "sendInitialEvents" in query:
+            _check_initial(match, options.flag(query, "sendInitialEvents"))
+            if version:
+                version_number(version)
+            self.initial_end = options.flag(query, "sendInitialEvents")
+            self.first = self.initial_end or version == "0"
+        else:
+            check_versions(version, match, "")
+            self.first = version in ("", "0")
+        asked = version_number(version) if version else 0
+        self.wait_for = asked if self.first else 0
+        self.at = store.revision if self.first else asked
+        if not self.first:
+            try:
+                store.check(asked)
+            except CompactedError as error:
+                raise status.expired(str(error)) from None
+
+    async def lines(self) -> AsyncGenerator[bytes]:
+        if self.wait_for > self.core.store.revision and not await self._caught_up():
+            error = status.version_too_large(self.wait_for, self.core.store.revision)
+            yield _line("ERROR", error.status)
+            return
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._seconds()
+        if self.first:
+            self.at = self.core.store.revision
+            for chunk in _chunks(self._initial()):
+                yield chunk
+            if self.initial_end and self.bookmarks:
+                yield self._bookmark(self.at, {_INITIAL_END: "true"})
+        marked = loop.time()
+        target = self.core.store.table(self.resource.table)
+        while not self._stop.is_set():
+            try:
+                events = self.core.store.since(self.resource.table, self.at)
+            except CompactedError as error:
+                yield _line("ERROR", status.expired(str(error)).status)
+                return
+            seen = self.core.store.revision
+            if events:
+                for chunk in _chunks(self._shown(events)):
+                    yield chunk
+                self.at = max(self.at, events[-1].revision)
+                continue
+            now = loop.time()
+            if now >= end:
+                break
+            self.at = max(self.at, seen) if self.at <= seen else self.at
+            if self.bookmarks and now - marked >= BOOKMARKS:
+                marked = now
+                yield self._bookmark(self.at)
+                continue  # something may have come while that was sent
+            await self._wait(target, min(end, marked + BOOKMARKS if self.bookmarks else end) - now)
+        if self.bookmarks:
+            yield self._bookmark(self.at)
+
+    async def _wait(self, target: Any, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(max(seconds, 0.001)):
+                await target.changed()
+        except TimeoutError:
+            pass
+
+    async def _caught_up(self) -> bool:
+        end = asyncio.get_running_loop().time() + _PATIENCE
+        while self.core.store.revision < self.wait_for:
+            if asyncio.get_running_loop().time() >= end:
+                return False
+            await asyncio.sleep(0.05)
+        return True
+
+    def _seconds(self) -> float:
+        given = options.whole(self.info.query, "timeoutSeconds")
+        return float(given) if given is not None and given > 0 else random.uniform(*_LONGEST)
+
+    # ---- what is sent
+
+    def _initial(self) -> Iterator[bytes]:
+        for item in self.core.store.table(self.resource.table).items(self.wish.namespace):
+            if self.wish.everything or matches(self.resource, self.wish, storage_codec.decode(item.value)):
+                yield self._event(ADDED, item, None)
+
+    def _shown(self, events: Any) -> Iterator[bytes]:
+        namespace, everything = self.wish.namespace, self.wish.everything
+        for event in events:
+            if namespace is not None and event.item.namespace != namespace:
+                continue
+            if everything:
+                yield self._event(event.change.word, event.item, None)
+                continue
+            word = self._transition(event)
+            if word:
+                yield self._event(word, event.item, event if word == DELETED else None)
+
+    def _transition(self, event: Event) -> str:
+        """An object that begins to match is new to this watcher, one that no longer does is gone for it."""
+        noted = storage_codec.notes(event)
+        before = noted.before is not None and matches(self.resource, self.wish, noted.before)
+        after = event.change is not Change.DELETE and matches(self.resource, self.wish, noted.obj)
+        if after:
+            return MODIFIED if before else ADDED
+        return DELETED if before else ""
+
+    def _event(self, word: str, item: Item, gone: Event | None) -> bytes:
+        if gone is not None and gone.before is not None and gone.change is not Change.DELETE:
+            # It left the selection: what is sent is its state before, at the revision of the change.
+            obj = storage_codec.load(self.resource, gone.before)
+            obj["metadata"]["resourceVersion"] = str(item.revision)
+            return _line(word, self._represented(obj))
+        if self._plain:
+            return self._starts[word] + self._head + item.value[1:] + b"}\n"
+        return _line(word, self._represented(storage_codec.load(self.resource, item)))
+
+    def _represented(self, obj: Object) -> Object:
+        form = self.info.form
+        if form.kind == negotiation.TABLE:
+            include = options.one(self.info.query, "includeObject")
+            meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+            return table.table(self.resource, [obj], meta=meta, include=include, version=form.version)
+        if form.kind in (negotiation.PARTIAL, negotiation.PARTIAL_LIST):
+            return table.partial(obj, form.version)
+        return obj
+
+    def _bookmark(self, revision: int, annotations: dict[str, str] | None = None) -> bytes:
+        meta: Object = {"resourceVersion": str(revision), "creationTimestamp": None}
+        if annotations:
+            meta["annotations"] = annotations
+        obj: Object = {"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": meta}
+        if self.info.form.kind == negotiation.TABLE:
+            obj = {
+                "kind": "Table",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": {"resourceVersion": str(revision)},
+                "columnDefinitions": None,
+                "rows": [{"cells": [], "object": table.partial(obj)}],
+            }
+        elif self.info.form.kind in (negotiation.PARTIAL, negotiation.PARTIAL_LIST):
+            obj = table.partial(obj, self.info.form.version)
+        return _line("BOOKMARK", obj)
+
+
+def _check_initial(match: str, wanted: bool) -> None:
+    found = []
+    if match != "NotOlderThan":
+        text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        found.append(forbidden("resourceVersionMatch", text) if match else required("resourceVersionMatch", text))
+    if found and wanted is not None:
+        raise status.invalid("meta.k8s.io", "ListOptions", "", found)
+
+
+def _line(word: str, obj: Object) -> bytes:
+    return encode({"type": word, "object": obj}) + b"\n"
+
+
+def _chunks(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Joined, in pieces that a socket likes."""
+    waiting: list[bytes] = []
+    size = 0
+    for line in lines:
+        waiting.append(line)
+        size += len(line)
+        if size >= _CHUNK:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)

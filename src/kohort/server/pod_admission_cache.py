@@ -1,0 +1,182 @@
+"""Pods of one template are decoded, completed and judged once.
+
+A controller makes thousands of pods that differ in their names only. What the pipeline does to a pod's spec depends on
+the spec and on a few other things that rarely change (priority classes); when all of that is as it was for an earlier
+pod, so is the result. With limit ranges or mutating webhooks every pod takes the long way. Names, labels, annotations,
+the owner, the hostname and the group are each pod's own: they are checked for each, and validating admission sees each
+pod whole.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from kohort.api import formats
+from kohort.api import meta as metadata
+from kohort.api.later import module
+from kohort.server import status, storage_codec, timestamps
+from kohort.server.codec import encode
+
+if TYPE_CHECKING:
+    from kohort.api.kind import Object
+    from kohort.kinds.jobset.api import names, placement
+    from kohort.server.options import WriteOptions
+    from kohort.server.resources import Resource
+    from kohort.server.store import Store
+else:
+    names, placement = module("kohort.kinds.jobset.api.names"), module("kohort.kinds.jobset.api.placement")
+
+_MOST: Final = 1024
+_OWN: Final = {"name", "generateName", "namespace", "labels", "annotations"}  # may differ from pod to pod
+_SAME: Final = ("ownerReferences", "finalizers")
+_HOOKS: Final = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+_WORLD: Final = ("scheduling.k8s.io/priorityclasses", _HOOKS)
+
+Key = tuple[Any, ...]
+_decode = msgspec.json.Decoder(list[dict[str, Any]]).decode
+_UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class _Own(NamedTuple):
+    """Spec and owner of a pod without what is its own."""
+
+    spec: Any
+    owner: Any
+
+
+def _own(body: Object) -> _Own | None:
+    """None: something in it needs the long way to be judged."""
+    spec, owner = _common_spec(body.get("spec")), _common_owner(body["metadata"].get("ownerReferences"))
+    return None if spec is None or owner is None else _Own(spec, owner)
+
+
+def _common_spec(given: Any) -> dict[str, Any] | None:
+    if not isinstance(given, dict):
+        return None
+    spec: dict[str, Any] = given
+    if "hostname" in spec:
+        if not isinstance(spec["hostname"], str) or formats.label(spec["hostname"]):
+            return None
+        spec = {**spec, "hostname": ""}
+    if "schedulingGroup" in spec:
+        group = spec["schedulingGroup"]
+        name = group.get("podGroupName") if isinstance(group, dict) and len(group) == 1 else None
+        if not isinstance(name, str) or formats.subdomain(name):
+            return None
+        spec = {**spec, "schedulingGroup": {"podGroupName": ""}}
+    return spec
+
+
+def _common_owner(owners: Any) -> dict[str, Any] | None:
+    """Of the one owner; empty if there is none."""
+    if not owners:
+        return {} if owners is None else None
+    if not isinstance(owners, list) or len(owners) != 1 or not isinstance(owners[0], dict):
+        return None
+    name, uid = owners[0].get("name"), owners[0].get("uid")
+    if not isinstance(name, str) or not name or not isinstance(uid, str) or not _UID.fullmatch(uid):
+        return None
+    return {**owners[0], "name": "", "uid": ""}
+
+
+def _put_own(spec: dict[str, Any], given: dict[str, Any]) -> None:
+    for name in ("hostname", "schedulingGroup"):
+        if name in given and name in spec:
+            spec[name] = given[name]
+
+
+class _CachedPod(NamedTuple):
+    """What is kept of the first pod: all but its metadata, its warnings, its managers, its owner's uid."""
+
+    rest: bytes
+    warnings: tuple[str, ...]
+    managers: bytes
+    owner: str
+
+    def managed_for(self, body: Object) -> list[Object]:
+        """Managers name an owner by its uid."""
+        managers = self.managers
+        if self.owner:
+            owner = body["metadata"]["ownerReferences"][0]["uid"]
+            managers = managers.replace(self.owner.encode(), owner.encode())
+        found: list[Object] = _decode(managers)
+        return found
+
+
+class PodAdmissionCache:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[Key, _CachedPod] = {}
+        self.allowed = True
+
+    def use(self, plugins: list[Any]) -> None:
+        """Admission changed: does the work of every mutating plugin follow from what is in the key (`repeatable`)?"""
+        self._known.clear()
+        self.allowed = all(getattr(one, "repeatable", False) for one in plugins)
+
+    def key(self, resource: Resource, body: Object, namespace: str, chosen: WriteOptions) -> Key | None:
+        """What the result depends on; None: this one takes the long way."""
+        if resource.table != "pods" or not self.allowed or self._store.table(_HOOKS).size:
+            return None
+        if self._store.table("limitranges").items(namespace):  # they annotate what they fill in
+            return None
+        meta = body.get("metadata")
+        if not isinstance(meta, dict) or not (meta.keys() <= _OWN or meta.keys() - _OWN <= set(_SAME)):
+            return None
+        labels, annotations = _texts(meta.get("labels")), _texts(meta.get("annotations"))
+        named = all(isinstance(meta.get(name, ""), str) for name in ("name", "generateName", "namespace"))
+        if labels is None or annotations is None or not named or meta.get("namespace", namespace) != namespace:
+            return None
+        own = _own(body)
+        if own is None or names.EXCLUSIVE_TOPOLOGY in annotations:  # where other pods are decides about it
+            return None
+        rest = encode({name: value for name, value in body.items() if name not in ("metadata", "spec")})
+        same = encode([own.spec, own.owner, meta.get("finalizers")])
+        world = tuple(self._store.table(name).changes for name in _WORLD)
+        generated = "generateName" in meta
+        return (rest, same, labels, annotations, generated, namespace, chosen.manager, chosen.validation, world)
+
+    def remember(self, key: Key, stored: Object, warnings: tuple[str, ...]) -> None:
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        rest = {name: value for name, value in stored.items() if name not in ("metadata", "kind", "apiVersion")}
+        meta = stored["metadata"]
+        owners = meta.get("ownerReferences") or [{}]
+        managers = encode(meta.get("managedFields") or [])
+        self._known[key] = _CachedPod(encode(rest), warnings, managers, str(owners[0].get("uid") or ""))
+
+    def make(self, key: Key, resource: Resource, body: Object, namespace: str, name: str) -> Object | None:
+        """A pod as the long way would leave it, before validating admission; None if there is no stencil."""
+        found = self._known.get(key)
+        if found is None:
+            return None
+        given = {key: value for key, value in body["metadata"].items() if value not in ("", {}, [], None)}
+        now = timestamps.stamp()
+        meta: Object = {**given, "name": name, "namespace": namespace, "generation": 1}
+        managers = found.managed_for(body)
+        if managers:
+            meta["managedFields"] = [{**one, "time": now} for one in managers]
+        meta["creationTimestamp"] = now
+        rest = storage_codec.decode(found.rest)
+        _put_own(rest["spec"], body["spec"])
+        pod = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta, **rest}
+        placement.mark(pod)
+        problems = metadata.check_create(resource.rules, pod)
+        if problems:
+            raise status.invalid(resource.group, resource.kind, name, problems)
+        return pod
+
+    def warnings(self, key: Key) -> tuple[str, ...]:
+        return self._known[key].warnings
+
+
+def _texts(value: Any) -> tuple[str, ...] | None:
+    """The keys of a map of texts; None if it is not one."""
+    if value is None:
+        return ()
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        return None
+    return tuple(value)
