@@ -18,7 +18,7 @@ from tests.controllers.driver import Driver
 from tests.controllers.simapi import CONTENT, Change, Key, SimApi
 
 from kohort.api.kind import Context, Object
-from kohort.api.result import WriteResult as Verdict
+from kohort.api.result import WriteResult
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import labels, options
 from kohort.kinds.grove.control.controller import (
@@ -142,7 +142,7 @@ class Player:
         """Somebody's webhook puts one more gate on pods."""
         create = self.api.create
 
-        def gated(body: Object, namespace: str = "lab", *, strict: bool = False) -> Verdict:
+        def gated(body: Object, namespace: str = "lab", *, strict: bool = False) -> WriteResult:
             if body["kind"] == "Pod":
                 body = deepcopy(body)
                 body["spec"]["schedulingGates"].append({"name": name})

@@ -18,7 +18,7 @@ from tests.controllers.simapi import CONTENT, Change, Key, SimApi
 
 from kohort.api.kind import Context, Object
 from kohort.api.releases import Gate
-from kohort.api.result import WriteResult as Verdict
+from kohort.api.result import WriteResult
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.control.job.controller import job_controller
 from kohort.kinds.jobset.api import placement
@@ -118,31 +118,31 @@ class Player:
         meta = {"name": place.name, "labels": dict(place.labels), "resourceVersion": "1", "uid": place.name}
         self.api.objects["Node", "", place.name] = {"kind": "Node", "apiVersion": "v1", "metadata": meta}
 
-    def _webhook(self, jobset: Object) -> Verdict | None:
+    def _webhook(self, jobset: Object) -> WriteResult | None:
         """It is asked before the server looks whether the name is free."""
         problems = list(against_existing(jobset, self.api.every("PersistentVolumeClaim")))
-        return Verdict(422, "Invalid", tuple(problems)) if problems else None
+        return WriteResult(422, "Invalid", tuple(problems)) if problems else None
 
-    def _complete(self, obj: Object) -> Verdict | None:
+    def _complete(self, obj: Object) -> WriteResult | None:
         """What upstream's webhooks do to pods."""
         if obj["kind"] != "Pod":
             return None
         leader = placement.leader_of(obj, self.lab.pods())
         placement.complete(obj, leader, self.lab.labels_of)
         why = placement.refusal(obj, leader)
-        return Verdict(403, "Forbidden", message=why) if why else None
+        return WriteResult(403, "Forbidden", message=why) if why else None
 
-    def _judge(self, obj: Object) -> Verdict | None:
+    def _judge(self, obj: Object) -> WriteResult | None:
         """Kinds that the simulated API does not judge, as far as cases ask for it."""
         name, spec = obj["metadata"]["name"], obj.get("spec") or {}
         if obj["kind"] == "Service" and "." in name:
             text = f'Service "{name}" is invalid: metadata.name: Invalid value: "{name}": must not contain dots'
-            return Verdict(422, "Invalid", message=text)
+            return WriteResult(422, "Invalid", message=text)
         if obj["kind"] == "PersistentVolumeClaim":
             spec.setdefault("volumeMode", "Filesystem")
             if "storage" not in ((spec.get("resources") or {}).get("requests") or {}):
                 where = "spec.resources[storage]: Required value"
-                return Verdict(422, "Invalid", message=f'PersistentVolumeClaim "{name}" is invalid: {where}')
+                return WriteResult(422, "Invalid", message=f'PersistentVolumeClaim "{name}" is invalid: {where}')
         return None
 
     def _pod_key(self, index: str) -> Key:

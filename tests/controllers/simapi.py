@@ -17,13 +17,13 @@ from typing import Any
 
 from kohort.api import admit, registry
 from kohort.api import apply as structures
-from kohort.api import result as answers
+from kohort.api import result as results
 from kohort.api.copying import copied
 from kohort.api.crd import crd
 from kohort.api.kind import Context, Kind, Object
-from kohort.api.result import WriteResult as Verdict
+from kohort.api.result import WriteResult
 from kohort.api.scheduling.constants import PROTECTION_FINALIZER
-from kohort.controllers.script import Refusal, Write, WriteResult
+from kohort.controllers.script import Answer, Refusal, Write
 from kohort.kinds.batch.api.freeze import check_parallelism
 from kohort.kinds.batch.api.selector import generate
 
@@ -103,8 +103,8 @@ class SimApi:
     order: list[Key] = field(default_factory=list)  # pods in the order of creation
     unserved: set[str] = field(default_factory=set)
     priority_classes: list[Object] = field(default_factory=lambda: list(PRIORITY_CLASSES))
-    next_answer: WriteResult | None = None  # instead of doing the next write
-    plugins: list[Callable[[Object], Verdict | None]] = field(default_factory=list)  # of admission, for new objects
+    next_answer: Answer | None = None  # instead of doing the next write
+    plugins: list[Callable[[Object], WriteResult | None]] = field(default_factory=list)  # of admission, for new objects
     collects: bool = True  # garbage and terminating pods
     groups: set[str] = field(default_factory=lambda: {"", "batch", "scheduling.k8s.io"})  # of kinds that are judged
     _keys: dict[str, Key] = field(default_factory=dict)  # of uids
@@ -128,31 +128,31 @@ class SimApi:
 
     # ---- writing, as a script asks for it
 
-    def do(self, write: Write) -> WriteResult:
+    def do(self, write: Write) -> Answer:
         if self.next_answer is not None:
             found, self.next_answer = self.next_answer, None
             return found
         verdict = self._do(write)
         self.calls.append((write.verb, f"{write.kind}/{write.subresource}".rstrip("/"), verdict.code))
         if verdict.code >= 400:
-            return WriteResult(refusal=Refusal(verdict.code, verdict.reason, said(verdict, write.kind, write.name)))
-        return WriteResult(copied(verdict.object))
+            return Answer(refusal=Refusal(verdict.code, verdict.reason, said(verdict, write.kind, write.name)))
+        return Answer(copied(verdict.object))
 
-    def _do(self, write: Write) -> Verdict:  # noqa: PLR0911 - one for each verb
+    def _do(self, write: Write) -> WriteResult:  # noqa: PLR0911 - one for each verb
         for number, (verb, kind, left) in enumerate(self.refusals):
             if (verb, kind) == (write.verb, write.kind) and left:
                 self.refusals[number] = (verb, kind, left - 1)
-                return Verdict(500, "InternalError", message=FAULT)
+                return WriteResult(500, "InternalError", message=FAULT)
         if write.verb == "create":
             return self.create(write.body, write.namespace)
         key = (sort_of(write.api_version, write.kind), write.namespace, write.name)
         if write.verb == "apply":
             return self.apply(key, write.body)
         if key not in self.objects:
-            return answers.WriteResult(404, "NotFound", message=f'{write.kind.lower()}s "{write.name}" not found')
+            return results.WriteResult(404, "NotFound", message=f'{write.kind.lower()}s "{write.name}" not found')
         if write.verb == "delete":
             if write.version and write.version != self.objects[key]["metadata"]["resourceVersion"]:
-                return Verdict(409, "Conflict", message="the version in the precondition is another")
+                return WriteResult(409, "Conflict", message="the version in the precondition is another")
             return self.delete(key, uid=write.uid, propagation=write.propagation)
         if write.verb == "patch":
             return self.patch(key, write.body, CONTENT[write.patch], write.subresource)
@@ -160,14 +160,14 @@ class SimApi:
 
     # ---- the verbs
 
-    def create(self, body: Object, namespace: str = "lab", *, strict: bool = False) -> Verdict:
+    def create(self, body: Object, namespace: str = "lab", *, strict: bool = False) -> WriteResult:
         kind = self._kind(body)
         if body["kind"] in self.unserved:
-            return answers.unserved()
+            return results.unserved()
         if body["kind"] == "Pod" and (over := self._over_quota(body)):
             return over
         if kind is None:
-            verdict = Verdict(201, object=copied(body))
+            verdict = WriteResult(201, object=copied(body))
             verdict.object["metadata"].setdefault("namespace", namespace)  # type: ignore[index]
         else:
             named = self.objects.get((body["kind"], namespace, str(body["metadata"].get("name"))))
@@ -197,33 +197,33 @@ class SimApi:
             new.setdefault("status", {}).setdefault("phase", "Pending")
             self.order.append(("Pod", namespace, new["metadata"]["name"]))
         self._store(new)
-        return Verdict(201, object=new, warnings=verdict.warnings)
+        return WriteResult(201, object=new, warnings=verdict.warnings)
 
-    def update(self, key: Key, body: Object, subresource: str = "") -> Verdict:
+    def update(self, key: Key, body: Object, subresource: str = "") -> WriteResult:
         old = self.objects[key]
         if self._kind(old) is None:
-            return self._changed(key, Verdict(200, object=copied(body)))
+            return self._changed(key, WriteResult(200, object=copied(body)))
         verdict = admit.update(copied(body), old, self.ctx, subresource=subresource)
         return self._changed(key, verdict)
 
-    def patch(self, key: Key, body: Any, content: str, subresource: str = "") -> Verdict:
+    def patch(self, key: Key, body: Any, content: str, subresource: str = "") -> WriteResult:
         old = self.objects[key]
         if self._kind(old) is None:
             merged = admit.patches.merge(copied(old), body)
-            return self._changed(key, Verdict(200, object=merged))
+            return self._changed(key, WriteResult(200, object=merged))
         verdict = admit.patch(body, copied(old), self.ctx, content_type=content, subresource=subresource)
         if key[0] == "Job" and verdict.object is not None and not subresource:
             groups = [obj for obj in self.objects.values() if obj["kind"] == "PodGroup"]
             denied = check_parallelism(verdict.object, old, groups, self.ctx)
             if denied:
-                return Verdict(403, "Forbidden", tuple(denied))
+                return WriteResult(403, "Forbidden", tuple(denied))
         return self._changed(key, verdict)
 
-    def apply(self, key: Key, body: Object) -> Verdict:
+    def apply(self, key: Key, body: Object) -> WriteResult:
         """Server-side apply by one manager, forced."""
         old, kind = self.objects.get(key), self._kind(body)
         if body["kind"] in self.unserved:
-            return answers.unserved()
+            return results.unserved()
         native = kind is None or kind.native
         known = structures.native(self.ctx.release.minor, body["apiVersion"], body["kind"]) if native else None
         if kind is not None and not kind.native:
@@ -234,17 +234,19 @@ class SimApi:
         if old is None:
             verdict = self.create(merged, key[1])
         elif kind is None:
-            verdict = self._changed(key, Verdict(200, object=merged))
+            verdict = self._changed(key, WriteResult(200, object=merged))
         else:
             verdict = self._changed(key, admit.update(merged, old, self.ctx))
         if key in self.objects and verdict.object is not None:
             self.objects[key]["metadata"]["managedFields"] = books
         return verdict
 
-    def delete(self, key: Key, *, uid: str = "", propagation: str | None = None, grace: int | None = None) -> Verdict:
+    def delete(
+        self, key: Key, *, uid: str = "", propagation: str | None = None, grace: int | None = None
+    ) -> WriteResult:
         old = self.objects[key]
         if uid and old["metadata"].get("uid") != uid:
-            return Verdict(409, "Conflict", message="the uid in the precondition is another")
+            return WriteResult(409, "Conflict", message="the uid in the precondition is another")
         new = copied(old)
         meta = new["metadata"]
         if key[0] == "Job" and propagation is None:
@@ -260,7 +262,7 @@ class SimApi:
         meta["deletionTimestamp"] = self._time(seconds)
         meta["deletionGracePeriodSeconds"] = seconds
         self._store(new, even_if_same=False)
-        return Verdict(200, object=new)
+        return WriteResult(200, object=new)
 
     # ---- what others do to the cluster
 
@@ -276,11 +278,11 @@ class SimApi:
         found = registry.find(body["apiVersion"], body["kind"])
         return found if found is not None and found.group in self.groups else None
 
-    def _changed(self, key: Key, verdict: Verdict) -> Verdict:
+    def _changed(self, key: Key, verdict: WriteResult) -> WriteResult:
         if verdict.object is not None:
             new = copied(verdict.object)
             self._store(new)
-            return Verdict(verdict.code, object=copied(new), warnings=verdict.warnings)
+            return WriteResult(verdict.code, object=copied(new), warnings=verdict.warnings)
         return verdict
 
     def _uid(self, kind: str) -> str:
@@ -334,7 +336,7 @@ class SimApi:
         for watcher in self.watchers:
             watcher(change)
 
-    def _over_quota(self, pod: Object) -> Verdict | None:
+    def _over_quota(self, pod: Object) -> WriteResult | None:
         for quota in self.every("ResourceQuota"):
             most, used = int(quota["spec"]["hard"]["pods"]), len(self.every("Pod"))
             if used >= most:
@@ -342,7 +344,7 @@ class SimApi:
                     f'pods "{pod["metadata"].get("generateName")}{{?}}" is forbidden: exceeded quota: '
                     f"{quota['metadata']['name']}, requested: pods=1, used: pods={used}, limited: pods={most}"
                 )
-                return Verdict(403, "Forbidden", message=text)
+                return WriteResult(403, "Forbidden", message=text)
         return None
 
     # ---- collectors
@@ -437,7 +439,7 @@ def _same(old: Object, new: Object) -> bool:
     return body(old) == body(new)
 
 
-def said(verdict: Verdict, kind: str, name: str) -> str:
+def said(verdict: WriteResult, kind: str, name: str) -> str:
     """The message of a refusal."""
     if verdict.message:
         return verdict.message
