@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.api.batch import replay as recorded
 from tests.controllers import kubelet
 from tests.controllers.driver import Driver
 from tests.controllers.simapi import CONTENT, Change, Key, SimApi
+from tests.kinds.batch.api import replay as recorded
 
 from kohort.api.kind import Context, Object
 from kohort.api.releases import Gate

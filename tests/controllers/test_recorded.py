@@ -6,9 +6,9 @@ What is not reproduced stands in ONE table, with the reason; everything else of 
 from __future__ import annotations
 
 import pytest
-from tests.api.batch.replay import every_case
 from tests.controllers import compare
 from tests.controllers.replay import Player
+from tests.kinds.batch.api.replay import every_case
 
 ASPECTS = {
     "late": compare.late,

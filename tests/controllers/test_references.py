@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.controllers.test_job_groups import delegated, owned, template, workload
-from tests.controllers.training import NS, Training
 from tests.controllers.world import World
+from tests.kinds.batch.control.test_groups import delegated, owned, template, workload
+from tests.kinds.trainer.control.training import NS, Training
 
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS

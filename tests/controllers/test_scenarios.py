@@ -7,7 +7,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 SCENARIOS = {*range(1, 66), *range(70, 80), *range(80, 95)}
-FOLDERS = ("e2e", "controllers", "gang/job", "gang", "api/batch")
+FOLDERS = ("e2e", "controllers", "gang", "kinds/batch/api", "kinds/batch/compile", "kinds/batch/control")
 
 
 def named(path: Path) -> set[int]:

@@ -20,8 +20,8 @@ PAGES = {
 # forgets the field (two of them, of which one has the gate), 63 a mistake of the controller itself.
 INSIDE = {
     "grove": {
-        47: "tests/controllers/test_grove_groups.py::test_g47_a_server_that_drops_the_membership",
-        63: "tests/controllers/test_grove_groups.py::test_g63_a_pod_without_its_labels_is_not_made",
+        47: "tests/kinds/grove/control/test_groups.py::test_g47_a_server_that_drops_the_membership",
+        63: "tests/kinds/grove/control/test_groups.py::test_g63_a_pod_without_its_labels_is_not_made",
     },
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.e2e import training as t
-from tests.gang.trainjob.build import initializer, rjob, trainer
+from tests.kinds.trainer.compile.build import initializer, rjob, trainer
 
 from kohort.kube.errors import ApiError
 from kohort.testing.cluster import Cluster

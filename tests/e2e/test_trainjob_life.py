@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.e2e import training as t
-from tests.gang.trainjob.build import rjob, trainer
+from tests.kinds.trainer.compile.build import rjob, trainer
 
 from kohort.api.kind import Object
 from kohort.kube.errors import ApiError

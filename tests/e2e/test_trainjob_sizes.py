@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from tests.e2e import training as t
-from tests.gang.trainjob.build import initializer, rjob, trainer
+from tests.kinds.trainer.compile.build import initializer, rjob, trainer
 
 from kohort.api.kind import Object
 from kohort.api.releases import release
-from kohort.kinds.trainer.api.words import COMPOSITE_GATE, GATE, PRESERVE_GATE
+from kohort.kinds.trainer.api.constants import COMPOSITE_GATE, GATE, PRESERVE_GATE
 from kohort.kinds.trainer.compile.names import Namer
 from kohort.testing.cluster import Cluster
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 from tests.e2e import training as t
-from tests.gang.trainjob.build import initializer, rjob, trainer
+from tests.kinds.trainer.compile.build import initializer, rjob, trainer
 
 from kohort.kinds.trainer.api import COMPOSITE_GATE
 from kohort.sim.cluster import Level, Pool

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.e2e import training as t
-from tests.gang.trainjob.build import initializer, rjob, trainer
+from tests.kinds.trainer.compile.build import initializer, rjob, trainer
 
 from kohort.api.kind import Object
 from kohort.kube.errors import ApiError

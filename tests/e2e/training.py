@@ -5,18 +5,18 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from tests.gang.trainjob.build import runtime as built
+from tests.kinds.trainer.compile.build import runtime as built
 
 from kohort.api.kind import Object
-from kohort.kinds.jobset.api import names
-from kohort.kinds.trainer.api.words import API_VERSION, STEP_LABEL, replicated_jobs
+from kohort.kinds.jobset.api import constants
+from kohort.kinds.trainer.api.constants import API_VERSION, STEP_LABEL, replicated_jobs
 from kohort.kube.errors import ApiError
 from kohort.testing.cluster import Cluster, condition
 
 __all__ = ["API_VERSION", "STEP_LABEL"]
 
 TRAINJOB = (API_VERSION, "TrainJob")
-JOBSET = (names.API_VERSION, "JobSet")
+JOBSET = (constants.API_VERSION, "JobSet")
 JOB = ("batch/v1", "Job")
 CONFIG_MAP, SECRET = ("v1", "ConfigMap"), ("v1", "Secret")
 FOR_EVER = 100_000

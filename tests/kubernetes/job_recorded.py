@@ -4,7 +4,7 @@ import json
 import re
 from itertools import groupby
 
-from tests.api.batch.replay import cases
+from tests.kinds.batch.api.replay import cases
 from tests.kubernetes.job_side import Object, Story
 
 from kohort.kinds.batch.compile.names import pod_group_name, template_name, workload_name

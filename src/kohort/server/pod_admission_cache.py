@@ -22,12 +22,12 @@ from kohort.server.codec import encode
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
-    from kohort.kinds.jobset.api import names, placement
+    from kohort.kinds.jobset.api import constants, placement
     from kohort.server.options import WriteOptions
     from kohort.server.resources import Resource
     from kohort.server.store import Store
 else:
-    names, placement = module("kohort.kinds.jobset.api.names"), module("kohort.kinds.jobset.api.placement")
+    constants, placement = module("kohort.kinds.jobset.api.constants"), module("kohort.kinds.jobset.api.placement")
 
 _MOST: Final = 1024
 _OWN: Final = {"name", "generateName", "namespace", "labels", "annotations"}  # may differ from pod to pod
@@ -131,7 +131,7 @@ class PodAdmissionCache:
         if labels is None or annotations is None or not named or meta.get("namespace", namespace) != namespace:
             return None
         own = _own(body)
-        if own is None or names.EXCLUSIVE_TOPOLOGY in annotations:  # where other pods are decides about it
+        if own is None or constants.EXCLUSIVE_TOPOLOGY in annotations:  # where other pods are decides about it
             return None
         rest = encode({name: value for name, value in body.items() if name not in ("metadata", "spec")})
         same = encode([own.spec, own.owner, meta.get("finalizers")])

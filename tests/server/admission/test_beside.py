@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.api.grove.cases import FABRIC, case, clique, group, pcs, recording, whole
-from tests.api.trainer.recorded import cases, typed
-from tests.api.trainer.test_recorded import DIFFERENT
+from tests.kinds.grove.api.cases import FABRIC, case, clique, group, pcs, recording, whole
+from tests.kinds.trainer.api.recorded import cases, typed
+from tests.kinds.trainer.api.test_recorded import DIFFERENT
 from tests.server.admission.world import Answer, Object, World
 
 from kohort.api.crd import crds

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.api.jobset.test_recorded import TRIES, play, recorded
 from tests.e2e.jobsets import GANG, jobset, rj
 from tests.e2e.test_jobset_admission import ACCEPTED, REFUSED, UNDEFINED
+from tests.kinds.jobset.api.test_recorded import TRIES, play, recorded
 from tests.server.crd.alone import alone, judged
 
 from kohort.api import admit

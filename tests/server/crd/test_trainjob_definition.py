@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.api.trainer.recorded import Store, answered, cases
 from tests.e2e.training import trainjob
+from tests.kinds.trainer.api.recorded import Store, answered, cases
 from tests.server.crd.alone import alone, judged
 
 from kohort.api.kind import Kind, Object

@@ -6,7 +6,7 @@ from kohort.api.kind import Object
 from kohort.gang.admission import NOTHING, Findings
 from kohort.gang.compile import CompileContext, namespace_of
 from kohort.kinds.trainer.api import check_active, check_fit, fit_warnings, stamp_patches
-from kohort.kinds.trainer.api.words import tidy
+from kohort.kinds.trainer.api.constants import tidy
 from kohort.kinds.trainer.compile.lookup import Found, find_runtime, live_runtime
 
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kohort.api.kind import Object
-    from kohort.kinds.jobset.api import names, placement, volumes
+    from kohort.kinds.jobset.api import constants, placement, volumes
     from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.storage_codec import StoredObjects
 else:
-    names, placement, volumes = (
-        module(f"kohort.kinds.jobset.api.{name}") for name in ("names", "placement", "volumes")
+    constants, placement, volumes = (
+        module(f"kohort.kinds.jobset.api.{name}") for name in ("constants", "placement", "volumes")
     )
 
 
@@ -41,7 +41,7 @@ class JobSets:
             why = placement.refusal(attrs.object, self._leader(attrs.object, attrs.namespace))
             if why:
                 raise status.forbidden(attrs.resource.group, attrs.resource.plural, attrs.name, why)
-        if _is_new(attrs, names.GROUP, names.KIND):
+        if _is_new(attrs, constants.GROUP, constants.KIND):
             claims = self._claims(attrs.object, attrs.namespace)
             problems = list(volumes.against_existing(attrs.object, claims))
             if problems:

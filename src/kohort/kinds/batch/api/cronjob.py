@@ -9,10 +9,10 @@ from kohort.api.errors import FieldError, invalid, not_supported
 from kohort.api.kind import Column, Context, Kind, Object
 from kohort.api.schema import Bool, Int, Obj, Ref, Str
 from kohort.kinds.batch.api import schedule
+from kohort.kinds.batch.api.defaults import default_template
 from kohort.kinds.batch.api.job import spec_warnings
-from kohort.kinds.batch.api.job_defaults import default_template
-from kohort.kinds.batch.api.job_rules import check_job_spec
-from kohort.kinds.batch.api.job_schema import SPEC
+from kohort.kinds.batch.api.schema import SPEC
+from kohort.kinds.batch.api.validation import check_job_spec
 
 MAX_NAME: Final = 52  # a run's name has eleven characters more
 _TEMPLATE: Final = "spec.jobTemplate.spec"

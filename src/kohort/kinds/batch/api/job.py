@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from kohort.api import formats
 from kohort.api.kind import Column, Context, Kind, Object
-from kohort.kinds.batch.api import job_schema
-from kohort.kinds.batch.api.job_defaults import default
-from kohort.kinds.batch.api.job_rules import validate
-from kohort.kinds.batch.api.job_status import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED, holds
-from kohort.kinds.batch.api.job_status import validate_status as check_status
-from kohort.kinds.batch.api.job_update import validate_update
+from kohort.kinds.batch.api import schema
+from kohort.kinds.batch.api.defaults import default
+from kohort.kinds.batch.api.status import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED, holds
+from kohort.kinds.batch.api.status import validate_status as check_status
+from kohort.kinds.batch.api.update import validate_update
+from kohort.kinds.batch.api.validation import validate
 
 
 def warn(job: Object, ctx: Context) -> list[str]:
@@ -94,7 +94,7 @@ JOB: Final = Kind(
     singular="job",
     categories=("all",),
     native=True,
-    schema=job_schema.JOB,
+    schema=schema.JOB,
     counts_changes=True,
     default=default,
     validate=validate,

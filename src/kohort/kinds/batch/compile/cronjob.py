@@ -11,7 +11,7 @@ from kohort.api.kind import Object
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Plan
-from kohort.kinds.batch.api.job_defaults import default
+from kohort.kinds.batch.api.defaults import default
 from kohort.kinds.batch.compile.job import compile_object as compile_job
 
 EXAMPLE_RUN: Final = 29_000_000  # minutes since 1970: what a run is numbered by

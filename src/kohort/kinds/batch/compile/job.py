@@ -15,9 +15,9 @@ from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.compile.builder import Builder
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Controller, Group, Owner, Plan
-from kohort.kinds.batch.compile import find as job_find
-from kohort.kinds.batch.compile.delegated import compile_delegated
-from kohort.kinds.batch.compile.group import item_of, template_of, warnings_of
+from kohort.kinds.batch.compile import existing as job_find
+from kohort.kinds.batch.compile.delegation import compile_delegated
+from kohort.kinds.batch.compile.groups import item_of, template_of, warnings_of
 from kohort.kinds.batch.compile.modes import Mode, mode_of
 from kohort.kinds.batch.compile.names import legal_template_name, pod_group_name, template_name, workload_name
 from kohort.kinds.batch.compile.parts import job_owner, own_pods

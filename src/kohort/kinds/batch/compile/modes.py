@@ -8,8 +8,8 @@ from typing import Any, Final
 from kohort.api.kind import Object
 from kohort.api.releases import Gate
 from kohort.gang.compile import CompileContext
-from kohort.kinds.batch.api.job_status import is_finished
-from kohort.kinds.batch.compile.find import controller_of
+from kohort.kinds.batch.api.status import is_finished
+from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.batch.compile.parts import GROUP_TEMPLATE, named_group
 from kohort.kinds.batch.compile.settings import Settings
 

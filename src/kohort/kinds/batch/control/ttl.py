@@ -9,7 +9,7 @@ from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
 from kohort.controllers.script import Outcome, Script, SyncError, Write, one
-from kohort.kinds.batch.api.job_status import COMPLETE, FAILED
+from kohort.kinds.batch.api.status import COMPLETE, FAILED
 
 
 def ttl_controller() -> Controller:

@@ -8,7 +8,7 @@ from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Column, Context, Kind, Object, Scale
 from kohort.api.releases import Gate
 from kohort.api.schema import Obj
-from kohort.kinds.grove.api import binding, default, labels, options, parts, rules, schema, status, update
+from kohort.kinds.grove.api import binding, constants, defaults, options, parts, schema, status, update, validation
 from kohort.kinds.grove.api.options import OPTIONS
 
 __all__ = ["KINDS", "OPTIONS"]
@@ -50,8 +50,8 @@ def _still_minimum(new: Object, old: Object, ctx: Context) -> list[FieldError]:
 
 KINDS: Final = (
     Kind(
-        group=labels.GROUP,
-        version=labels.VERSION,
+        group=constants.GROUP,
+        version=constants.VERSION,
         kind="PodCliqueSet",
         plural="podcliquesets",
         short_names=("pcs",),
@@ -67,14 +67,14 @@ KINDS: Final = (
             _number("PCSGs-Total", ".status.updateProgress.totalPodCliqueScalingGroupsCount"),
             _AGE,
         ),
-        default=default.podcliqueset,
-        validate=rules.validate,
+        default=defaults.podcliqueset,
+        validate=validation.validate,
         validate_update=update.validate_update,
         warn=_warn,
     ),
     Kind(
-        group=labels.GROUP,
-        version=labels.VERSION,
+        group=constants.GROUP,
+        version=constants.VERSION,
         kind="PodClique",
         plural="podcliques",
         short_names=("pclq",),
@@ -94,8 +94,8 @@ KINDS: Final = (
         validate_update=_still_minimum,
     ),
     Kind(
-        group=labels.GROUP,
-        version=labels.VERSION,
+        group=constants.GROUP,
+        version=constants.VERSION,
         kind="PodCliqueScalingGroup",
         plural="podcliquescalinggroups",
         short_names=("pcsg",),
@@ -116,8 +116,8 @@ KINDS: Final = (
         validate_update=_still_minimum,
     ),
     Kind(
-        group=labels.GROUP,
-        version=labels.VERSION,
+        group=constants.GROUP,
+        version=constants.VERSION,
         kind="ClusterTopologyBinding",
         plural="clustertopologybindings",
         short_names=("ct",),
@@ -127,8 +127,8 @@ KINDS: Final = (
         validate=binding.validate,
     ),
     Kind(
-        group=labels.SCHEDULER_GROUP,
-        version=labels.VERSION,
+        group=constants.SCHEDULER_GROUP,
+        version=constants.VERSION,
         kind="PodGang",
         plural="podgangs",
         short_names=("pg",),

@@ -7,11 +7,11 @@ from graphlib import CycleError, TopologicalSorter
 
 from kohort.api.errors import FieldError, duplicate, invalid, required
 from kohort.api.kind import Object
-from kohort.kinds.grove.api import labels, parts
+from kohort.kinds.grove.api import constants, parts
 
 
 def check(obj: Object) -> Iterator[FieldError]:
-    if parts.template(obj).get("cliqueStartupType") != labels.EXPLICIT:
+    if parts.template(obj).get("cliqueStartupType") != constants.EXPLICIT:
         return
     known = {str(clique.get("name")) for _, clique in parts.cliques(obj)}
     after: dict[str, list[str]] = {}

@@ -12,13 +12,13 @@ from typing import Any
 from kohort.api.errors import FieldError, forbidden, invalid
 from kohort.api.kind import Context, Object
 from kohort.api.rules import same
-from kohort.kinds.grove.api import backend, labels, options, parts, podspec, rules
+from kohort.kinds.grove.api import backend, constants, options, parts, podspec, validation
 
 Entries = list[tuple[str, dict[str, Any]]]
 
 
 def validate_update(new: Object, old: Object, ctx: Context) -> list[FieldError]:
-    return rules.check(new, ctx) or [
+    return validation.check(new, ctx) or [
         *_template(new, old),
         *_clique_set(list(parts.cliques(new)), list(parts.cliques(old)), _ordered(old)),
         *_cliques(new, old, ctx),
@@ -44,7 +44,7 @@ def _template(new: Object, old: Object) -> Iterator[FieldError]:
 
 
 def _ordered(obj: Object) -> bool:
-    return parts.template(obj).get("cliqueStartupType") in {labels.IN_ORDER, labels.EXPLICIT}
+    return parts.template(obj).get("cliqueStartupType") in {constants.IN_ORDER, constants.EXPLICIT}
 
 
 def _clique_set(new: Entries, old: Entries, ordered: bool) -> Iterator[FieldError]:

@@ -14,8 +14,8 @@ from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Object
 from kohort.gang.compile import CompileContext, namespace_of
 from kohort.gang.tree import Plan
-from kohort.kinds.grove.api import backend, default, options
-from kohort.kinds.grove.compile import mapping
+from kohort.kinds.grove.api import backend, defaults, options
+from kohort.kinds.grove.compile import groups
 from kohort.kinds.grove.compile.expand import MAX_CLIQUES, Expansion
 from kohort.kinds.grove.compile.topology import DROP, resolve
 
@@ -26,7 +26,7 @@ def podgangs(expansion: Expansion) -> list[Name]:
     return [("PodGang", gang.name) for gang in expansion.gangs]
 
 
-def groups(plans: Iterable[Plan]) -> list[Name]:
+def names_of(plans: Iterable[Plan]) -> list[Name]:
     found = []
     for plan in plans:
         kinds = {found.name: "PodGroup" if found.is_leaf else "CompositePodGroup" for found in plan.walk()}
@@ -81,14 +81,14 @@ def _names(other: Object, ctx: CompileContext) -> list[Name]:
     """What is looked up may be neither defaulted nor valid: then it has nothing yet."""
     whole = deepcopy(other)
     try:
-        default.podcliqueset(whole, ctx)
+        defaults.podcliqueset(whole, ctx)
         expansion = Expansion(whole, ctx.lookup)
         if expansion.size > MAX_CLIQUES:
             return []
         found = podgangs(expansion)
         if ctx.on(options.GANG) and backend.concerned(whole) and not backend.external(whole):
             lenient = replace(ctx, settings={**ctx.settings, "lostTopology": DROP})
-            found += groups(mapping.plans(expansion, resolve(whole, lenient)[0], ctx))
+            found += names_of(groups.plans(expansion, resolve(whole, lenient)[0], ctx))
     except (KeyError, TypeError, AttributeError, ValueError):
         return []
     return found

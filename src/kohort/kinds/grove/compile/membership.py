@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kohort.api.kind import Context, Object
-from kohort.kinds.grove.api import labels, options, podspec
+from kohort.kinds.grove.api import constants, options, podspec
 from kohort.kinds.grove.compile import names
 
 
@@ -16,7 +16,7 @@ class MissingLabelError(ValueError):
 
 def link(pod_labels: Mapping[str, str], ctx: Context) -> Object:
     """The part of a pod's spec that makes it a member of its group."""
-    gang, clique = (_label(pod_labels, key) for key in (labels.PODGANG, labels.PODCLIQUE))
+    gang, clique = (_label(pod_labels, key) for key in (constants.PODGANG, constants.PODCLIQUE))
     if not ctx.release.has_pod_groups:
         return {"workloadRef": {"name": gang, "podGroup": clique}}
     return {"schedulingGroup": {"podGroupName": names.runtime(gang, clique)}}

@@ -11,7 +11,7 @@ from kohort.api.kind import Object
 from kohort.gang.compile import Compilation, CompileContext
 from kohort.gang.tree import Plan
 from kohort.kinds.grove.api import backend, options, parts
-from kohort.kinds.grove.compile import clash, mapping
+from kohort.kinds.grove.compile import clash, groups
 from kohort.kinds.grove.compile.expand import MAX_CLIQUES, Expansion
 from kohort.kinds.grove.compile.podgang import podgang
 from kohort.kinds.grove.compile.topology import resolve
@@ -28,9 +28,9 @@ def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
     errors += clash.between(obj, clash.podgangs(expansion), ctx)
     if errors:
         return Compilation(errors=tuple(errors), warnings=tuple(warnings))
-    plans = () if reason else mapping.plans(expansion, topology, ctx)
-    groups = clash.groups(plans)
-    errors = [*clash.within(groups), *clash.between(obj, groups, ctx)]
+    plans = () if reason else groups.plans(expansion, topology, ctx)
+    names = clash.names_of(plans)
+    errors = [*clash.within(names), *clash.between(obj, names, ctx)]
     if errors:
         return Compilation(errors=tuple(errors), warnings=tuple(warnings))
     if not options.is_tree(ctx):

@@ -8,7 +8,7 @@ from typing import Any
 from kohort.api.kind import Object
 from kohort.gang.compile import namespace_of
 from kohort.gang.stand_in import uid_of
-from kohort.kinds.grove.api import labels, options
+from kohort.kinds.grove.api import constants, options
 from kohort.kinds.grove.compile import names
 from kohort.kinds.grove.compile.expand import Clique, Gang
 from kohort.kinds.grove.compile.topology import Pack, Topology
@@ -18,7 +18,7 @@ def podgang(obj: Object, gang: Gang, topology: Topology, external: bool) -> Obje
     """Pods are listed by the controller, which knows them; here the lists are empty."""
     spec = _spec(obj, gang, topology)
     return {
-        "apiVersion": labels.SCHEDULER_API_VERSION,
+        "apiVersion": constants.SCHEDULER_API_VERSION,
         "kind": "PodGang",
         "metadata": _metadata(obj, gang, topology.name if _translated(spec) else "", external),
         "spec": spec,
@@ -29,22 +29,22 @@ def _metadata(obj: Object, gang: Gang, topology_name: str, external: bool) -> Ob
     meta = obj["metadata"]
     annotations = mirrored(meta.get("annotations"))
     if topology_name:
-        annotations[labels.TOPOLOGY_NAME] = topology_name
+        annotations[constants.TOPOLOGY_NAME] = topology_name
     found: Object = {
         "name": gang.name,
         "namespace": namespace_of(obj),
         "labels": {
             **mirrored(meta.get("labels")),
             **part_of(obj, "podgang"),
-            labels.SCHEDULER_NAME: options.scheduler_of(obj),
-            **({labels.EXTERNAL: "true"} if external else {}),
+            constants.SCHEDULER_NAME: options.scheduler_of(obj),
+            **({constants.EXTERNAL: "true"} if external else {}),
         },
     }
     if annotations:
         found["annotations"] = annotations
     found["ownerReferences"] = [
         {
-            "apiVersion": labels.API_VERSION,
+            "apiVersion": constants.API_VERSION,
             "kind": "PodCliqueSet",
             "name": meta["name"],
             "uid": uid_of(obj),
@@ -57,14 +57,14 @@ def _metadata(obj: Object, gang: Gang, topology_name: str, external: bool) -> Ob
 
 def mirrored(entries: Mapping[str, str] | None) -> dict[str, str]:
     """What a PodGang takes over from its set: all but the operator's own keys."""
-    return {key: value for key, value in (entries or {}).items() if not key.startswith(labels.OWN_PREFIX)}
+    return {key: value for key, value in (entries or {}).items() if not key.startswith(constants.OWN_PREFIX)}
 
 
 def part_of(obj: Object, component: str) -> dict[str, str]:
     return {
-        labels.MANAGED_BY: labels.OPERATOR,
-        labels.PART_OF: obj["metadata"]["name"],
-        labels.COMPONENT: component,
+        constants.MANAGED_BY: constants.OPERATOR,
+        constants.PART_OF: obj["metadata"]["name"],
+        constants.COMPONENT: component,
     }
 
 

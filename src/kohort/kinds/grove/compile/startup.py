@@ -6,7 +6,7 @@ the same replica count. Matching is by exact name (D23).
 
 from __future__ import annotations
 
-from kohort.kinds.grove.api import labels
+from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile.expand import Clique, Expansion, Gang
 
 Parents = list[tuple[str, int]]  # PodClique and how many of its pods must be ready
@@ -32,10 +32,10 @@ def _before(expansion: Expansion) -> dict[str, list[str]]:
     """Clique template -> templates that come first."""
     cliques = expansion.template["cliques"]
     kind = expansion.template.get("cliqueStartupType")
-    if kind == labels.IN_ORDER:
+    if kind == constants.IN_ORDER:
         ordered = [clique["name"] for clique in cliques]
         return {name: ordered[max(at - 1, 0) : at] for at, name in enumerate(ordered)}
-    if kind == labels.EXPLICIT:
+    if kind == constants.EXPLICIT:
         return {clique["name"]: list(clique["spec"].get("startsAfter") or []) for clique in cliques}
     return {clique["name"]: [] for clique in cliques}
 

@@ -9,7 +9,7 @@ from kohort.api.errors import FieldError
 from kohort.api.kind import Object
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import options, parts
-from kohort.kinds.grove.api import topology as rules
+from kohort.kinds.grove.api import topology as validation
 from kohort.kinds.grove.compile.expand import Gang
 
 DROP = "drop"  # setting lostTopology: leave out what the binding no longer has, as for a set that exists already
@@ -57,17 +57,17 @@ class Topology:
 
 def resolve(obj: Object, ctx: CompileContext) -> tuple[Topology, list[FieldError], list[str]]:
     """The translation, what is wrong with the constraints, and what is unwise about them."""
-    name = rules.topology_name(obj)
+    name = validation.topology_name(obj)
     if not name or not ctx.on(options.TOPOLOGY):
         return Topology(), [], []
     binding = ctx.lookup.find("ClusterTopologyBinding", name)
     drop = ctx.settings.get("lostTopology") == DROP
-    errors = [] if drop else rules.check_binding(obj, binding)
+    errors = [] if drop else validation.check_binding(obj, binding)
     if binding is None or errors:
         return Topology(), errors, []
     found = Topology(
         name,
-        rules.levels(binding),
+        validation.levels(binding),
         parts.template(obj).get("topologyConstraint"),
         {
             group["name"]: group["topologyConstraint"]
@@ -75,4 +75,4 @@ def resolve(obj: Object, ctx: CompileContext) -> tuple[Topology, list[FieldError
             if group.get("topologyConstraint")
         },
     )
-    return found, [], rules.redundant(obj, binding)
+    return found, [], validation.redundant(obj, binding)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from kohort.api.kind import Object
 from kohort.gang.compile import CompileContext
-from kohort.kinds.grove.api import backend as rules
+from kohort.kinds.grove.api import backend as validation
 from kohort.kinds.grove.api import options
 from kohort.kinds.grove.compile import membership
 from kohort.kinds.grove.compile.expand import Gang
@@ -75,6 +75,6 @@ class WorkloadBackend:
 
 def choose(pcs: CliqueSet, ctx: CompileContext, *, served: bool) -> Backend:
     """The backend of a set. A set whose templates name their groups has handed them to somebody else (3.10)."""
-    if ctx.on(options.GANG) and rules.concerned(pcs.obj) and not rules.external(pcs.obj):
+    if ctx.on(options.GANG) and validation.concerned(pcs.obj) and not validation.external(pcs.obj):
         return WorkloadBackend(ctx, served)
     return PodGangBackend(ctx)

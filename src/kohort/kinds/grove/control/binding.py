@@ -10,7 +10,7 @@ from datetime import datetime
 
 from kohort.api.kind import Object
 from kohort.controllers.script import Outcome, Script
-from kohort.kinds.grove.api import labels
+from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.control.writing import copy_status, drop_condition, meta_of, set_condition, write_status
 
 
@@ -26,9 +26,9 @@ def sync(binding: Object | None, now: datetime) -> Script:
     if rows:
         status["schedulerTopologyStatuses"] = rows
         text = "a scheduler that the binding names manages no topology here"
-        set_condition(status, now, labels.DRIFT, None, "TopologyNotFound", text)
+        set_condition(status, now, constants.DRIFT, None, "TopologyNotFound", text)
     else:
         status.pop("schedulerTopologyStatuses", None)
-        drop_condition(status, labels.DRIFT)
+        drop_condition(status, constants.DRIFT)
     yield from write_status(binding, status)
     return Outcome()

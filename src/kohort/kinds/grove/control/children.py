@@ -11,7 +11,7 @@ from typing import Any, Final
 from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.controllers.writes import name_of
-from kohort.kinds.grove.api import labels
+from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile import names, startup
 from kohort.kinds.grove.compile.expand import Clique, Gang
 from kohort.kinds.grove.compile.podgang import part_of
@@ -25,7 +25,7 @@ SCALE_METRICS: Final = [
 
 
 def own_labels(pcs: CliqueSet, component: str, name: str = "", more: Mapping[str, str] | None = None) -> dict[str, str]:
-    return {**part_of(pcs.obj, component), **({labels.NAME: name} if name else {}), **(more or {})}
+    return {**part_of(pcs.obj, component), **({constants.NAME: name} if name else {}), **(more or {})}
 
 
 def _made(pcs: CliqueSet, api_version: str, kind: str, name: str, marks: dict[str, str], **members: Any) -> Object:
@@ -80,8 +80,8 @@ def token_secret(pcs: str) -> str:
 
 
 def service(pcs: CliqueSet, index: int) -> Object:
-    name, mark = names.service(pcs.name, index), {labels.SET_INDEX: str(index)}
-    chosen = {labels.MANAGED_BY: labels.OPERATOR, labels.PART_OF: pcs.name, **mark}
+    name, mark = names.service(pcs.name, index), {constants.SET_INDEX: str(index)}
+    chosen = {constants.MANAGED_BY: constants.OPERATOR, constants.PART_OF: pcs.name, **mark}
     publish = (pcs.template.get("headlessServiceConfig") or {}).get("publishNotReadyAddresses", True)
     spec = {"clusterIP": "None", "selector": chosen, "publishNotReadyAddresses": publish}
     return _made(pcs, "v1", "Service", name, own_labels(pcs, "pcs-headless-service", name, mark), spec=spec)
@@ -102,7 +102,7 @@ def autoscalers(pcs: CliqueSet, index: int) -> list[Object]:
 
 def _autoscaler(pcs: CliqueSet, kind: str, name: str, config: Mapping[str, Any]) -> Object:
     spec = {
-        "scaleTargetRef": {"apiVersion": labels.API_VERSION, "kind": kind, "name": name},
+        "scaleTargetRef": {"apiVersion": constants.API_VERSION, "kind": kind, "name": name},
         "minReplicas": config.get("minReplicas"),
         "maxReplicas": config["maxReplicas"],
         "metrics": copied(config.get("metrics") or SCALE_METRICS),
@@ -112,14 +112,14 @@ def _autoscaler(pcs: CliqueSet, kind: str, name: str, config: Mapping[str, Any])
 
 def scaling_group(pcs: CliqueSet, index: int, group: str) -> Object:
     name, template = names.scaling_group(pcs.name, index, group), pcs.groups[group]
-    marks = own_labels(pcs, "pcs-podcliquescalinggroup", name, {labels.SET_INDEX: str(index)})
+    marks = own_labels(pcs, "pcs-podcliquescalinggroup", name, {constants.SET_INDEX: str(index)})
     spec = {
         "replicas": template["replicas"],
         "minAvailable": template["minAvailable"],
         "cliqueNames": list(template["cliqueNames"]),
     }
-    made = _made(pcs, labels.API_VERSION, "PodCliqueScalingGroup", name, marks, spec=spec)
-    made["metadata"]["finalizers"] = [labels.SCALING_GROUP_FINALIZER]
+    made = _made(pcs, constants.API_VERSION, "PodCliqueScalingGroup", name, marks, spec=spec)
+    made["metadata"]["finalizers"] = [constants.SCALING_GROUP_FINALIZER]
     if template.get("annotations"):
         made["metadata"]["annotations"] = dict(template["annotations"])
     return made
@@ -136,17 +136,17 @@ def standalone(pcs: CliqueSet, clique: Clique, gang: Gang) -> Object:
 
 def member(pcs: CliqueSet, group: Object, clique: Clique, gang: Gang) -> Object:
     marks = {
-        labels.SCALING_GROUP: clique.group_name,
-        labels.SCALING_GROUP_INDEX: str(clique.group_index),
-        **({labels.BASE_PODGANG: gang.base} if gang.base else {}),
+        constants.SCALING_GROUP: clique.group_name,
+        constants.SCALING_GROUP_INDEX: str(clique.group_index),
+        **({constants.BASE_PODGANG: gang.base} if gang.base else {}),
     }
     made = _clique(pcs, clique, gang, "pcsg-podclique", marks)
     made["metadata"]["ownerReferences"] = [owner(group)]
     pods = sum(int(pcs.cliques[name]["spec"]["replicas"]) for name in pcs.groups[clique.group]["cliqueNames"])
     env = [
-        _from_label("GROVE_PCSG_NAME", labels.SCALING_GROUP),
+        _from_label("GROVE_PCSG_NAME", constants.SCALING_GROUP),
         {"name": "GROVE_PCSG_TEMPLATE_NUM_PODS", "value": str(pods)},
-        _from_label("GROVE_PCSG_INDEX", labels.SCALING_GROUP_INDEX),
+        _from_label("GROVE_PCSG_INDEX", constants.SCALING_GROUP_INDEX),
     ]
     put_env(made["spec"]["podSpec"], env)
     return made
@@ -162,19 +162,19 @@ def _clique(pcs: CliqueSet, clique: Clique, gang: Gang, component: str, more: Ma
     marks = {
         **(template.get("labels") or {}),
         **own_labels(pcs, component, clique.name, more),
-        labels.SET_INDEX: str(clique.set_index),
-        labels.PODGANG: gang.name,
-        labels.TEMPLATE_HASH: pcs.template_hash(str(template["name"])),
+        constants.SET_INDEX: str(clique.set_index),
+        constants.PODGANG: gang.name,
+        constants.TEMPLATE_HASH: pcs.template_hash(str(template["name"])),
     }
     return {
-        "apiVersion": labels.API_VERSION,
+        "apiVersion": constants.API_VERSION,
         "kind": "PodClique",
         "metadata": {
             "name": clique.name,
             "namespace": pcs.namespace,
             "labels": marks,
             **({"annotations": dict(template["annotations"])} if template.get("annotations") else {}),
-            "finalizers": [labels.CLIQUE_FINALIZER],
+            "finalizers": [constants.CLIQUE_FINALIZER],
         },
         "spec": spec,
     }
@@ -198,23 +198,23 @@ def _from_label(name: str, key: str) -> dict[str, Any]:
 
 def pod(pcs: CliqueSet, pclq: Object, index: int, waiter: str) -> Object:
     """The pod of an index, still without its place in a group. `waiter`: the image of the init container that waits."""
-    name, set_index = name_of(pclq), number(pclq, labels.SET_INDEX)
+    name, set_index = name_of(pclq), number(pclq, constants.SET_INDEX)
     spec = copied(pclq["spec"]["podSpec"])
-    spec["schedulingGates"] = [{"name": labels.GATE}]
+    spec["schedulingGates"] = [{"name": constants.GATE}]
     service_name = names.service(pcs.name, set_index)
     env = [
         {"name": "GROVE_PCS_NAME", "value": pcs.name},
         {"name": "GROVE_PCS_INDEX", "value": str(set_index)},
         {"name": "GROVE_PCLQ_NAME", "value": name},
         {"name": "GROVE_HEADLESS_SERVICE", "value": f"{service_name}.{pcs.namespace}.svc.cluster.local"},
-        _from_label("GROVE_PCLQ_POD_INDEX", labels.POD_INDEX),
+        _from_label("GROVE_PCLQ_POD_INDEX", constants.POD_INDEX),
     ]
     put_env(spec, env)
     spec |= {"hostname": names.hostname(name, index), "subdomain": service_name}
     claims.put(spec, pcs, pclq, index)
     if pclq["spec"].get("startsAfter"):
         _put_waiter(spec, pcs, pclq, waiter)
-    marks = {**(pclq["metadata"].get("labels") or {}), labels.PODCLIQUE: name, labels.POD_INDEX: str(index)}
+    marks = {**(pclq["metadata"].get("labels") or {}), constants.PODCLIQUE: name, constants.POD_INDEX: str(index)}
     notes = pclq["metadata"].get("annotations")
     return {
         "apiVersion": "v1",
@@ -232,7 +232,7 @@ def pod(pcs: CliqueSet, pclq: Object, index: int, waiter: str) -> Object:
 
 def _put_waiter(spec: dict[str, Any], pcs: CliqueSet, pclq: Object, image: str) -> None:
     """Startup order works after scheduling: the pod is placed, and its containers wait for those of its parents."""
-    mine = pcs.gangs_of(number(pclq, labels.SET_INDEX)).get(name_of(pclq))
+    mine = pcs.gangs_of(number(pclq, constants.SET_INDEX)).get(name_of(pclq))
     parents = startup.of_gang(pcs.expansion, mine[1])[name_of(pclq)] if mine is not None else []
     volumes = [
         {"name": "sa-token-secret-vol", "secret": {"secretName": token_secret(pcs.name), "defaultMode": 420}},
@@ -241,7 +241,7 @@ def _put_waiter(spec: dict[str, Any], pcs: CliqueSet, pclq: Object, image: str) 
             "downwardAPI": {
                 "items": [
                     {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}},
-                    {"path": "podgangname", "fieldRef": {"fieldPath": f"metadata.labels['{labels.PODGANG}']"}},
+                    {"path": "podgangname", "fieldRef": {"fieldPath": f"metadata.labels['{constants.PODGANG}']"}},
                 ],
                 "defaultMode": 420,
             },

@@ -15,7 +15,7 @@ from kohort.api.kind import Object
 from kohort.controllers.controller import Key
 from kohort.controllers.script import SyncError
 from kohort.controllers.writes import name_of, namespace_of
-from kohort.kinds.grove.api import labels
+from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile.podgang import part_of
 from kohort.kinds.grove.control.sets import CliqueSet
 from kohort.kinds.grove.control.writing import label, number, owner
@@ -36,21 +36,21 @@ class Level:
 
 
 def of_set(pcs: CliqueSet) -> Level:
-    return Level(pcs.obj, pcs.template.get("resourceSharing") or (), pcs.replicas, labels.SET_INDEX, {})
+    return Level(pcs.obj, pcs.template.get("resourceSharing") or (), pcs.replicas, constants.SET_INDEX, {})
 
 
 def of_group(pcs: CliqueSet, group: Object) -> Level:
     config = pcs.groups.get(pcs.group_of(group)) or {}
-    marks = {labels.SCALING_GROUP: name_of(group)}
+    marks = {constants.SCALING_GROUP: name_of(group)}
     replicas = int(group["spec"].get("replicas") or 0)
-    return Level(group, config.get("resourceSharing") or (), replicas, labels.SCALING_GROUP_INDEX, marks)
+    return Level(group, config.get("resourceSharing") or (), replicas, constants.SCALING_GROUP_INDEX, marks)
 
 
 def of_clique(pcs: CliqueSet, pclq: Object) -> Level:
     template = pcs.cliques.get(pcs.clique_of(pclq)) or {}
     replicas = int(pclq["spec"].get("replicas") or 0)
-    marks = {labels.PODCLIQUE: name_of(pclq)}
-    return Level(pclq, template.get("resourceSharing") or (), replicas, labels.POD_INDEX, marks)
+    marks = {constants.PODCLIQUE: name_of(pclq)}
+    return Level(pclq, template.get("resourceSharing") or (), replicas, constants.POD_INDEX, marks)
 
 
 def templates(pcs: Object) -> Iterator[Key]:
@@ -119,15 +119,15 @@ def put(spec: dict[str, Any], pcs: CliqueSet, pclq: Object, index: int) -> None:
 
 
 def _names(pcs: CliqueSet, pclq: Object, index: int) -> Iterator[str]:
-    clique, group = pcs.clique_of(pclq), label(pclq, labels.SCALING_GROUP)
-    set_index = number(pclq, labels.SET_INDEX)
+    clique, group = pcs.clique_of(pclq), label(pclq, constants.SCALING_GROUP)
+    set_index = number(pclq, constants.SET_INDEX)
     config_name = group.removeprefix(f"{pcs.name}-{set_index}-") if group else ""
     levels: list[tuple[str, Any, int, set[str]]] = [
         (pcs.name, pcs.template.get("resourceSharing"), set_index, {clique, config_name}),
     ]
     if group:
         config = pcs.groups.get(config_name) or {}
-        levels.append((group, config.get("resourceSharing"), number(pclq, labels.SCALING_GROUP_INDEX), {clique}))
+        levels.append((group, config.get("resourceSharing"), number(pclq, constants.SCALING_GROUP_INDEX), {clique}))
     template = pcs.cliques.get(clique) or {}
     levels.append((name_of(pclq), template.get("resourceSharing"), index, set()))
     for above, sharing, at, mine in levels:

@@ -12,7 +12,7 @@ from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.script import Outcome, Script, Step, SyncError, Told, tell
 from kohort.controllers.writes import create, delete, name_of, patch
-from kohort.kinds.grove.api import labels
+from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile.membership import MissingLabelError
 from kohort.kinds.grove.control import backend, children, claims, clique_update, podstate
 from kohort.kinds.grove.control.sets import CliqueSet, selector
@@ -80,7 +80,7 @@ def sync(view: View, side: backend.Backend | None, waiter: str) -> Script:
     if pclq is None:
         return Outcome()
     if is_going(pclq):
-        yield from without_finalizer(pclq, labels.CLIQUE_FINALIZER)
+        yield from without_finalizer(pclq, constants.CLIQUE_FINALIZER)
         return Outcome()
     clique = pcs.clique_of(pclq) if pcs is not None else ""
     if pcs is None or side is None or not clique:
@@ -100,8 +100,8 @@ def sync(view: View, side: backend.Backend | None, waiter: str) -> Script:
 
 def _finalizer(look: _Look) -> Part:
     held = list(meta_of(look.pclq).get("finalizers") or ())
-    if labels.CLIQUE_FINALIZER not in held:
-        yield from all_done([patch(look.pclq, {"metadata": {"finalizers": [*held, labels.CLIQUE_FINALIZER]}})])
+    if constants.CLIQUE_FINALIZER not in held:
+        yield from all_done([patch(look.pclq, {"metadata": {"finalizers": [*held, constants.CLIQUE_FINALIZER]}})])
 
 
 def _claims(look: _Look) -> Part:
@@ -239,11 +239,11 @@ def _ungate(look: _Look) -> Part:
 
 def _is_open(look: _Look) -> bool:
     gang = look.view.podgang
-    if gang is None or is_going(gang) or not holds(gang, labels.INITIALIZED):
+    if gang is None or is_going(gang) or not holds(gang, constants.INITIALIZED):
         return False
-    if look.backend.groups is not None and not holds(gang, labels.BACKEND_READY):
+    if look.backend.groups is not None and not holds(gang, constants.BACKEND_READY):
         return False
-    if not label(look.pclq, labels.BASE_PODGANG):
+    if not label(look.pclq, constants.BASE_PODGANG):
         return True
     return look.view.base is not None and all(
         _scheduled(look.view.first.get(str(group["name"]))) >= int(group.get("minReplicas") or 0)
@@ -265,7 +265,7 @@ def _may_go(look: _Look, pod: Object) -> bool:
 
 
 def _other_gates(pod: Object) -> list[dict[str, Any]] | None:
-    kept = [gate for gate in pod["spec"].get("schedulingGates") or () if gate.get("name") != labels.GATE]
+    kept = [gate for gate in pod["spec"].get("schedulingGates") or () if gate.get("name") != constants.GATE]
     return kept or None
 
 
@@ -277,19 +277,19 @@ def _report(look: _Look) -> Part:
     found = podstate.counts(look.pods)
     had = int(status_of(pclq).get("scheduledReplicas") or 0)
     progress = status.get("updateProgress")
-    target = progress["podTemplateHash"] if progress else label(pclq, labels.TEMPLATE_HASH)
+    target = progress["podTemplateHash"] if progress else label(pclq, constants.TEMPLATE_HASH)
     status |= {
         "replicas": found.total,
         "readyReplicas": found.ready,
         "scheduledReplicas": found.scheduled,
         "scheduleGatedReplicas": found.gated,
         "updatedReplicas": sum(
-            1 for pod in look.pods if not is_going(pod) and label(pod, labels.TEMPLATE_HASH) == target
+            1 for pod in look.pods if not is_going(pod) and label(pod, constants.TEMPLATE_HASH) == target
         ),
     }
     clique_update.settle(look.pcs, pclq, look.expected, status)
-    if not label(pclq, labels.SCALING_GROUP):
-        status["hpaPodSelector"] = selector(look.pcs.name, (labels.PODCLIQUE, name_of(pclq)))
+    if not label(pclq, constants.SCALING_GROUP):
+        status["hpaPodSelector"] = selector(look.pcs.name, (constants.PODCLIQUE, name_of(pclq)))
     if look.problems:
         _errors(look)
     else:
@@ -318,14 +318,19 @@ def _conditions(status: dict[str, Any], found: podstate.Counts, least: int, now:
     text = f"expected at least: {least}, found: {found.scheduled}"
     if enough:
         set_condition(
-            status, now, labels.SCHEDULED, True, "SufficientScheduledPods", f"Sufficient scheduled pods found. {text}"
+            status,
+            now,
+            constants.SCHEDULED,
+            True,
+            "SufficientScheduledPods",
+            f"Sufficient scheduled pods found. {text}",
         )
     else:
         set_condition(
-            status, now, labels.SCHEDULED, False, "InsufficientScheduledPods", f"Insufficient scheduled pods. {text}"
+            status, now, constants.SCHEDULED, False, "InsufficientScheduledPods", f"Insufficient scheduled pods. {text}"
         )
     value, reason, message = _breach(status, found, least)
-    set_condition(status, now, labels.BREACHED, value, reason, message)
+    set_condition(status, now, constants.BREACHED, value, reason, message)
 
 
 def _breach(status: dict[str, Any], found: podstate.Counts, least: int) -> tuple[bool | None, str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.writes import name_of
-from kohort.kinds.grove.api import labels
+from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.control import podstate
 from kohort.kinds.grove.control.sets import CliqueSet
 from kohort.kinds.grove.control.writing import is_going, label, number, status_of
@@ -46,9 +46,9 @@ def begin(pcs: CliqueSet, pclq: Object, expected: str, status: dict[str, Any], n
 def _may_begin(pcs: CliqueSet, pclq: Object) -> bool:
     if pcs.on_delete:
         return True
-    if label(pclq, labels.SCALING_GROUP):
+    if label(pclq, constants.SCALING_GROUP):
         return False
-    return not pcs.is_rolling or pcs.rolling_replica == number(pclq, labels.SET_INDEX)
+    return not pcs.is_rolling or pcs.rolling_replica == number(pclq, constants.SET_INDEX)
 
 
 def step(pclq: Object, pods: Sequence[Object], status: dict[str, Any], now: datetime) -> list[Object]:
@@ -57,10 +57,10 @@ def step(pclq: Object, pods: Sequence[Object], status: dict[str, Any], now: date
         return []
     progress: dict[str, Any] = status["updateProgress"]
     target = str(progress["podTemplateHash"])
-    if label(pclq, labels.TEMPLATE_HASH) != target:
+    if label(pclq, constants.TEMPLATE_HASH) != target:
         return []  # the set has not written the new template yet
     staying = [pod for pod in pods if not is_going(pod)]
-    old = [pod for pod in staying if label(pod, labels.TEMPLATE_HASH) != target]
+    old = [pod for pod in staying if label(pod, constants.TEMPLATE_HASH) != target]
     ready = [pod for pod in old if podstate.is_ready(pod)]
     ill = [pod for pod in old if not podstate.is_ready(pod)]
     chosen = progress.get("readyPodsSelectedToUpdate")
@@ -79,13 +79,15 @@ def step(pclq: Object, pods: Sequence[Object], status: dict[str, Any], now: date
 
 def _is_replaced(pclq: Object, staying: Sequence[Object], target: str) -> bool:
     """Every pod is there, and those of the new template are ready."""
-    new = [pod for pod in staying if label(pod, labels.TEMPLATE_HASH) == target]
+    new = [pod for pod in staying if label(pod, constants.TEMPLATE_HASH) == target]
     return len(staying) >= int(pclq["spec"].get("replicas") or 0) and all(map(podstate.is_ready, new))
 
 
 def _next(progress: dict[str, Any], ready: list[Object]) -> list[Object]:
     """The oldest; of the same age, the one of the lowest index."""
-    oldest = min(ready, key=lambda pod: (str(pod["metadata"].get("creationTimestamp")), number(pod, labels.POD_INDEX)))
+    oldest = min(
+        ready, key=lambda pod: (str(pod["metadata"].get("creationTimestamp")), number(pod, constants.POD_INDEX))
+    )
     before = progress.get("readyPodsSelectedToUpdate")
     chosen: dict[str, Any] = {"current": name_of(oldest)}
     if before is not None:
@@ -102,7 +104,7 @@ def settle(pcs: CliqueSet, pclq: Object, expected: str, status: dict[str, Any]) 
     if progress is not None:
         status["currentPodTemplateHash"] = progress["podTemplateHash"]
         status["currentPodCliqueSetGenerationHash"] = progress["podCliqueSetGenerationHash"]
-    elif label(pclq, labels.TEMPLATE_HASH) == expected and pcs.stored_hash:
+    elif label(pclq, constants.TEMPLATE_HASH) == expected and pcs.stored_hash:
         status["currentPodTemplateHash"] = expected
         status["currentPodCliqueSetGenerationHash"] = pcs.stored_hash
 
@@ -115,7 +117,7 @@ def is_current(pcs: CliqueSet, pclq: Object) -> bool:
         return False
     expected = pcs.template_hash(clique)
     return (
-        label(pclq, labels.TEMPLATE_HASH) == expected
+        label(pclq, constants.TEMPLATE_HASH) == expected
         and status.get("currentPodTemplateHash") == expected
         and bool(pcs.stored_hash)
         and status.get("currentPodCliqueSetGenerationHash") == pcs.stored_hash

@@ -13,8 +13,8 @@ from kohort.controllers.following import Followers
 from kohort.controllers.script import Script
 from kohort.controllers.writes import name_of, namespace_of, uid_of
 from kohort.gang.compile import CompileContext, Lookup
-from kohort.kinds.batch.compile.find import controller_of
-from kohort.kinds.grove.api import labels
+from kohort.kinds.batch.compile.existing import controller_of
+from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.api import topology as topology_rules
 from kohort.kinds.grove.compile.topology import DROP, Topology, resolve
 from kohort.kinds.grove.control import binding, claims, clique, group, podcliqueset, podgang
@@ -44,8 +44,8 @@ _OWNED: Final = (
 
 def _of_set(obj: Object) -> Iterator[Key]:
     """The set that a PodClique, scaling group or pod belongs to."""
-    if label(obj, labels.MANAGED_BY) == labels.OPERATOR and label(obj, labels.PART_OF):
-        yield Key(namespace_of(obj), label(obj, labels.PART_OF))
+    if label(obj, constants.MANAGED_BY) == constants.OPERATOR and label(obj, constants.PART_OF):
+        yield Key(namespace_of(obj), label(obj, constants.PART_OF))
 
 
 def _by_label(key: str) -> Callable[[Object], Iterator[Key]]:
@@ -140,7 +140,7 @@ class _State:
 
 
 def _watch(kind: str, concerns: Concerns, indexers: dict[str, Indexer] | None = None) -> Watch:
-    version = labels.SCHEDULER_API_VERSION if kind == _GANG else labels.API_VERSION
+    version = constants.SCHEDULER_API_VERSION if kind == _GANG else constants.API_VERSION
     return Watch(version, kind, concerns, indexers or {})
 
 
@@ -161,7 +161,7 @@ def _made(of: Callable[[Key], Iterable[Due]]) -> Concerns:
 def _group_watches(ctx: CompileContext, *, served: bool, concerns: Concerns) -> list[Watch]:
     if not served:
         return []
-    release, by_gang = ctx.release, {"gang": _by_label(labels.PODGANG)}
+    release, by_gang = ctx.release, {"gang": _by_label(constants.PODGANG)}
     kinds = [(release.api_version, "Workload")]
     if release.has_pod_groups:
         kinds.append((release.api_version, "PodGroup"))
@@ -259,7 +259,7 @@ def podcliquescalinggroup_controller(ctx: CompileContext) -> Controller:
 
 
 def podclique_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
-    cliques, later = Followers(_of_set), Followers(_by_label(labels.BASE_PODGANG))
+    cliques, later = Followers(_of_set), Followers(_by_label(constants.BASE_PODGANG))
     sharing = Followers(claims.templates)
     waiter = str(ctx.settings.get("groveInitImage") or WAITER)
 
@@ -268,7 +268,7 @@ def podclique_controller(ctx: CompileContext, *, grouping: bool = True) -> Contr
         later.note(old, new)
         found = [*_itself(old, new)]
         if _differ(old, new, lambda obj: status_of(obj).get("scheduledReplicas")):
-            gang = label(new or old or {}, labels.PODGANG)
+            gang = label(new or old or {}, constants.PODGANG)
             found += later.of(Key(namespace_of(new or old or {}), gang), SOON)
         return found
 
@@ -284,7 +284,7 @@ def podclique_controller(ctx: CompileContext, *, grouping: bool = True) -> Contr
 
     by_owner = _by_owner(_CLIQUE)
     watches = [
-        _watch(_CLIQUE, of_clique, {"gang": _by_label(labels.PODGANG)}),
+        _watch(_CLIQUE, of_clique, {"gang": _by_label(constants.PODGANG)}),
         _watch(_SET, of_pcs),
         _watch(_GROUP, _nobody, {"set": _of_set}),
         _watch(_GANG, _of_gang),
@@ -305,15 +305,15 @@ def _of_group(old: Object | None, new: Object | None) -> Iterable[Due]:
     """Its pods wait for a group of an earlier gang to be gone."""
     if new is not None or old is None or old["kind"] != "PodGroup":
         return ()
-    gang = label(old, labels.PODGANG)
+    gang = label(old, constants.PODGANG)
     return [Due(Key(namespace_of(old), name_of(old).removeprefix(f"{gang}-")))] if gang else ()
 
 
 def _clique_view(state: _State, pclq: Object | None, pcs: CliqueSet | None, side: Backend | None) -> clique.View:
     if pclq is None or pcs is None or side is None:
         return clique.View(pclq, None, [], None, None, {}, None, [], state.template, state.now)
-    space, gang = namespace_of(pclq), label(pclq, labels.PODGANG)
-    base = label(pclq, labels.BASE_PODGANG)
+    space, gang = namespace_of(pclq), label(pclq, constants.PODGANG)
+    base = label(pclq, constants.BASE_PODGANG)
     first = state.reader.indexed(_CLIQUE, "gang", Key(space, base)) if base else []
     groups = side.groups
     named = state.reader.get(groups.kind(), Key(space, groups.name(gang, name_of(pclq)))) if groups else None
@@ -333,7 +333,7 @@ def _clique_view(state: _State, pclq: Object | None, pcs: CliqueSet | None, side
 
 def podgang_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
     gangs, sets = Followers(_by_owner(_SET)), Followers(_topology)
-    by_gang = _by_label(labels.PODGANG)
+    by_gang = _by_label(constants.PODGANG)
 
     def of_gang(old: Object | None, new: Object | None) -> Iterable[Due]:
         gangs.note(old, new)

@@ -13,7 +13,7 @@ from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.script import Told, tell
 from kohort.gang.compile import CompileContext
-from kohort.kinds.grove.api import backend, options, rules, topology
+from kohort.kinds.grove.api import backend, options, topology, validation
 from kohort.kinds.grove.control.sets import CliqueSet
 from kohort.kinds.grove.control.writing import Part, copy_status, status_of, write_status
 
@@ -25,7 +25,7 @@ def of(pcs: CliqueSet, binding: Object | None, ctx: CompileContext) -> list[Fiel
     if pcs.stored_hash:
         return []
     # Minimums are told where they count: by the gang (spec grove 6, 41), or by the definitions of its parts.
-    found = [one for one in rules.check_form(pcs.obj, ctx) if not one.field.endswith(".minAvailable")]
+    found = [one for one in validation.check_form(pcs.obj, ctx) if not one.field.endswith(".minAvailable")]
     found += backend.check_templates(pcs.obj, ctx)
     return found or (topology.check_binding(pcs.obj, binding) if ctx.on(options.TOPOLOGY) else [])
 

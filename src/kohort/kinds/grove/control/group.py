@@ -11,7 +11,7 @@ from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.script import Outcome, Script, Step, SyncError, Told, tell
 from kohort.controllers.writes import create, delete, name_of, patch
-from kohort.kinds.grove.api import labels
+from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile import names
 from kohort.kinds.grove.control import breach, children, claims
 from kohort.kinds.grove.control.clique_update import is_current, is_updating
@@ -78,7 +78,7 @@ def sync(view: View) -> Script:
     if group is None:
         return Outcome()
     if is_going(group):
-        yield from without_finalizer(group, labels.SCALING_GROUP_FINALIZER)
+        yield from without_finalizer(group, constants.SCALING_GROUP_FINALIZER)
         return Outcome()
     if pcs is None or not pcs.group_of(group) or not pcs.stored_hash:
         return Outcome()
@@ -99,14 +99,14 @@ def sync(view: View) -> Script:
 def _by_replica(members: Iterable[Object]) -> Replicas:
     found: Replicas = {}
     for one in members:
-        found.setdefault(number(one, labels.SCALING_GROUP_INDEX), []).append(one)
+        found.setdefault(number(one, constants.SCALING_GROUP_INDEX), []).append(one)
     return found
 
 
 def _begin(look: _Look) -> None:
     """An update starts when it is the turn of this replica of the set; with OnDelete it has ended at once."""
     pcs, progress = look.pcs, look.status.get("updateProgress")
-    mine = number(look.group, labels.SET_INDEX)
+    mine = number(look.group, constants.SET_INDEX)
     if not pcs.on_delete and (not pcs.is_rolling or pcs.rolling_replica != mine):
         return
     known = progress["podCliqueSetGenerationHash"] if progress else look.status.get("currentPodCliqueSetGenerationHash")
@@ -160,7 +160,7 @@ def _grow(look: _Look) -> Part:
         for one, answer in zip(missing, answers, strict=True):
             what = f"PodClique {look.pcs.namespace}/{name_of(one)}"
             if answer.refusal is None:
-                look.replicas.setdefault(number(one, labels.SCALING_GROUP_INDEX), []).append(answer.object or one)
+                look.replicas.setdefault(number(one, constants.SCALING_GROUP_INDEX), []).append(answer.object or one)
                 events.append(_made(look, what))
             elif not answer.refusal.already_exists:
                 problems.append(f"{what}: {answer.refusal.message}")
@@ -181,7 +181,7 @@ def _made(look: _Look, what: str) -> Told:
 
 def _wanted(look: _Look, known: dict[str, Object]) -> dict[str, Object]:
     """All members with OnDelete, whose templates change in place; otherwise those that are missing."""
-    by_name = look.pcs.gangs_of(number(look.group, labels.SET_INDEX))
+    by_name = look.pcs.gangs_of(number(look.group, constants.SET_INDEX))
     found: dict[str, Object] = {}
     for index in range(look.size):
         for clique in look.cliques:
@@ -268,7 +268,9 @@ def _roll(look: _Look) -> Part:
 
 def _is_old(look: _Look, index: int) -> bool:
     members = [one for one in look.replicas.get(index, ()) if not is_going(one)]
-    return any(label(one, labels.TEMPLATE_HASH) != look.pcs.template_hash(look.pcs.clique_of(one)) for one in members)
+    return any(
+        label(one, constants.TEMPLATE_HASH) != look.pcs.template_hash(look.pcs.clique_of(one)) for one in members
+    )
 
 
 def _is_ready(look: _Look, index: int) -> bool:
@@ -287,7 +289,7 @@ def _is_renewed(look: _Look, index: int) -> bool:
 
 
 def _is_scheduled(look: _Look, index: int) -> bool:
-    return look.is_complete(index) and all(holds(one, labels.SCHEDULED) for one in look.replicas[index])
+    return look.is_complete(index) and all(holds(one, constants.SCHEDULED) for one in look.replicas[index])
 
 
 def _is_available(look: _Look, index: int) -> bool:
@@ -309,7 +311,7 @@ def _report(look: _Look) -> Part:
         "scheduledReplicas": scheduled,
         "availableReplicas": sum(_is_available(look, index) for index in indices),
         "updatedReplicas": sum(_is_available(look, index) and all(current[index]) for index in indices),
-        "selector": selector(pcs.name, (labels.SCALING_GROUP, name_of(group))),
+        "selector": selector(pcs.name, (constants.SCALING_GROUP, name_of(group))),
         "observedGeneration": meta_of(group).get("generation"),
     }
     if status.get("updateProgress"):
@@ -335,7 +337,7 @@ def _has_converged(look: _Look, index: int) -> bool:
     pcs = look.pcs
     for one in look.replicas.get(index, ()):
         expected, status = pcs.template_hash(pcs.clique_of(one)), status_of(one)
-        if label(one, labels.TEMPLATE_HASH) != expected or status.get("currentPodTemplateHash") != expected:
+        if label(one, constants.TEMPLATE_HASH) != expected or status.get("currentPodTemplateHash") != expected:
             return False
         if status.get("currentPodCliqueSetGenerationHash") != pcs.stored_hash:
             return False
@@ -345,17 +347,17 @@ def _has_converged(look: _Look, index: int) -> bool:
 def _breached(look: _Look) -> None:
     status, now = look.status, look.view.now
     if is_updating(status):
-        set_condition(status, now, labels.BREACHED, None, "UpdateInProgress", "Update is in progress")
+        set_condition(status, now, constants.BREACHED, None, "UpdateInProgress", "Update is in progress")
         return
     well = sum(
-        look.is_complete(index) and not any(holds(one, labels.BREACHED) for one in look.replicas[index])
+        look.is_complete(index) and not any(holds(one, constants.BREACHED) for one in look.replicas[index])
         for index in range(look.size)
     )
     what = f"PCSG replicas not in breach ({well})"
     if well < look.least:
         reason = "InsufficientAvailablePodCliqueScalingGroupReplicas"
-        set_condition(status, now, labels.BREACHED, True, reason, f"{what} below MinAvailable ({look.least})")
+        set_condition(status, now, constants.BREACHED, True, reason, f"{what} below MinAvailable ({look.least})")
         return
     reason = "SufficientAvailablePodCliqueScalingGroupReplicas"
-    set_condition(status, now, labels.BREACHED, False, reason, f"{what} meets MinAvailable ({look.least})")
-    drop_condition(status, labels.TERMINATING)
+    set_condition(status, now, constants.BREACHED, False, reason, f"{what} meets MinAvailable ({look.least})")
+    drop_condition(status, constants.TERMINATING)

@@ -12,8 +12,8 @@ from kohort.controllers import moments
 from kohort.controllers.script import Outcome, Script, Step, SyncError, Told, Write, one, tell
 from kohort.controllers.writes import create, delete, name_of, patch
 from kohort.gang.compile import CompileContext
-from kohort.kinds.grove.api import backend as rules
-from kohort.kinds.grove.api import labels, options, parts
+from kohort.kinds.grove.api import backend as validation
+from kohort.kinds.grove.api import constants, options, parts
 from kohort.kinds.grove.api import topology as topology_rules
 from kohort.kinds.grove.compile.podgang import podgang
 from kohort.kinds.grove.compile.topology import Topology
@@ -77,7 +77,7 @@ def sync(view: View, ctx: CompileContext) -> Script:
     if pcs is None:
         return Outcome()
     if is_going(pcs.obj):
-        yield from without_finalizer(pcs.obj, labels.SET_FINALIZER)
+        yield from without_finalizer(pcs.obj, constants.SET_FINALIZER)
         return Outcome()
     wrong = faults.of(pcs, view.binding, ctx)
     if wrong:
@@ -105,10 +105,10 @@ def sync(view: View, ctx: CompileContext) -> Script:
 
 def _finalizer(obj: Object) -> Part:
     held = list(meta_of(obj).get("finalizers") or ())
-    if labels.SET_FINALIZER in held:
+    if constants.SET_FINALIZER in held:
         return obj
     version = meta_of(obj).get("resourceVersion")
-    write = patch(obj, {"metadata": {"finalizers": [*held, labels.SET_FINALIZER], "resourceVersion": version}})
+    write = patch(obj, {"metadata": {"finalizers": [*held, constants.SET_FINALIZER], "resourceVersion": version}})
     return done(write, (yield from one(write))) or obj
 
 
@@ -188,7 +188,7 @@ def _end(look: _Look, index: int) -> Part:
     for group in look.children.scaling(index):
         status = copy_status(group)
         text = f"PodCliques of this scaling group were deleted with replica {index} of the PodCliqueSet"
-        if set_condition(status, look.view.now, labels.TERMINATING, True, "GangTerminationActive", text):
+        if set_condition(status, look.view.now, constants.TERMINATING, True, "GangTerminationActive", text):
             body = {"conditions": status["conditions"]}
             version = {"resourceVersion": meta_of(group).get("resourceVersion")}
             writes.append(patch(group, {"metadata": version, "status": body}, "status"))
@@ -235,12 +235,12 @@ def _words(what: str, kind: str) -> str:
 def _gangs(look: _Look) -> Part:
     """Made here, kept right by their own controller."""
     pcs = look.pcs
-    external = look.ctx.on(options.GANG) and rules.concerned(pcs.obj) and rules.external(pcs.obj)
+    external = look.ctx.on(options.GANG) and validation.concerned(pcs.obj) and validation.external(pcs.obj)
     wanted = {gang.name: gang for gang in pcs.expansion.gangs}
     known = by_name(look.view.gangs)
     made = [known.get(name) or podgang(pcs.obj, gang, look.view.topology, external) for name, gang in wanted.items()]
     yield from _put(look, made, look.view.gangs, lambda _, __: None, "PodGang", "CreateOrUpdate")
-    if not look.ctx.on(options.GANG) or options.is_tree(look.ctx) or external or not rules.concerned(pcs.obj):
+    if not look.ctx.on(options.GANG) or options.is_tree(look.ctx) or external or not validation.concerned(pcs.obj):
         return
     loose = [name for name, gang in wanted.items() if name not in known and len(gang.cliques) > 1]
     if loose and not look.problems:
@@ -256,7 +256,7 @@ def _cliques(look: _Look) -> Part:
     for index in range(pcs.replicas):
         by_clique = pcs.gangs_of(index)
         wanted += [children.standalone(pcs, *by_clique[name]) for name in pcs.standalone_names(index)]
-    known = [obj for obj in look.view.cliques if not label(obj, labels.SCALING_GROUP)]
+    known = [obj for obj in look.view.cliques if not label(obj, constants.SCALING_GROUP)]
     yield from _put(look, wanted, known, rewriting, "PodClique", "CreateOrUpdate")
 
 
@@ -280,7 +280,7 @@ def _annotations(wanted: Object, stored: Object) -> Object | None:
 def _is_complete(look: _Look) -> bool:
     """All gangs have had all their pods, all PodCliques have them now, and nothing is being rolled."""
     gangs = by_name(look.view.gangs)
-    if any(not holds(gangs.get(gang.name) or {}, labels.INITIALIZED) for gang in look.pcs.expansion.gangs):
+    if any(not holds(gangs.get(gang.name) or {}, constants.INITIALIZED) for gang in look.pcs.expansion.gangs):
         return False
     short = [
         one
@@ -305,7 +305,7 @@ def _errors(look: _Look) -> None:
     """What did not work here, and what the gangs' controllers could not do."""
     found = list(look.problems)
     for gang in look.view.gangs:
-        ready = condition(gang, labels.BACKEND_READY)
+        ready = condition(gang, constants.BACKEND_READY)
         if ready is not None and ready["status"] == "False":
             found.append((str(ready["reason"]), f"PodGang {name_of(gang)}: {ready['message']}"))
     known = {(one["code"], one["description"]): one for one in status_of(look.pcs.obj).get("lastErrors") or ()}
@@ -325,7 +325,7 @@ def _topology(look: _Look) -> None:
         for domain in (parts.required_domain(found), parts.preferred_domain(found))
         if domain
     ]
-    kind = labels.LEVELS_UNAVAILABLE
+    kind = constants.LEVELS_UNAVAILABLE
     name = topology_rules.topology_name(obj)
     if not domains and look.ctx.on(options.TOPOLOGY):
         text = "No topology constraints defined"

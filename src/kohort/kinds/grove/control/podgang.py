@@ -15,8 +15,8 @@ from kohort.api.kind import Object
 from kohort.controllers.script import Outcome, Script, SyncError, Told, one, tell
 from kohort.controllers.writes import name_of, patch
 from kohort.gang.compile import CompileContext
-from kohort.kinds.grove.api import backend as rules
-from kohort.kinds.grove.api import labels, options
+from kohort.kinds.grove.api import backend as validation
+from kohort.kinds.grove.api import constants, options
 from kohort.kinds.grove.compile.expand import Gang
 from kohort.kinds.grove.compile.podgang import podgang as wanted_podgang
 from kohort.kinds.grove.compile.topology import Topology
@@ -70,17 +70,17 @@ def sync(view: View, side: Backend | None, ctx: CompileContext) -> Script:
         if ready.reason == "PodGroupTerminating":
             return Outcome(after=AGAIN)
         raise SyncError(f"{ready.reason}: {ready.message}")
-    return Outcome(after=None if holds(status, labels.INITIALIZED) else AGAIN)
+    return Outcome(after=None if holds(status, constants.INITIALIZED) else AGAIN)
 
 
 def _shape(view: View, pcs: CliqueSet, gang: Gang, podgang: Object, ctx: CompileContext) -> Part:
     """Metadata and groups as the set says, with the pods that there are. -> the PodGang"""
-    external = ctx.on(options.GANG) and rules.concerned(pcs.obj) and rules.external(pcs.obj)
+    external = ctx.on(options.GANG) and validation.concerned(pcs.obj) and validation.external(pcs.obj)
     wanted = wanted_podgang(pcs.obj, gang, view.topology, external)
     pods: dict[str, list[str]] = {}
     for pod in view.pods:
         if not is_going(pod):
-            pods.setdefault(label(pod, labels.PODCLIQUE), []).append(name_of(pod))
+            pods.setdefault(label(pod, constants.PODCLIQUE), []).append(name_of(pod))
     for group in wanted["spec"]["podgroups"]:
         group["podReferences"] = [
             {"namespace": pcs.namespace, "name": name} for name in sorted(pods.get(group["name"], ()))
@@ -106,18 +106,18 @@ def _conditions(
 ) -> Part:
     now = view.now
     status.setdefault("phase", "Pending")
-    if not holds(status, labels.INITIALIZED):
+    if not holds(status, constants.INITIALIZED):
         if _is_whole(view, gang):
             text = "PodGang is fully initialized"
-            set_condition(status, now, labels.INITIALIZED, True, "PodGangPodsCreated", text)
+            set_condition(status, now, constants.INITIALIZED, True, "PodGangPodsCreated", text)
         else:
             text = "Not all constituent pods have been created yet"
-            set_condition(status, now, labels.INITIALIZED, False, "PodGangPodsCreationPending", text)
+            set_condition(status, now, constants.INITIALIZED, False, "PodGangPodsCreationPending", text)
     if ready is None:
-        drop_condition(status, labels.BACKEND_READY)
+        drop_condition(status, constants.BACKEND_READY)
         return
-    before = condition(podgang, labels.BACKEND_READY) or {}
-    changed = set_condition(status, now, labels.BACKEND_READY, ready.ok, ready.reason, ready.message)
+    before = condition(podgang, constants.BACKEND_READY) or {}
+    changed = set_condition(status, now, constants.BACKEND_READY, ready.ok, ready.reason, ready.message)
     if changed and not ready.ok and (before.get("reason"), before.get("message")) != (ready.reason, ready.message):
         yield from tell(
             Told(podgang, "Warning", ready.reason, ready.message),
@@ -135,10 +135,10 @@ def _scheduled(view: View, gang: Gang, status: dict[str, Any]) -> None:
     ]
     if short:
         text = f"groups below their minimum: {', '.join(short)}"
-        set_condition(status, view.now, labels.GANG_SCHEDULED, False, "GroupsNotScheduled", text)
+        set_condition(status, view.now, constants.GANG_SCHEDULED, False, "GroupsNotScheduled", text)
     else:
         text = "every group has its minimum of scheduled pods"
-        set_condition(status, view.now, labels.GANG_SCHEDULED, True, "GroupsScheduled", text)
+        set_condition(status, view.now, constants.GANG_SCHEDULED, True, "GroupsScheduled", text)
 
 
 def _count(pclq: Object | None, member: str) -> int:
@@ -150,7 +150,7 @@ def _is_whole(view: View, gang: Gang) -> bool:
     pods: dict[str, int] = {}
     for pod in view.pods:
         if not is_going(pod):
-            owner = label(pod, labels.PODCLIQUE)
+            owner = label(pod, constants.PODCLIQUE)
             pods[owner] = pods.get(owner, 0) + 1
     for clique in gang.cliques:
         pclq = view.cliques.get(clique.name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.kinds.grove.api import labels
+from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.control.writing import is_going, label, number
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -27,7 +27,7 @@ def is_scheduled(pod: Object) -> bool:
 
 
 def is_gated(pod: Object) -> bool:
-    return any(gate.get("name") == labels.GATE for gate in pod["spec"].get("schedulingGates") or ())
+    return any(gate.get("name") == constants.GATE for gate in pod["spec"].get("schedulingGates") or ())
 
 
 def _containers(pod: Object, *kinds: str) -> Iterable[dict[str, Any]]:
@@ -77,7 +77,7 @@ def counts(pods: Sequence[Object]) -> Counts:
 def missing(pods: Sequence[Object], replicas: int) -> list[int]:
     """The lowest free indices. A pod on its way out has given up its own."""
     staying = [pod for pod in pods if not is_going(pod)]
-    taken = {number(pod, labels.POD_INDEX) for pod in staying}
+    taken = {number(pod, constants.POD_INDEX) for pod in staying}
     free = (index for index in range(replicas + len(taken)) if index not in taken)
     return [index for index, _ in zip(free, range(replicas - len(staying)), strict=False)]
 
@@ -95,7 +95,7 @@ def surplus(pods: Sequence[Object], replicas: int, expected: str) -> list[Object
             bool(pod["spec"].get("nodeName")),
             _PHASES.get(phase, 0),
             is_ready(pod),
-            label(pod, labels.TEMPLATE_HASH) == expected,
+            label(pod, constants.TEMPLATE_HASH) == expected,
         )
 
     return sorted(newest_first, key=rank)[: len(staying) - replicas]

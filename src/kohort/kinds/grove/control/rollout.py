@@ -10,7 +10,7 @@ from typing import Any
 from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.writes import name_of
-from kohort.kinds.grove.api import labels
+from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.control.clique_update import is_current
 from kohort.kinds.grove.control.sets import CliqueSet
 from kohort.kinds.grove.control.writing import is_going, number, status_of
@@ -121,4 +121,4 @@ def count(children: Children, status: dict[str, Any]) -> None:
 
 
 def replica_of(obj: Object) -> int:
-    return number(obj, labels.SET_INDEX)
+    return number(obj, constants.SET_INDEX)

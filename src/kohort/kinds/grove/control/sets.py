@@ -13,8 +13,8 @@ from kohort.api.kind import Context, Object
 from kohort.api.releases import NEWEST
 from kohort.controllers.writes import name_of, namespace_of
 from kohort.gang.compile import Lookup
-from kohort.kinds.grove.api import duration, labels
-from kohort.kinds.grove.api.default import TERMINATION_DELAY, podcliqueset
+from kohort.kinds.grove.api import constants, duration
+from kohort.kinds.grove.api.defaults import TERMINATION_DELAY, podcliqueset
 from kohort.kinds.grove.compile import names
 from kohort.kinds.grove.compile.expand import Clique, Expansion, Gang
 from kohort.kinds.grove.control.writing import label, number, status_of
@@ -95,14 +95,14 @@ class CliqueSet:
 
     def clique_of(self, pclq: Object) -> str:
         """The template of a PodClique, by its exact name (D23); "" if it is none of this set's."""
-        group = label(pclq, labels.SCALING_GROUP)
-        above, key = (group, labels.SCALING_GROUP_INDEX) if group else (self.name, labels.SET_INDEX)
+        group = label(pclq, constants.SCALING_GROUP)
+        above, key = (group, constants.SCALING_GROUP_INDEX) if group else (self.name, constants.SET_INDEX)
         named = name_of(pclq).removeprefix(f"{above}-{number(pclq, key)}-")
         return named if named in self.cliques else ""
 
     def group_of(self, pcsg: Object) -> str:
         """The template of a scaling group."""
-        named = name_of(pcsg).removeprefix(f"{self.name}-{number(pcsg, labels.SET_INDEX)}-")
+        named = name_of(pcsg).removeprefix(f"{self.name}-{number(pcsg, constants.SET_INDEX)}-")
         return named if named in self.groups else ""
 
     def gang(self, podgang: str) -> Gang | None:
@@ -143,5 +143,5 @@ def _hash(*parts: dict[str, Any]) -> str:
 
 def selector(pcs: str, *more: tuple[str, str]) -> str:
     """The labels of everything of a set, and some more, as a selector."""
-    pairs = {labels.MANAGED_BY: labels.OPERATOR, labels.PART_OF: pcs, **dict(more)}
+    pairs = {constants.MANAGED_BY: constants.OPERATOR, constants.PART_OF: pcs, **dict(more)}
     return ",".join(f"{key}={value}" for key, value in sorted(pairs.items()))

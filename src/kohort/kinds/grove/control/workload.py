@@ -15,8 +15,8 @@ from kohort.controllers.script import Refusal, Step
 from kohort.controllers.writes import create, name_of, uid_of
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import render
-from kohort.kinds.batch.compile.find import controller_of
-from kohort.kinds.grove.compile import mapping, names
+from kohort.kinds.batch.compile.existing import controller_of
+from kohort.kinds.grove.compile import groups, names
 from kohort.kinds.grove.compile.expand import Gang
 from kohort.kinds.grove.compile.topology import Topology
 from kohort.kinds.grove.control.sets import CliqueSet
@@ -106,7 +106,7 @@ class Groups:
         return f"preferred topology {wish} cannot be expressed; only required topology can" if wish else ""
 
     def _objects(self, pcs: CliqueSet, gang: Gang, topology: Topology, podgang: Object) -> tuple[Sequence[Object], str]:
-        plan = mapping.plan(pcs.obj, gang, uid_of(podgang), topology, self.ctx)
+        plan = groups.plan(pcs.obj, gang, uid_of(podgang), topology, self.ctx)
         rendered = render(plan, self.ctx.release)
         return rendered.objects, "; ".join(map(str, rendered.errors))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kohort.api.errors import FieldError
 from kohort.api.kind import Column, Context, Kind, Object
-from kohort.kinds.jobset.api import gang_rules, names, rules, volumes
-from kohort.kinds.jobset.api.completing import default
+from kohort.kinds.jobset.api import constants, gang_validation, validation, volumes
+from kohort.kinds.jobset.api.defaults import default
 from kohort.kinds.jobset.api.schema import SCHEMA
 from kohort.kinds.jobset.api.update import validate_update
 from kohort.kinds.jobset.api.warnings import warn
@@ -15,13 +15,13 @@ __all__ = ["JOBSET", "KINDS"]
 
 def validate(obj: Object, ctx: Context) -> list[FieldError]:
     """All that the schema cannot say about a new JobSet."""
-    return [*rules.check(obj, ctx), *volumes.check(obj), *gang_rules.check(obj, ctx)]
+    return [*validation.check(obj, ctx), *volumes.check(obj), *gang_validation.check(obj, ctx)]
 
 
 JOBSET = Kind(
-    group=names.GROUP,
+    group=constants.GROUP,
     version="v1alpha2",
-    kind=names.KIND,
+    kind=constants.KIND,
     plural="jobsets",
     singular="jobset",
     schema=SCHEMA,

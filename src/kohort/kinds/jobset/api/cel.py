@@ -1,4 +1,4 @@
-"""The rules of a JobSet in CEL, for servers that do not ask us: what rules.py, gang_rules.py and update.py say there.
+"""The rules of a JobSet in CEL, for servers that do not ask us: those of validation.py, gang_validation.py, update.py.
 
 A server refuses a definition whose rules could be dear, and upstream's lists have no bound. So these rules look at the
 first places of a list, by index; what stands behind them is told by the controller. No rule may refuse what our own
@@ -179,7 +179,7 @@ _FAILURES: Final = (
     ),
 )
 
-# ---- gangs: numbers are those of gang_rules.py
+# ---- gangs: numbers are those of gang_validation.py
 
 _TARGETS_OF: Final = "p.targetReplicatedJobs"
 _NO_TARGETS: Final = f"(!has({_TARGETS_OF}) || size({_TARGETS_OF}) == 0)"

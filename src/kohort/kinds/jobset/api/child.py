@@ -10,7 +10,7 @@ from copy import deepcopy
 from kohort.api import admit
 from kohort.api.errors import FieldError
 from kohort.api.kind import Context, Object
-from kohort.kinds.jobset.api import names
+from kohort.kinds.jobset.api import constants, names
 from kohort.kinds.jobset.api.reading import ReplicatedJob, entries, meta_of, name_of, spec_of, subdomain_of
 from kohort.kinds.jobset.api.volumes import claim_name, mounts
 
@@ -20,7 +20,7 @@ def last_job(obj: Object, job: ReplicatedJob) -> Object:
     meta, spec = deepcopy(job.job_meta), deepcopy(job.job)
     name = names.job_name(name_of(obj), job.name, job.replicas - 1)
     meta |= {"name": name, "namespace": meta_of(obj).get("namespace") or "default"}
-    meta["labels"] = {**(meta.get("labels") or {}), names.REPLICATED_JOB_NAME: job.name}
+    meta["labels"] = {**(meta.get("labels") or {}), constants.REPLICATED_JOB_NAME: job.name}
     pod = (spec.get("template") or {}).get("spec") or {}
     if (spec_of(obj).get("network") or {}).get("enableDNSHostnames", True):
         pod["subdomain"] = subdomain_of(obj)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.kinds.jobset.api import names
+from kohort.kinds.jobset.api import constants
 from kohort.kinds.jobset.api.reading import meta_of
 
 PRIORITY: Final = "jobset.sigs.k8s.io/priority"
@@ -29,12 +29,14 @@ def annotation(obj: Object, key: str) -> str | None:
 
 def is_of_jobset(pod: Object) -> bool:
     """Whether these rules concern it. With the strategy by node selectors they do not."""
-    return annotation(pod, names.JOBSET_NAME) is not None and annotation(pod, names.NODE_SELECTOR_STRATEGY) is None
+    return (
+        annotation(pod, constants.JOBSET_NAME) is not None and annotation(pod, constants.NODE_SELECTOR_STRATEGY) is None
+    )
 
 
 def topology_of(pod: Object) -> str | None:
     """The label whose values are the domains, if its Job wants one for itself."""
-    return annotation(pod, names.EXCLUSIVE_TOPOLOGY) if is_of_jobset(pod) else None
+    return annotation(pod, constants.EXCLUSIVE_TOPOLOGY) if is_of_jobset(pod) else None
 
 
 def is_leader(pod: Object) -> bool:
@@ -76,7 +78,7 @@ def owner_uid(pod: Object) -> str:
 def leader_prefix(pod: Object) -> str:
     """What the name of its leader begins with; empty if its labels do not say."""
     labels = meta_of(pod).get("labels") or {}
-    wanted = (names.JOBSET_NAME, names.REPLICATED_JOB_NAME, names.JOB_INDEX)
+    wanted = (constants.JOBSET_NAME, constants.REPLICATED_JOB_NAME, constants.JOB_INDEX)
     if any(key not in labels for key in wanted):
         return ""
     return f"{'-'.join(labels[key] for key in wanted)}-0-"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.kinds.jobset.api import names
+from kohort.kinds.jobset.api import constants
 
 
 def spec_of(obj: Object) -> Object:
@@ -126,7 +126,7 @@ def is_finished(obj: Object) -> bool:
 
 
 def is_managed_elsewhere(obj: Object) -> bool:
-    return (spec_of(obj).get("managedBy") or names.CONTROLLER) != names.CONTROLLER
+    return (spec_of(obj).get("managedBy") or constants.CONTROLLER) != constants.CONTROLLER
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +140,10 @@ class Exclusive:
 def exclusive_placement(obj: Object, job: ReplicatedJob) -> Exclusive | None:
     """Asked for by the ReplicatedJob's own template or by the JobSet."""
     inherited, own = meta_of(obj).get("annotations") or {}, job.job_meta.get("annotations") or {}
-    asks = [found for found in (own, inherited) if names.EXCLUSIVE_TOPOLOGY in found]
+    asks = [found for found in (own, inherited) if constants.EXCLUSIVE_TOPOLOGY in found]
     if not asks:
         return None
     path = f"{job.path}.template.metadata.annotations" if asks[0] is own else "metadata.annotations"
     # The JobSet's strategy counts only together with its own exclusive-topology.
-    strategies = (own, inherited) if names.EXCLUSIVE_TOPOLOGY in inherited else (own,)
-    return Exclusive(path, any(names.NODE_SELECTOR_STRATEGY in found for found in strategies))
+    strategies = (own, inherited) if constants.EXCLUSIVE_TOPOLOGY in inherited else (own,)
+    return Exclusive(path, any(constants.NODE_SELECTOR_STRATEGY in found for found in strategies))

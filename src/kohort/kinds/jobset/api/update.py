@@ -13,7 +13,7 @@ from typing import Any, Final
 from kohort.api.errors import FieldError, forbidden, invalid
 from kohort.api.kind import Context, Object
 from kohort.api.rules import same
-from kohort.kinds.jobset.api import gang_rules
+from kohort.kinds.jobset.api import gang_validation
 from kohort.kinds.jobset.api.gangs import active, gangs, option_on
 from kohort.kinds.jobset.api.reading import (
     ReplicatedJob,
@@ -123,14 +123,14 @@ def _gangs(new: Object, old: Object, ctx: Context) -> Iterator[FieldError]:
     """What a resize or a new annotation would do to gangs. Findings that the stored object has too are not news."""
     if not option_on(ctx, "GangScheduling") or not active(new) or not _same_front_ends(new, old):
         return
-    known = {(error.field, error.kind) for error in gang_rules.counted(old, ctx)}
-    yield from (error for error in gang_rules.counted(new, ctx) if (error.field, error.kind) not in known)
-    before = {wish.path for wish in gang_rules.too_small(gangs(old))}
+    known = {(error.field, error.kind) for error in gang_validation.counted(old, ctx)}
+    yield from (error for error in gang_validation.counted(new, ctx) if (error.field, error.kind) not in known)
+    before = {wish.path for wish in gang_validation.too_small(gangs(old))}
     sizes = {job.index: job.pods for job in replicated_jobs(old)}
-    for wish in gang_rules.too_small(gangs(new)):  # V16
+    for wish in gang_validation.too_small(gangs(new)):  # V16
         for job in wish.jobs:
             if wish.path not in before and job.pods != sizes.get(job.index):
-                yield gang_rules.minimum_error(wish, f"{job.path}.template.spec.completions", job.completions)
+                yield gang_validation.minimum_error(wish, f"{job.path}.template.spec.completions", job.completions)
 
 
 def _same_front_ends(new: Object, old: Object) -> bool:

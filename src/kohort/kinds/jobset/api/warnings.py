@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kohort.api import formats
 from kohort.api.kind import Context, Object
 from kohort.apimachinery import regexp
-from kohort.kinds.jobset.api import gang_rules
+from kohort.kinds.jobset.api import gang_validation
 from kohort.kinds.jobset.api.child import refusals
 from kohort.kinds.jobset.api.gangs import GANG, OFF, gangs, mode, option_on
 from kohort.kinds.jobset.api.reading import (
@@ -39,7 +39,7 @@ def _gangs(obj: Object) -> Iterator[str]:
                 text = f"Off does not take {job.name} out: the JobSet is one gang, its pods are in it"
                 yield f"{job.path}.gangConfig.gangMode: {text}"
     asked = gangs(obj)
-    if not asked.wishes or is_managed_elsewhere(obj) or gang_rules.is_external(obj):
+    if not asked.wishes or is_managed_elsewhere(obj) or gang_validation.is_external(obj):
         return
     gang_jobs = {job.index for leaf in asked.leaves if leaf.gang for job in leaf.jobs}
     for job in asked.jobs:

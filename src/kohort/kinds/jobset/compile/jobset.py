@@ -16,11 +16,11 @@ from kohort.api.releases import Gate
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import MAX_WIDTH, Controller, Member, Owner, Plan
-from kohort.kinds.jobset.api import names
-from kohort.kinds.jobset.api.gang_rules import is_external
+from kohort.kinds.jobset.api import constants, names
+from kohort.kinds.jobset.api.gang_validation import is_external
 from kohort.kinds.jobset.api.gangs import Wish, active, gangs, option_on, without_empty
 from kohort.kinds.jobset.api.reading import is_managed_elsewhere, is_suspended, replicated_jobs
-from kohort.kinds.jobset.compile.tree import Namer, Tree
+from kohort.kinds.jobset.compile.groups import Namer, Tree
 
 # More Jobs than any cluster runs; replicas may be 2^31-1, and a plan lists every Job.
 MAX_JOBS: Final = 100_000
@@ -101,16 +101,16 @@ def _obstacle(wish: Wish, leaves: tuple[Wish, ...], ctx: CompileContext) -> str:
 
 def _plan(obj: Object, wishes: tuple[Wish, ...]) -> Plan:
     name, uid = obj["metadata"]["name"], uid_of(obj)
-    labels = {names.JOBSET_NAME: name, names.JOBSET_UID: uid}
+    labels = {constants.JOBSET_NAME: name, constants.JOBSET_UID: uid}
     owner = Owner(
-        api_version=names.API_VERSION, kind=names.KIND, name=name, uid=uid, controller=True, block_deletion=True
+        api_version=constants.API_VERSION, kind=constants.KIND, name=name, uid=uid, controller=True, block_deletion=True
     )
     tree = Tree(Namer(name), labels, (owner,))
     templates = tuple(tree.grow(wish) for wish in wishes)
     return Plan(
         workload=f"w-{name}",
         namespace=namespace_of(obj),
-        controller=Controller(api_group=names.GROUP, kind=names.KIND, name=name),
+        controller=Controller(api_group=constants.GROUP, kind=constants.KIND, name=name),
         templates=templates,
         groups=tree.groups,
         members=_members(obj, tree),

@@ -9,7 +9,7 @@ from hashlib import sha1
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.kinds.jobset.api import names, placement
+from kohort.kinds.jobset.api import constants, names, placement
 from kohort.kinds.jobset.api.reading import (
     ReplicatedJob,
     entries,
@@ -35,7 +35,7 @@ def namespace_of(obj: Object) -> str:
 
 def owner(jobset: Object) -> dict[str, Any]:
     meta = meta_of(jobset)
-    found = {"apiVersion": names.API_VERSION, "kind": names.KIND, "name": meta["name"], "uid": meta.get("uid")}
+    found = {"apiVersion": constants.API_VERSION, "kind": constants.KIND, "name": meta["name"], "uid": meta.get("uid")}
     return {**found, "controller": True, "blockOwnerDeletion": True}
 
 
@@ -69,7 +69,7 @@ def job(jobset: Object, replicated: ReplicatedJob, index: int, wiring: Wiring) -
     exclusive = exclusive_placement(jobset, replicated)
     if exclusive is not None and not exclusive.by_node_selector and wiring.priority is not None:
         priority = wiring.priority(str(pod.get("priorityClassName") or ""))
-        placement.spread(template, notes[names.EXCLUSIVE_TOPOLOGY], priority)
+        placement.spread(template, notes[constants.EXCLUSIVE_TOPOLOGY], priority)
     traced = {GROUP_TEMPLATE: wiring.template} if wiring.template else {}
     return {
         "apiVersion": "batch/v1",
@@ -119,10 +119,10 @@ def _group(replicated: ReplicatedJob) -> str:
 
 def _exclusive(jobset: Object, replicated: ReplicatedJob) -> dict[str, str]:
     """Of the JobSet, then of the ReplicatedJob; a strategy only together with the topology beside it."""
-    wanted = (names.EXCLUSIVE_TOPOLOGY, names.NODE_SELECTOR_STRATEGY)
+    wanted = (constants.EXCLUSIVE_TOPOLOGY, constants.NODE_SELECTOR_STRATEGY)
     found: dict[str, str] = {}
     for given in (meta_of(jobset).get("annotations") or {}, replicated.job_meta.get("annotations") or {}):
-        if names.EXCLUSIVE_TOPOLOGY in given:
+        if constants.EXCLUSIVE_TOPOLOGY in given:
             found |= {key: str(given[key]) for key in wanted if key in given}
     return found
 
@@ -158,7 +158,7 @@ def service(jobset: Object) -> Object:
         },
         "spec": {
             "clusterIP": "None",
-            "selector": {names.JOBSET_NAME: meta_of(jobset)["name"]},
+            "selector": {constants.JOBSET_NAME: meta_of(jobset)["name"]},
             "publishNotReadyAddresses": network.get("publishNotReadyAddresses", True),
         },
     }
@@ -175,7 +175,7 @@ def claims(jobset: Object) -> list[tuple[str, Object]]:
 
 def claim(jobset: Object, kept: str, template: Object) -> Object:
     meta = meta_of(template)
-    labels = {**(meta.get("labels") or {}), names.JOBSET_NAME: meta_of(jobset)["name"]}
+    labels = {**(meta.get("labels") or {}), constants.JOBSET_NAME: meta_of(jobset)["name"]}
     made: Object = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

@@ -11,9 +11,9 @@ from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
 from kohort.controllers.script import Script
 from kohort.gang.compile import CompileContext
-from kohort.kinds.batch.compile.find import controller_of
-from kohort.kinds.jobset.api import names
-from kohort.kinds.jobset.api.completing import default
+from kohort.kinds.batch.compile.existing import controller_of
+from kohort.kinds.jobset.api import constants
+from kohort.kinds.jobset.api.defaults import default
 from kohort.kinds.jobset.api.reading import meta_of, subdomain_of
 from kohort.kinds.jobset.api.volumes import claim_names
 from kohort.kinds.jobset.control import inplace
@@ -28,7 +28,7 @@ _SETTLE: Final = 5.0  # seconds after which a new pod of a gang should have been
 def jobset_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
     """`grouping`: whether the server has groups. Without, JobSets that ask for a gang do not start."""
     watches = [
-        Watch(names.API_VERSION, names.KIND, _of_jobset),
+        Watch(constants.API_VERSION, constants.KIND, _of_jobset),
         Watch("batch/v1", "Job", _of_owned, {"jobset": _owners}),
         Watch("v1", "Service", _of_owned),
         Watch("v1", "PersistentVolumeClaim", _nothing),
@@ -55,7 +55,7 @@ def _group_watches(ctx: CompileContext) -> Iterable[Watch]:
 
 
 def view_of(key: Key, reader: Reader, now: datetime, ctx: CompileContext) -> View:
-    stored = reader.get(names.KIND, key)
+    stored = reader.get(constants.KIND, key)
     if stored is None:
         return View(None, (), (), (), (), now)
     jobset = deepcopy(stored)
@@ -129,13 +129,13 @@ def _in_place(pod: Object | None) -> tuple[str | None, list[int]]:
 
 def _jobsets_of_pod(pod: Object) -> list[Key]:
     meta = meta_of(pod)
-    name = (meta.get("labels") or {}).get(names.JOBSET_NAME)
+    name = (meta.get("labels") or {}).get(constants.JOBSET_NAME)
     return [Key(str(meta.get("namespace") or ""), str(name))] if name else []
 
 
 def _keys(obj: Object) -> Iterable[Key]:
     owner = controller_of(obj)
-    if owner is not None and owner.get("kind") == names.KIND:
+    if owner is not None and owner.get("kind") == constants.KIND:
         yield Key(str(obj["metadata"].get("namespace") or ""), str(owner.get("name")))
 
 

@@ -12,7 +12,7 @@ from kohort.controllers.writes import create, delete, patch
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import pod_links, render
 from kohort.gang.tree import Plan
-from kohort.kinds.jobset.api.gang_rules import is_external
+from kohort.kinds.jobset.api.gang_validation import is_external
 from kohort.kinds.jobset.api.gangs import active
 from kohort.kinds.jobset.api.reading import is_suspended
 from kohort.kinds.jobset.compile.jobset import compile_object

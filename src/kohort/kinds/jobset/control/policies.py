@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.apimachinery import regexp
-from kohort.kinds.batch.api.job_status import FAILED
+from kohort.kinds.batch.api.status import FAILED
 from kohort.kinds.jobset.api.reading import entries, replicated_jobs, spec_of
 from kohort.kinds.jobset.control.state import Jobs, replicated_of
 

@@ -10,7 +10,7 @@ from kohort.api.kind import Object
 from kohort.api.releases import Release
 from kohort.gang.render import pod_links
 from kohort.gang.tree import Group, Plan
-from kohort.kinds.batch.api.job_status import COMPLETE, FAILED, holds
+from kohort.kinds.batch.api.status import COMPLETE, FAILED, holds
 from kohort.kinds.jobset.control.state import Jobs
 
 INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"

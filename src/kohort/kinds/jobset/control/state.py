@@ -8,8 +8,8 @@ from typing import Any
 
 from kohort.api.kind import Object
 from kohort.controllers.script import SyncError
-from kohort.kinds.batch.api.job_status import COMPLETE, FAILED, holds
-from kohort.kinds.jobset.api import names
+from kohort.kinds.batch.api.status import COMPLETE, FAILED, holds
+from kohort.kinds.jobset.api import constants
 from kohort.kinds.jobset.api.reading import ReplicatedJob, entries, replicated_jobs
 from kohort.kinds.jobset.control.children import JOB_RESTART_ATTEMPT, RESTART_ATTEMPT
 
@@ -61,11 +61,11 @@ def _is_previous(job: Object, status: Object) -> bool:
 
 
 def replicated_of(job: Object) -> str:
-    return label(job, names.REPLICATED_JOB_NAME)
+    return label(job, constants.REPLICATED_JOB_NAME)
 
 
 def index_of(job: Object) -> int:
-    text = label(job, names.JOB_INDEX)
+    text = label(job, constants.JOB_INDEX)
     return int(text) if text.isdigit() else 0
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.api.kind import Column, Kind, Scale
-from kohort.kinds.leaderworkerset.api import words
-from kohort.kinds.leaderworkerset.api.defaulting import default
-from kohort.kinds.leaderworkerset.api.rules import validate, warn
+from kohort.kinds.leaderworkerset.api import constants
+from kohort.kinds.leaderworkerset.api.defaults import default
 from kohort.kinds.leaderworkerset.api.schema import SCHEMA
 from kohort.kinds.leaderworkerset.api.update import validate_update
+from kohort.kinds.leaderworkerset.api.validation import validate, warn
 
 LEADER_WORKER_SET: Final = Kind(
-    group=words.GROUP,
-    version=words.VERSION,
-    kind=words.KIND,
+    group=constants.GROUP,
+    version=constants.VERSION,
+    kind=constants.KIND,
     plural="leaderworkersets",
     singular="leaderworkerset",
     short_names=("lws",),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from kohort.api.kind import Object
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 
 Level = Literal["lws", "replica", "role"]
 Role = Literal["leader", "worker"]
@@ -135,4 +135,4 @@ def controller_owner(obj: Object) -> Object | None:
 
 def is_delegated(obj: Object) -> bool:
     """Whether a parent made the Workload: a controller owner, and the name of the template to use (spec lws 4.7)."""
-    return controller_owner(obj) is not None and bool(annotation(obj, words.TEMPLATE_NAME))
+    return controller_owner(obj) is not None and bool(annotation(obj, constants.TEMPLATE_NAME))

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kohort.api.errors import FieldError, at, forbidden, invalid
 from kohort.api.kind import Context, Object
 from kohort.api.releases import Gate
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import (
     ROLES,
     Role,
@@ -51,13 +51,13 @@ def check_scheduling(obj: Object, ctx: Context) -> list[FieldError]:
 
 
 def _available(shape: Shape, ctx: Context) -> Iterator[FieldError]:
-    if not ctx.on(words.AWARE_GATE):
-        yield forbidden(_ROOT, f"the gate {words.AWARE_GATE} is off")
+    if not ctx.on(constants.AWARE_GATE):
+        yield forbidden(_ROOT, f"the gate {constants.AWARE_GATE} is off")
     if not ctx.on(Gate.GENERIC_WORKLOAD):
         yield forbidden(
             _ROOT, f"the server does not serve the Workload API: feature gate {Gate.GENERIC_WORKLOAD} is off"
         )
-    if ctx.on(words.VOLCANO):
+    if ctx.on(constants.VOLCANO):
         yield forbidden(_ROOT, "the scheduler provider is volcano, which does not read it (W7); leave it out")
     if not shape.flat:
         yield from _trees_available(shape, ctx)
@@ -71,8 +71,8 @@ def _trees_available(shape: Shape, ctx: Context) -> Iterator[FieldError]:
         yield forbidden(_ROOT, f"{lead}; Kubernetes {ctx.release.minor} has none: configure one level")
     elif not ctx.on(Gate.COMPOSITE):
         yield forbidden(_ROOT, f"{lead}; feature gate {Gate.COMPOSITE} is off: configure one level")
-    elif not ctx.on(words.TREE_GATE):
-        yield forbidden(_ROOT, f"{lead}; the gate {words.TREE_GATE} is off: configure one level")
+    elif not ctx.on(constants.TREE_GATE):
+        yield forbidden(_ROOT, f"{lead}; the gate {constants.TREE_GATE} is off: configure one level")
 
 
 def _blocks_available(block: dict[str, Any], path: str, ctx: Context) -> Iterator[FieldError]:
@@ -145,11 +145,11 @@ def _startup(obj: Object, shape: Shape) -> Iterator[FieldError]:
 
 
 def _exclusive(obj: Object, shape: Shape) -> Iterator[FieldError]:
-    key = annotation(obj, words.EXCLUSIVE_TOPOLOGY)
+    key = annotation(obj, constants.EXCLUSIVE_TOPOLOGY)
     topology = any(shape.blocks[node].get("schedulingConstraints") is not None for node in shape.nodes)
     if key is None or not (shape.gangs or topology):
         return
-    path = f"metadata.annotations.{words.EXCLUSIVE_TOPOLOGY}"
+    path = f"metadata.annotations.{constants.EXCLUSIVE_TOPOLOGY}"
     what = "a gang" if shape.gangs else "schedulingConstraints"
     yield forbidden(
         path, f"does not go with {what}; {at(path_of('replica'), 'schedulingConstraints')} keeps a group together"
@@ -161,7 +161,7 @@ def _delegated(obj: Object, shape: Shape) -> Iterator[FieldError]:
         return
     where = path_of("replica") if shape.flat else _ROOT
     detail = "one template of the parent's Workload can serve the whole set or its replicas, not leader and worker"
-    yield forbidden(where, f"{detail} (annotation {words.TEMPLATE_NAME})")
+    yield forbidden(where, f"{detail} (annotation {constants.TEMPLATE_NAME})")
 
 
 # ---- pod templates

@@ -60,7 +60,7 @@ SCHEDULING: Final = Obj(
     },
 )
 
-# ---- the rest of the spec. Its rules in CEL are those of rules.py and update.py, for servers that do not ask us.
+# ---- the rest of the spec. Its rules in CEL are those of validation.py and update.py, for servers that do not ask us.
 
 _SUBGROUP_SIZE: Final = "self.subGroupPolicy.subGroupSize"
 _PERCENT: Final = "^([0-9]{1,2}|100)%$"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kohort.api.errors import FieldError, at, forbidden, invalid
 from kohort.api.kind import Context, Object
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import (
     ROLES,
     Shape,
@@ -20,8 +20,8 @@ from kohort.kinds.leaderworkerset.api.levels import (
     size,
     template_name,
 )
-from kohort.kinds.leaderworkerset.api.rules import annotation_path, validate
 from kohort.kinds.leaderworkerset.api.scheduling import priority_class
+from kohort.kinds.leaderworkerset.api.validation import annotation_path, validate
 
 _SUBGROUP_SIZE: Final = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
 _IMMUTABLE: Final = "field is immutable"
@@ -57,9 +57,9 @@ def _subgroups(new: int | None, old: int | None) -> Iterator[FieldError]:
 
 def _topology(new: Object, old: Object) -> Iterator[FieldError]:
     """Ours: upstream would replace all leaders at once, outside any rollout (spec lws 2.6)."""
-    keys = [words.EXCLUSIVE_TOPOLOGY]
+    keys = [constants.EXCLUSIVE_TOPOLOGY]
     if _subgroup_policy(new) is not None:  # without subgroups it is refused anyway
-        keys.append(words.SUBGROUP_EXCLUSIVE_TOPOLOGY)
+        keys.append(constants.SUBGROUP_EXCLUSIVE_TOPOLOGY)
     for key in keys:
         if annotation(new, key) != annotation(old, key):
             yield invalid(annotation_path(key), annotation(new, key), _IMMUTABLE)

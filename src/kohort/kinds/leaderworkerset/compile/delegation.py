@@ -13,7 +13,7 @@ from kohort.api.kind import Object
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.render import parse
 from kohort.gang.tree import Group, Owner, Plan, Template
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import annotation, controller_owner, shape_of
 from kohort.kinds.leaderworkerset.compile.groups import Site, members_of, replica, whole_set
 from kohort.kinds.leaderworkerset.compile.names import Instance, base_name, given
@@ -30,12 +30,12 @@ def compile_delegated(obj: Object, owner: Owner, ctx: CompileContext) -> Compila
     workload = _parent_workload(obj, ctx)
     if workload is None:
         return Compilation(reason=f"{NOT_READY}: no owner of {obj['metadata']['name']} has a Workload yet")
-    parent = annotation(obj, words.PARENT_GROUP) or annotation(obj, words.PARENT_GROUP_TOO)
+    parent = annotation(obj, constants.PARENT_GROUP) or annotation(obj, constants.PARENT_GROUP_TOO)
     if parent and ctx.lookup.find("CompositePodGroup", parent, namespace_of(obj)) is None:
         return Compilation(reason=f'{NOT_READY}: the CompositePodGroup "{parent}" is not there yet')
     read = parse([workload])
     found = {template.name: template for template in read.walk()}
-    wanted = annotation(obj, words.TEMPLATE_NAME) or ""
+    wanted = annotation(obj, constants.TEMPLATE_NAME) or ""
     errors = tuple(_unusable(wanted, found, workload))
     if errors:
         return Compilation(errors=errors)
@@ -65,7 +65,7 @@ def _groups(level: str, site: Site, instances: tuple[Instance, ...], template: s
 
 
 def _unusable(wanted: str, found: dict[str, Template], workload: Object) -> Iterator[FieldError]:
-    path, name = f"metadata.annotations.{words.TEMPLATE_NAME}", workload["metadata"]["name"]
+    path, name = f"metadata.annotations.{constants.TEMPLATE_NAME}", workload["metadata"]["name"]
     if wanted not in found:
         accepted = ", ".join(template.name for template in found.values() if template.is_leaf)
         yield invalid(path, wanted, f"the Workload {name} has no such template; it has {accepted}")

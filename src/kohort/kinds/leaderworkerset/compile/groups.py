@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kohort.api.kind import Object
 from kohort.gang.tree import Group, Member, Owner, Template
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import ROLES, Level, Role, Shape, template_name
 from kohort.kinds.leaderworkerset.compile.names import Instance, replica_group, role_group, set_group
 
@@ -51,7 +51,7 @@ def groups_of(shape: Shape, site: Site, instances: Sequence[Instance]) -> tuple[
 
 
 def whole_set(site: Site, template: str) -> Group:
-    labels = {words.NAME: site.name, words.LEVEL: "lws"}
+    labels = {constants.NAME: site.name, constants.LEVEL: "lws"}
     return Group(name=set_group(site.base), template=template, parent=site.parent, owners=site.owners, labels=labels)
 
 
@@ -75,7 +75,7 @@ def _role(site: Site, one: Instance, role: Role, parent: str | None) -> Group:
         minimum=site.minimum(role, 1 if role == "leader" else one.size - 1),
         replica_key=one.key,
         owners=site.owners,
-        labels=one.labels(site.name, "role") | {words.ROLE: role},
+        labels=one.labels(site.name, "role") | {constants.ROLE: role},
     )
 
 

@@ -14,7 +14,7 @@ from kohort.gang import blocks
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Controller, Owner, Plan, Template
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import (
     ROLES,
     Shape,
@@ -33,8 +33,8 @@ from kohort.kinds.leaderworkerset.compile.names import Instance, base_name, give
 
 def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
     owner = Owner(
-        api_version=words.API_VERSION,
-        kind=words.KIND,
+        api_version=constants.API_VERSION,
+        kind=constants.KIND,
         name=obj["metadata"]["name"],
         uid=uid_of(obj),
         controller=True,
@@ -68,12 +68,12 @@ def _plan(
     return Plan(
         workload=workload,
         namespace=namespace_of(obj),
-        controller=Controller(api_group=words.GROUP, kind=words.KIND, name=site.name),
+        controller=Controller(api_group=constants.GROUP, kind=constants.KIND, name=site.name),
         templates=templates,
         groups=groups,
         members=members_of(leaf_level, site, instances) if groups else (),
         owners=(owner,),
-        labels={words.NAME: site.name},
+        labels={constants.NAME: site.name},
     )
 
 

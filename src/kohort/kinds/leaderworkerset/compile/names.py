@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.gang.stand_in import uid_of
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import Level, Role, replicas, size
 from kohort.kinds.leaderworkerset.api.revision import revision_data, revision_key, safe
 
@@ -37,12 +37,12 @@ class Instance:
 
     def labels(self, set_name: str, level: Level) -> dict[str, str]:
         found = {
-            words.NAME: set_name,
-            words.LEVEL: level,
-            words.GROUP_INDEX: str(self.index),
-            words.REVISION: self.revision,
+            constants.NAME: set_name,
+            constants.LEVEL: level,
+            constants.GROUP_INDEX: str(self.index),
+            constants.REVISION: self.revision,
         }
-        return found | ({words.INCARNATION: str(self.incarnation)} if self.incarnation else {})
+        return found | ({constants.INCARNATION: str(self.incarnation)} if self.incarnation else {})
 
 
 def given(obj: Object, settings: Mapping[str, Any]) -> tuple[Instance, ...]:

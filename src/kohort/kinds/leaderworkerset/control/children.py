@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.revision import revision_data
 from kohort.kinds.leaderworkerset.control.pods import claim_name
 from kohort.kinds.leaderworkerset.control.reading import (
@@ -21,12 +21,14 @@ _CLAIM_MEMBERS: Final = ("accessModes", "storageClassName", "volumeMode", "resou
 
 
 def shared_service(lws: Object) -> Object:
-    return _service(lws, lws, {words.NAME: name_of(lws)})
+    return _service(lws, lws, {constants.NAME: name_of(lws)})
 
 
 def group_service(lws: Object, leader: Object) -> Object:
     """It goes with the leader pod and comes back with the next."""
-    return _service(lws, leader, {words.NAME: name_of(lws), words.GROUP_INDEX: label(leader, words.GROUP_INDEX)})
+    return _service(
+        lws, leader, {constants.NAME: name_of(lws), constants.GROUP_INDEX: label(leader, constants.GROUP_INDEX)}
+    )
 
 
 def _service(lws: Object, owned_by: Object, selector: dict[str, str]) -> Object:
@@ -36,7 +38,7 @@ def _service(lws: Object, owned_by: Object, selector: dict[str, str]) -> Object:
         "metadata": {
             "name": name_of(owned_by),
             "namespace": namespace_of(lws),
-            "labels": {words.NAME: name_of(lws)},
+            "labels": {constants.NAME: name_of(lws)},
             "ownerReferences": [owner(owned_by)],
         },
         "spec": {"clusterIP": "None", "selector": selector, "publishNotReadyAddresses": True},
@@ -47,12 +49,12 @@ def claims(lws: Object, pod: Object) -> list[Object]:
     """Of one pod, as a StatefulSet makes them; labels and the volume's name of the template are not carried over."""
     retention = template_of(lws).get("persistentVolumeClaimRetentionPolicy") or {}
     keys = (
-        (words.NAME, words.WORKER_INDEX)
+        (constants.NAME, constants.WORKER_INDEX)
         if worker_index(pod) == 0
         else (
-            words.NAME,
-            words.GROUP_INDEX,
-            words.GROUP_KEY,
+            constants.NAME,
+            constants.GROUP_INDEX,
+            constants.GROUP_KEY,
         )
     )
     found = []
@@ -77,7 +79,7 @@ def revision(lws: Object, key: str, number: int, annotations: dict[str, str]) ->
         "metadata": {
             "name": f"{name_of(lws)}-{key}-{number}",
             "namespace": namespace_of(lws),
-            "labels": {words.NAME: name_of(lws), words.REVISION: key},
+            "labels": {constants.NAME: name_of(lws), constants.REVISION: key},
             "annotations": annotations,
             "ownerReferences": [owner(lws)],
         },

@@ -12,7 +12,7 @@ from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, k
 from kohort.controllers.following import Followers
 from kohort.controllers.script import Script
 from kohort.gang.compile import CompileContext
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import annotation, controller_owner, is_delegated
 from kohort.kinds.leaderworkerset.control import volcano
 from kohort.kinds.leaderworkerset.control.reading import (
@@ -55,7 +55,7 @@ def leaderworkerset_controller(ctx: CompileContext, *, grouping: bool = True) ->
         return [*found, *delegated.of(_of_space(new))] if old is None and new is not None else found
 
     watches = [
-        Watch(words.API_VERSION, words.KIND, of_set),
+        Watch(constants.API_VERSION, constants.KIND, of_set),
         Watch("v1", "Pod", of_pod, {"lws": _named}),
         Watch("v1", "Service", _of_labelled, {"lws": _named}),
         Watch("v1", "PersistentVolumeClaim", _nothing, {"lws": _named}),
@@ -72,7 +72,7 @@ def leaderworkerset_controller(ctx: CompileContext, *, grouping: bool = True) ->
             branch = Watch(composite, "CompositePodGroup", of_group, {"lws": _owned}, optional=True)
             watches.append(branch)
 
-    by_volcano = ctx.on(words.VOLCANO)
+    by_volcano = ctx.on(constants.VOLCANO)
     if by_volcano:
         foreign = Watch(
             volcano.API_VERSION, "PodGroup", _of_labelled, {"lws": _named}, optional=True, alias=volcano.ALIAS
@@ -87,7 +87,7 @@ def leaderworkerset_controller(ctx: CompileContext, *, grouping: bool = True) ->
 
 
 def view_of(key: Key, reader: Reader, now: datetime, *, grouping: bool = True) -> View:
-    lws = reader.get(words.KIND, key)
+    lws = reader.get(constants.KIND, key)
     if lws is None:
         return View(None, now)
     pods = reader.indexed("Pod", "lws", key)
@@ -125,7 +125,7 @@ def _nodes(lws: Object, pods: Iterable[Object], reader: Reader) -> dict[str, Obj
 def _parents(lws: Object, key: Key, reader: Reader) -> list[Object]:
     """Workloads of the namespace, the branch that the set's groups go below, owners up the chain as far as known."""
     found = reader.indexed("Workload", "space", key.namespace)
-    for word in (words.PARENT_GROUP, words.PARENT_GROUP_TOO):
+    for word in (constants.PARENT_GROUP, constants.PARENT_GROUP_TOO):
         branch = reader.get("CompositePodGroup", Key(key.namespace, annotation(lws, word) or ""))
         found += [branch] if branch is not None else []
     child: Object | None = lws
@@ -150,7 +150,7 @@ def _delegated(lws: Object) -> list[str]:
 
 
 def _node_of_leader(pod: Object) -> list[str]:
-    if not label(pod, words.NAME) or worker_index(pod) != 0 or not topology(pod):
+    if not label(pod, constants.NAME) or worker_index(pod) != 0 or not topology(pod):
         return []
     node = str((pod.get("spec") or {}).get("nodeName") or "")
     return [node] if node else []
@@ -181,13 +181,13 @@ def _keys(*objects: Object | None) -> set[Key]:
 
 
 def _named(obj: Object) -> list[Key]:
-    name = label(obj, words.NAME)
+    name = label(obj, constants.NAME)
     return [Key(_of_space(obj), name)] if name else []
 
 
 def _owned(obj: Object) -> list[Key]:
     owner = controller_owner(obj)
-    if owner is None or owner.get("kind") != words.KIND:
+    if owner is None or owner.get("kind") != constants.KIND:
         return []
     return [Key(_of_space(obj), str(owner.get("name")))]
 

@@ -13,7 +13,7 @@ from kohort.gang.compile import CompileContext, Lookup
 from kohort.gang.render import pod_links, render
 from kohort.gang.render.common import Uids
 from kohort.gang.tree import Plan
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import Role, is_delegated, shape_of
 from kohort.kinds.leaderworkerset.api.scheduling import check_scheduling
 from kohort.kinds.leaderworkerset.compile.leaderworkerset import compile_object
@@ -62,8 +62,10 @@ class Gangs:
         name = group_name(lws, level, instance, role)
         if name not in self.links:
             return None
-        labels = {words.INCARNATION: str(instance.incarnation)} if instance.incarnation else {}
-        return Membership(self.links[name], labels, {words.AWARE: level, words.WORKLOAD_NAME: self.workloads[name]})
+        labels = {constants.INCARNATION: str(instance.incarnation)} if instance.incarnation else {}
+        return Membership(
+            self.links[name], labels, {constants.AWARE: level, constants.WORKLOAD_NAME: self.workloads[name]}
+        )
 
 
 def group_name(lws: Object, level: str, instance: Instance, role: Role) -> str:
@@ -227,9 +229,9 @@ def tell_condition(draft: Draft, gangs: Gangs) -> None:
     if not gangs.grouped:
         return
     if gangs.reason:
-        draft.set(words.SCHEDULING_CREATED, False, gangs.reason, gangs.problem)
+        draft.set(constants.SCHEDULING_CREATED, False, gangs.reason, gangs.problem)
     else:
-        draft.set(words.SCHEDULING_CREATED, True, CREATED, "The objects for workload-aware scheduling exist")
+        draft.set(constants.SCHEDULING_CREATED, True, CREATED, "The objects for workload-aware scheduling exist")
 
 
 def clean(lws: Object, gangs: Gangs, known: Sequence[Object], pods: Sequence[Object]) -> Part:

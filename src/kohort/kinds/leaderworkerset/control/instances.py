@@ -9,7 +9,7 @@ from typing import Any
 from kohort.api.kind import Object
 from kohort.api.releases import Release
 from kohort.gang.render import parse
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import is_delegated, shape_of, size
 from kohort.kinds.leaderworkerset.compile.names import Instance, base_name
 from kohort.kinds.leaderworkerset.control.reading import (
@@ -104,7 +104,7 @@ def _next(index: int, key: str, groups: Sequence[Object], pods: Sequence[Object]
     """A group that nobody has used yet is used now; otherwise the number after all that are still known."""
 
     def same(obj: Object) -> bool:
-        return group_index(obj) == index and label(obj, words.REVISION) == key
+        return group_index(obj) == index and label(obj, constants.REVISION) == key
 
     own = [group for group in groups if same(group)]
     mates = [pod for pod in pods if same(pod)]

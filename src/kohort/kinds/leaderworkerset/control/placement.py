@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import size
 from kohort.kinds.leaderworkerset.control.reading import key_hash, template_of
 
@@ -33,7 +33,7 @@ def subgroup_labels(lws: Object, leader: str, worker: int) -> dict[str, str]:
     index = subgroup_index(lws, worker)
     if index is None:
         return {}
-    return {words.SUBGROUP_INDEX: str(index), words.SUBGROUP_KEY: key_hash(f"{leader}/{index}")}
+    return {constants.SUBGROUP_INDEX: str(index), constants.SUBGROUP_KEY: key_hash(f"{leader}/{index}")}
 
 
 def keep_apart(spec: Object, topology: str, key: str, value: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import Role, annotation, pod_spec, size, template_name
 from kohort.kinds.leaderworkerset.control import placement, tpu
 from kohort.kinds.leaderworkerset.control.reading import (
@@ -43,15 +43,15 @@ def leader(lws: Object, index: int, revision: str, membership: Membership = ALON
     """`lws` as of that revision. Its owner is the set as it lives."""
     name = leader_name(lws, index)
     labels = {
-        words.REVISION: revision,
-        words.GROUP_INDEX: str(index),
-        words.GROUP_KEY: key_hash(f"{namespace_of(lws)}/{name}"),
+        constants.REVISION: revision,
+        constants.GROUP_INDEX: str(index),
+        constants.GROUP_KEY: key_hash(f"{namespace_of(lws)}/{name}"),
         "apps.kubernetes.io/pod-index": str(index),
     }
-    notes = {words.SUBDOMAIN_POLICY: "UniquePerReplica"} if is_unique(lws) else {}
+    notes = {constants.SUBDOMAIN_POLICY: "UniquePerReplica"} if is_unique(lws) else {}
     pod = _pod(lws, "leader", name, index, 0, labels, notes, membership)
     if topology(lws):
-        placement.keep_apart(pod["spec"], topology(lws), words.GROUP_KEY, labels[words.GROUP_KEY])
+        placement.keep_apart(pod["spec"], topology(lws), constants.GROUP_KEY, labels[constants.GROUP_KEY])
     _subgroup_terms(lws, pod)
     pod["metadata"]["ownerReferences"] = [owner(lws)]
     return pod
@@ -60,11 +60,11 @@ def leader(lws: Object, index: int, revision: str, membership: Membership = ALON
 def worker(lws: Object, led_by: Object, number: int, domain: str = "", membership: Membership = ALONE) -> Object:
     """`lws` as of the leader's revision. `domain`: the value of the exclusive topology's label where the leader is."""
     index = group_index(led_by)
-    labels = {key: label(led_by, key) for key in (words.REVISION, words.GROUP_INDEX, words.GROUP_KEY)}
+    labels = {key: label(led_by, key) for key in (constants.REVISION, constants.GROUP_INDEX, constants.GROUP_KEY)}
     labels["apps.kubernetes.io/pod-index"] = str(number)
-    notes = {words.LEADER_NAME: name_of(led_by)}
+    notes = {constants.LEADER_NAME: name_of(led_by)}
     if tpu.requests_tpus(pod_spec(lws, "leader")):
-        notes[words.LEADER_REQUESTS_TPUS] = "true"
+        notes[constants.LEADER_REQUESTS_TPUS] = "true"
     pod = _pod(lws, "worker", f"{name_of(led_by)}-{number}", index, number, labels, notes, membership)
     if domain:
         pod["spec"]["nodeSelector"] = {**(pod["spec"].get("nodeSelector") or {}), topology(lws): domain}
@@ -86,8 +86,8 @@ def _pod(
     template = deepcopy(template_of(lws).get(template_name(lws, role)) or {})
     given, spec = template.get("metadata") or {}, template.get("spec") or {}
     own = {
-        words.NAME: name_of(lws),
-        words.WORKER_INDEX: str(number),
+        constants.NAME: name_of(lws),
+        constants.WORKER_INDEX: str(number),
         "statefulset.kubernetes.io/pod-name": name,
         **placement.subgroup_labels(lws, leader_name(lws, index), number),
     }
@@ -108,16 +108,16 @@ def _pod(
 
 
 def _notes(lws: Object) -> dict[str, str]:
-    found = {words.SIZE: str(size(lws))}
-    for key in (words.EXCLUSIVE_TOPOLOGY, words.SUBGROUP_EXCLUSIVE_TOPOLOGY):
+    found = {constants.SIZE: str(size(lws))}
+    for key in (constants.EXCLUSIVE_TOPOLOGY, constants.SUBGROUP_EXCLUSIVE_TOPOLOGY):
         value = annotation(lws, key)
         if value:  # an empty one asks for nothing
             found[key] = value
     policy = placement.subgroup_policy(lws)
     if policy:
         found |= {
-            words.SUBGROUP_POLICY: str(policy.get("subGroupPolicyType")),
-            words.SUBGROUP_SIZE: str(policy.get("subGroupSize")),
+            constants.SUBGROUP_POLICY: str(policy.get("subGroupPolicyType")),
+            constants.SUBGROUP_SIZE: str(policy.get("subGroupSize")),
         }
     return found
 
@@ -148,9 +148,9 @@ def _volumes(lws: Object, pod: str, spec: Object) -> None:
 
 
 def _subgroup_terms(lws: Object, pod: Object) -> None:
-    domain, key = annotation(lws, words.SUBGROUP_EXCLUSIVE_TOPOLOGY), label(pod, words.SUBGROUP_KEY)
+    domain, key = annotation(lws, constants.SUBGROUP_EXCLUSIVE_TOPOLOGY), label(pod, constants.SUBGROUP_KEY)
     if domain and key:
-        placement.keep_apart(pod["spec"], domain, words.SUBGROUP_KEY, key)
+        placement.keep_apart(pod["spec"], domain, constants.SUBGROUP_KEY, key)
 
 
 def target_of(pod: Object) -> tuple[int, str]:

@@ -7,7 +7,7 @@ from hashlib import sha1
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import annotation
 
 _ENDED: Final = ("Succeeded", "Failed")
@@ -80,7 +80,7 @@ def subdomain(lws: Object, index: int) -> str:
 
 def topology(lws: Object) -> str:
     """The node label of whose values each group has one to itself. An empty one asks for nothing."""
-    return annotation(lws, words.EXCLUSIVE_TOPOLOGY) or ""
+    return annotation(lws, constants.EXCLUSIVE_TOPOLOGY) or ""
 
 
 def key_hash(text: str) -> str:
@@ -97,23 +97,23 @@ def owner(obj: Object) -> dict[str, Any]:
 
 
 def group_index(pod: Object) -> int:
-    return number(label(pod, words.GROUP_INDEX))
+    return number(label(pod, constants.GROUP_INDEX))
 
 
 def worker_index(pod: Object) -> int:
-    return number(label(pod, words.WORKER_INDEX))
+    return number(label(pod, constants.WORKER_INDEX))
 
 
 def revision_of(pod: Object) -> str:
-    return label(pod, words.REVISION)
+    return label(pod, constants.REVISION)
 
 
 def incarnation_of(obj: Object) -> int:
-    return number(label(obj, words.INCARNATION), 0)
+    return number(label(obj, constants.INCARNATION), 0)
 
 
 def size_of(leader: Object) -> int:
-    return number(annotation(leader, words.SIZE) or "", 1)
+    return number(annotation(leader, constants.SIZE) or "", 1)
 
 
 def phase(pod: Object) -> str:

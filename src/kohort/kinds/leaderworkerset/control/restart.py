@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import annotation
 from kohort.kinds.leaderworkerset.control.reading import (
     containers_of,
@@ -31,7 +31,7 @@ def cause(lws: Object, replica: Replica) -> Object | None:
     policy = str(template_of(lws).get("restartPolicy") or _ALWAYS)
     if not replica.lives or policy not in (_ALWAYS, _AFTER_START):
         return None
-    after_start = policy == _AFTER_START or annotation(lws, words.RECREATE_AFTER_START) is not None
+    after_start = policy == _AFTER_START or annotation(lws, constants.RECREATE_AFTER_START) is not None
     if after_start and not _has_started(replica):
         return None
     since = _started(replica) if after_start else _NEVER

@@ -9,7 +9,7 @@ from typing import Any
 from kohort.api.kind import Object
 from kohort.controllers.script import SyncError, Told, one, tell
 from kohort.controllers.writes import create
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.revision import revision_data, revision_key
 from kohort.kinds.leaderworkerset.control import children, rollout
 from kohort.kinds.leaderworkerset.control.reading import (
@@ -40,7 +40,7 @@ class Revisions:
         """The set as it was at a revision: its templates, sizes and network of then."""
         if key == self.key:
             return self.lws
-        found = _latest([one for one in self.every if label(one, words.REVISION) == key])
+        found = _latest([one for one in self.every if label(one, constants.REVISION) == key])
         if found is None:
             return self.lws
         kept = {
@@ -51,7 +51,7 @@ class Revisions:
 
     def target(self, index: int) -> str:
         """The revision of a group that is made now."""
-        known = {label(one, words.REVISION) for one in self.every}
+        known = {label(one, constants.REVISION) for one in self.every}
         return self.key if self.rollout.is_new(index) or self.rollout.base not in known else self.rollout.base
 
 
@@ -68,12 +68,12 @@ def ensure(lws: Object, known: Sequence[Object]) -> Part:
         elif not controller_uid(found) and not is_going(found):
             every.append((yield from _adopt(lws, found)))
     key, newest = revision_key(revision_data(lws)), _latest(every)
-    if newest is not None and label(newest, words.REVISION) == key:
+    if newest is not None and label(newest, constants.REVISION) == key:
         return Revisions(lws, every, newest, key, rollout.read(newest, lws, key))
     if newest is None:
         state, why = rollout.first(lws, key), "for a newly created LeaderWorkerSet"
     else:
-        old = label(newest, words.REVISION)
+        old = label(newest, constants.REVISION)
         before = rollout.read(newest, lws, old)
         state, why = rollout.begin(lws, before, old), "for updated LWS"
     number = int(newest.get("revision") or 0) + 1 if newest is not None else 1

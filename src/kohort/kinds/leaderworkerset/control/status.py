@@ -11,7 +11,7 @@ from typing import Any
 from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.script import Told
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import replicas
 from kohort.kinds.leaderworkerset.control.reading import meta_of, name_of, rolling
 from kohort.kinds.leaderworkerset.control.rollout import Seen
@@ -72,17 +72,17 @@ def fill(draft: Draft, found: Mapping[int, Replica], seen: Seen) -> bool:
             draft.status[name] = value
         else:
             draft.status.pop(name, None)
-    draft.status["hpaPodSelector"] = f"{words.NAME}={name_of(lws)},{words.WORKER_INDEX}=0"
+    draft.status["hpaPodSelector"] = f"{constants.NAME}={name_of(lws)},{constants.WORKER_INDEX}=0"
     draft.status["observedGeneration"] = meta_of(lws).get("generation") or 0
     wanted, least = replicas(lws), int(rolling(lws).get("partition") or 0)
     rolled = [index for index in range(least, wanted) if index in found and found[index].has_workers]
     all_ready = all(index in seen.ready for index in range(wanted))
     if any(index not in seen.updated for index in rolled):
-        _turn(draft, [words.UPDATING, words.PROGRESSING], len(seen.ready))
+        _turn(draft, [constants.UPDATING, constants.PROGRESSING], len(seen.ready))
     elif all_ready and all(seen.done(index) for index in rolled):
-        _turn(draft, [words.AVAILABLE], len(seen.ready))
+        _turn(draft, [constants.AVAILABLE], len(seen.ready))
     else:
-        _turn(draft, [words.PROGRESSING], len(seen.ready))
+        _turn(draft, [constants.PROGRESSING], len(seen.ready))
     return all_ready and least == 0 and all(index in seen.updated for index in range(wanted))
 
 
@@ -103,7 +103,7 @@ def _turn(draft: Draft, wanted: list[Kind], ready: int) -> None:
 
 
 def _stored(draft: Draft) -> list[dict[str, Any]]:
-    ours = {words.PROGRESSING[0], words.AVAILABLE[0], words.UPDATING[0]}
+    ours = {constants.PROGRESSING[0], constants.AVAILABLE[0], constants.UPDATING[0]}
     return [one for one in (draft.lws.get("status") or {}).get("conditions") or () if one.get("type") in ours]
 
 
@@ -114,7 +114,7 @@ def _said(draft: Draft) -> list[tuple[str, str]]:
 def _set_true(draft: Draft, kind: Kind) -> None:
     """Available on one side, Progressing and UpdateInProgress on the other: never both."""
     draft.set(kind[0], True, kind[1], kind[2])
-    against = [words.PROGRESSING, words.UPDATING] if kind is words.AVAILABLE else [words.AVAILABLE]
+    against = [constants.PROGRESSING, constants.UPDATING] if kind is constants.AVAILABLE else [constants.AVAILABLE]
     for other in against:
         if draft.holds(other[0]):
             draft.set(other[0], False, other[1], other[2])

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kohort.api.core import podsize, quantities
 from kohort.api.kind import Object
-from kohort.kinds.leaderworkerset.api import words
+from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import ROLES, annotation, pod_spec, size
 from kohort.kinds.leaderworkerset.control.pods import Membership
 from kohort.kinds.leaderworkerset.control.reading import label, leader_name, meta_of, name_of, namespace_of, owner
@@ -36,7 +36,7 @@ def pod_group(lws: Object, leader: Object) -> Object:
     queue = annotation(lws, _QUEUE)
     if queue:
         spec["queue"] = queue
-    index, revision = label(leader, words.GROUP_INDEX), label(leader, words.REVISION)
+    index, revision = label(leader, constants.GROUP_INDEX), label(leader, constants.REVISION)
     notes = {key: value for key, value in (meta_of(lws).get("annotations") or {}).items() if key.startswith(_INHERITED)}
     return {
         "apiVersion": API_VERSION,
@@ -44,7 +44,7 @@ def pod_group(lws: Object, leader: Object) -> Object:
         "metadata": {
             "name": f"{name_of(leader)}-{revision}",
             "namespace": namespace_of(lws),
-            "labels": {words.NAME: name_of(lws), words.GROUP_INDEX: index, words.REVISION: revision},
+            "labels": {constants.NAME: name_of(lws), constants.GROUP_INDEX: index, constants.REVISION: revision},
             **({"annotations": notes} if notes else {}),
             "ownerReferences": [owner(leader)],
         },

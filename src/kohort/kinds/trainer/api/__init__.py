@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.api.kind import Column, Kind
-from kohort.kinds.trainer.api import runtime_rules, runtime_schema, trainjob_rules, trainjob_schema
+from kohort.kinds.trainer.api import runtime_schema, runtime_validation, schema, validation
 from kohort.kinds.trainer.api.builtin import builtin_names, builtin_runtime, builtin_runtimes
+from kohort.kinds.trainer.api.constants import CLUSTER_RUNTIME, COMPOSITE_GATE, GATE, GROUP, RUNTIME, VERSION
 from kohort.kinds.trainer.api.fitting import check_fit, fit_warnings
-from kohort.kinds.trainer.api.trainjob_rules import check_active, stamp_patches
-from kohort.kinds.trainer.api.words import CLUSTER_RUNTIME, COMPOSITE_GATE, GATE, GROUP, RUNTIME, VERSION
+from kohort.kinds.trainer.api.validation import check_active, stamp_patches
 
 __all__ = [
     "COMPOSITE_GATE",
@@ -33,11 +33,11 @@ KINDS: Final = (
         kind="TrainJob",
         plural="trainjobs",
         singular="trainjob",
-        schema=trainjob_schema.SCHEMA,
+        schema=schema.SCHEMA,
         # The last condition, whatever its status: Suspended also for a job that was resumed (1.5).
         columns=(Column("State", "string", ".status.conditions[-1:].type"), _AGE),
-        validate=trainjob_rules.validate,
-        validate_update=trainjob_rules.validate_update,
+        validate=validation.validate,
+        validate_update=validation.validate_update,
     ),
     Kind(
         group=GROUP,
@@ -48,9 +48,9 @@ KINDS: Final = (
         schema=runtime_schema.SCHEMA,
         columns=(_AGE,),
         status=False,
-        validate=runtime_rules.validate,
-        validate_update=runtime_rules.validate_update,
-        warn=runtime_rules.warn,
+        validate=runtime_validation.validate,
+        validate_update=runtime_validation.validate_update,
+        warn=runtime_validation.warn,
     ),
     Kind(
         group=GROUP,
@@ -62,8 +62,8 @@ KINDS: Final = (
         namespaced=False,
         columns=(_AGE,),
         status=False,
-        validate=runtime_rules.validate,
-        validate_update=runtime_rules.validate_update,
-        warn=runtime_rules.warn,
+        validate=runtime_validation.validate,
+        validate_update=runtime_validation.validate_update,
+        warn=runtime_validation.warn,
     ),
 )

@@ -12,9 +12,7 @@ from kohort.api.errors import FieldError, forbidden, invalid
 from kohort.api.kind import Object
 from kohort.kinds.trainer.api import torchtune
 from kohort.kinds.trainer.api.builtin import builtin_names
-from kohort.kinds.trainer.api.runtime_rules import injection_targets, is_deprecated
-from kohort.kinds.trainer.api.trainjob_rules import patched_jobs, patched_pod, patches_of, pod_path
-from kohort.kinds.trainer.api.words import (
+from kohort.kinds.trainer.api.constants import (
     CLUSTER_RUNTIME,
     DATASET,
     FLUX_INSTALLER,
@@ -34,6 +32,8 @@ from kohort.kinds.trainer.api.words import (
     role_of,
     spec_of,
 )
+from kohort.kinds.trainer.api.runtime_validation import injection_targets, is_deprecated
+from kohort.kinds.trainer.api.validation import patched_jobs, patched_pod, patches_of, pod_path
 
 _RESERVED: Final = {"torch": TORCH_ENV, "mpi": MPI_ENV, "xgboost": XGBOOST_ENV}
 _SYSTEM_CLASSES: Final = ("system-node-critical", "system-cluster-critical")

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from kohort.api.errors import FieldError, at, duplicate, forbidden, invalid, required
 from kohort.api.kind import Context, Object
-from kohort.kinds.trainer.api.sequence import is_sequenced
-from kohort.kinds.trainer.api.words import (
+from kohort.kinds.trainer.api.constants import (
     COMPOSITE_GATE,
     DATASET,
     INITIALIZER,
@@ -25,6 +24,7 @@ from kohort.kinds.trainer.api.words import (
     role_of,
     spec_of,
 )
+from kohort.kinds.trainer.api.sequence import is_sequenced
 
 Block = Mapping[str, Any]
 BLOCK_FIELDS: Final = ("schedulingPolicy", "schedulingConstraints", "disruptionMode", "resourceClaims")

@@ -9,7 +9,7 @@ from kohort.api import formats
 from kohort.api.scheduling import blocks
 from kohort.api.schema import EMPTY, Arr, Bool, Int, Map, Node, Obj, Str, Update, but
 from kohort.kinds.jobset.api import schema as jobset
-from kohort.kinds.trainer.api.trainjob_schema import META
+from kohort.kinds.trainer.api.schema import META
 
 
 def _thawed(node: Node) -> Any:

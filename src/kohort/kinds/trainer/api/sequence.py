@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.kinds.trainer.api.words import replicated_jobs, spec_of
+from kohort.kinds.trainer.api.constants import replicated_jobs, spec_of
 
 Job = dict[str, Any]
 

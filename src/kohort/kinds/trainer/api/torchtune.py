@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from kohort.api.errors import FieldError, forbidden, invalid
 from kohort.api.kind import Object
+from kohort.kinds.trainer.api.constants import spec_of
 from kohort.kinds.trainer.api.resources import gpus
-from kohort.kinds.trainer.api.words import spec_of
 
 ENTRYPOINT: Final = ["tune", "run"]
 MODELS: Final = ("llama3_2/1B", "llama3_2/3B", "llama3_3/70B", "qwen2_5/1.5B")

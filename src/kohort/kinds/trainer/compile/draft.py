@@ -12,7 +12,7 @@ from kohort.api.kind import Object
 from kohort.gang.compile import namespace_of
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Owner, Plan
-from kohort.kinds.trainer.api.words import LAUNCHER, NODE, TRAINER, container_of, role_of
+from kohort.kinds.trainer.api.constants import LAUNCHER, NODE, TRAINER, container_of, role_of
 from kohort.kinds.trainer.compile.patches import apply_patches
 
 Job = dict[str, Any]

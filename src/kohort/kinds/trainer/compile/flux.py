@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.gang.compile import namespace_of
+from kohort.kinds.trainer.api.constants import FLUX_INSTALLER, NODE, pod_spec
 from kohort.kinds.trainer.api.fitting import ml_policy, node_resources
 from kohort.kinds.trainer.api.resources import gpus
-from kohort.kinds.trainer.api.words import FLUX_INSTALLER, NODE, pod_spec
 from kohort.kinds.trainer.compile import flux_scripts
 from kohort.kinds.trainer.compile.draft import Draft, put
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.kinds.trainer.api import torchtune
+from kohort.kinds.trainer.api.constants import PORT, containers_of
 from kohort.kinds.trainer.api.fitting import node_resources
 from kohort.kinds.trainer.api.resources import cpus, gpus
-from kohort.kinds.trainer.api.runtime_rules import injection_targets
-from kohort.kinds.trainer.api.words import PORT, containers_of
+from kohort.kinds.trainer.api.runtime_validation import injection_targets
 from kohort.kinds.trainer.compile.draft import Draft, set_variables, size
 
 _RANK: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"

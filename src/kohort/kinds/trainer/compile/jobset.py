@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Object
-from kohort.kinds.jobset.api import names
+from kohort.kinds.jobset.api import constants, names
 from kohort.kinds.trainer.api import torchtune
+from kohort.kinds.trainer.api.constants import CONTAINERS, DATASET, MODEL, NODE, TRAINER, container_of, role_of
 from kohort.kinds.trainer.api.fitting import ml_policy
-from kohort.kinds.trainer.api.words import CONTAINERS, DATASET, MODEL, NODE, TRAINER, container_of, role_of
 from kohort.kinds.trainer.compile import frameworks
 from kohort.kinds.trainer.compile.draft import Draft, Job, set_variables
 
@@ -49,14 +49,14 @@ def build(draft: Draft) -> list[Object]:
     spec = {name: value for name, value in draft.template["spec"].items() if name not in _NOT_OURS}
     spec["replicatedJobs"] = [{k: v for k, v in job.items() if k != "gangConfig"} for job in draft.jobs]
     spec["suspend"] = bool(draft.job["spec"].get("suspend"))
-    return [{"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": meta, "spec": spec}]
+    return [{"apiVersion": constants.API_VERSION, "kind": constants.KIND, "metadata": meta, "spec": spec}]
 
 
 def too_long(draft: Draft) -> list[FieldError]:
     """JobSet refuses what makes its pods' names too long; the TrainJob would wait for ever (1.1)."""
     for index, job in enumerate(draft.jobs):
         last = max(0, draft.replicas(index) - 1), max(0, draft.counts[index] - 1)
-        pod = names.pod_name(draft.name, str(job.get("name")), *last) + names.POD_SUFFIX
+        pod = names.pod_name(draft.name, str(job.get("name")), *last) + constants.POD_SUFFIX
         if len(pod) > _LONGEST:
             fits = len(draft.name) - (len(pod) - _LONGEST)
             detail = f'must have at most {fits} characters, as its pods are called like "{pod}", which JobSet refuses'

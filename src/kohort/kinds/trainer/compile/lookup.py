@@ -14,10 +14,10 @@ from kohort.api.kind import Object
 from kohort.api.rules import Look, check_schema
 from kohort.gang.compile import CompileContext, namespace_of
 from kohort.gang.stand_in import has_uid, uid_of
-from kohort.kinds.trainer.api import builtin_runtime, runtime_rules
+from kohort.kinds.trainer.api import builtin_runtime, runtime_validation
+from kohort.kinds.trainer.api.constants import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME_KINDS, tidy
 from kohort.kinds.trainer.api.fitting import missing_runtime
 from kohort.kinds.trainer.api.runtime_schema import SCHEMA
-from kohort.kinds.trainer.api.words import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME_KINDS, tidy
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -67,7 +67,7 @@ def _usable(job: Object, runtime: Object, ctx: CompileContext, warnings: tuple[s
     """Admission may have been switched off for the runtime, so it is judged again."""
     ready = tidy(runtime)
     defaults.apply(SCHEMA, ready, ctx)
-    wrong = [*check_schema(SCHEMA, ready, None, Look(ctx, native=False)), *runtime_rules.recheck(ready, ctx)]
+    wrong = [*check_schema(SCHEMA, ready, None, Look(ctx, native=False)), *runtime_validation.recheck(ready, ctx)]
     return Found(ready, tuple(of_runtime(job, error) for error in wrong), warnings)
 
 

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from kohort.api.errors import invalid
 from kohort.api.kind import Object
+from kohort.kinds.trainer.api.constants import LAUNCHER, MPI_ENV, NODE, container_of, pod_spec
 from kohort.kinds.trainer.api.fitting import ml_policy
 from kohort.kinds.trainer.api.resources import gpus
-from kohort.kinds.trainer.api.words import LAUNCHER, MPI_ENV, NODE, container_of, pod_spec
 from kohort.kinds.trainer.compile.draft import Draft, Job, is_mpi_job, put, set_variables
 from kohort.kinds.trainer.compile.frameworks import variable
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kohort.api.core import podsize, quantities
 from kohort.api.kind import Object
 from kohort.gang.compile import CompileContext
-from kohort.kinds.trainer.api.words import VOLCANO_QUEUE, pod_spec, spec_of
+from kohort.kinds.trainer.api.constants import VOLCANO_QUEUE, pod_spec, spec_of
 from kohort.kinds.trainer.compile.draft import Draft
 
 COSCHEDULING_VERSION: Final = "scheduling.x-k8s.io/v1alpha1"

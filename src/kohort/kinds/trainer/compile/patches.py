@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.kinds.trainer.api.trainjob_rules import patches_of
+from kohort.kinds.trainer.api.validation import patches_of
 
 # Lists that merge by a member of their items; others are replaced whole.
 _KEYS: Final = {

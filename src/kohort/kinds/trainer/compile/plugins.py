@@ -14,9 +14,9 @@ from typing import Final
 
 from kohort.api.kind import Object
 from kohort.gang.compile import CompileContext
+from kohort.kinds.trainer.api.constants import spec_of
 from kohort.kinds.trainer.api.fitting import ml_policy
 from kohort.kinds.trainer.api.groups import wants_groups
-from kohort.kinds.trainer.api.words import spec_of
 from kohort.kinds.trainer.compile import flux, frameworks, jobset, mpi, others, progress, workload
 from kohort.kinds.trainer.compile.draft import Draft, size
 

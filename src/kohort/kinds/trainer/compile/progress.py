@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from kohort.api.kind import Object
 from kohort.gang.compile import namespace_of
-from kohort.kinds.trainer.api.words import API_VERSION, containers_of, pod_spec
+from kohort.kinds.trainer.api.constants import API_VERSION, containers_of, pod_spec
 from kohort.kinds.trainer.compile.draft import Draft, put, set_variables
 from kohort.kinds.trainer.compile.frameworks import variable
 

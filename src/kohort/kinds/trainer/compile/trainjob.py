@@ -5,8 +5,8 @@ from __future__ import annotations
 from kohort.api.kind import Object
 from kohort.gang.compile import Compilation, CompileContext
 from kohort.kinds.trainer.api import check_fit, fit_warnings
-from kohort.kinds.trainer.api.trainjob_rules import is_suspended
-from kohort.kinds.trainer.api.words import MANAGED_HERE, PRESERVE_GATE, spec_of, tidy
+from kohort.kinds.trainer.api.constants import MANAGED_HERE, PRESERVE_GATE, spec_of, tidy
+from kohort.kinds.trainer.api.validation import is_suspended
 from kohort.kinds.trainer.compile import jobset, plugins
 from kohort.kinds.trainer.compile.draft import Draft, draft
 from kohort.kinds.trainer.compile.lookup import find_runtime

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kohort.gang import render
 from kohort.gang.compile import CompileContext
+from kohort.kinds.trainer.api.constants import GATE
 from kohort.kinds.trainer.api.groups import resolve
-from kohort.kinds.trainer.api.words import GATE
 from kohort.kinds.trainer.compile.draft import Draft
 from kohort.kinds.trainer.compile.existing import meet
-from kohort.kinds.trainer.compile.planning import group_of_job, plan_of
+from kohort.kinds.trainer.compile.groups import group_of_job, plan_of
 
 
 def enforce(draft: Draft, ctx: CompileContext) -> None:

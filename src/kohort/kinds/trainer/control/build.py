@@ -13,8 +13,8 @@ from kohort.controllers.script import Answer, Step, Told, Write, one, tell
 from kohort.controllers.writes import apply, create, namespace_of, uid_of
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.kinds.trainer.api import builtin_runtime
+from kohort.kinds.trainer.api.constants import CLUSTER_RUNTIME
 from kohort.kinds.trainer.api.fitting import missing_runtime, ml_policy
-from kohort.kinds.trainer.api.words import CLUSTER_RUNTIME
 from kohort.kinds.trainer.compile.lookup import runtime_in, snapshot_name
 from kohort.kinds.trainer.compile.trainjob import compile_object
 from kohort.kinds.trainer.control import groups

@@ -6,7 +6,7 @@ import logging
 from typing import Final
 
 from kohort.kinds.trainer.api import builtin_runtimes
-from kohort.kinds.trainer.api.words import API_VERSION, CLUSTER_RUNTIME
+from kohort.kinds.trainer.api.constants import API_VERSION, CLUSTER_RUNTIME
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError
 

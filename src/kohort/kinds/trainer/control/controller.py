@@ -12,9 +12,9 @@ from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, k
 from kohort.controllers.following import Followers
 from kohort.controllers.script import Script
 from kohort.gang.compile import CompileContext
-from kohort.kinds.batch.compile.find import controller_of
-from kohort.kinds.jobset.api import names as jobset_names
-from kohort.kinds.trainer.api.words import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME, RUNTIME_KINDS
+from kohort.kinds.batch.compile.existing import controller_of
+from kohort.kinds.jobset.api import constants as jobset_names
+from kohort.kinds.trainer.api.constants import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME, RUNTIME_KINDS
 from kohort.kinds.trainer.compile import flux, mpi, others, progress
 from kohort.kinds.trainer.compile.lookup import snapshot_name
 from kohort.kinds.trainer.control.keys import Keys

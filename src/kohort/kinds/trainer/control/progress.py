@@ -15,7 +15,7 @@ import msgspec
 from aiohttp import web
 
 from kohort.controllers import moments
-from kohort.kinds.trainer.api.words import API_VERSION
+from kohort.kinds.trainer.api.constants import API_VERSION
 from kohort.kinds.trainer.compile.progress import audience, path
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, KubeError

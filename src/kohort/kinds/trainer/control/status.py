@@ -11,7 +11,7 @@ from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.script import Write
 from kohort.controllers.writes import patch, uid_of
-from kohort.kinds.trainer.api.words import spec_of
+from kohort.kinds.trainer.api.constants import spec_of
 from kohort.kinds.trainer.control.view import is_suspended
 
 COMPLETE: Final = "Complete"

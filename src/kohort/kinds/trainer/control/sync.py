@@ -9,7 +9,7 @@ from kohort.api.kind import Object
 from kohort.controllers.script import Answer, Outcome, Script, Step, SyncError, Told, must, one, tell
 from kohort.controllers.writes import delete, patch
 from kohort.gang.compile import CompileContext
-from kohort.kinds.trainer.api.words import CLUSTER_RUNTIME, GROUP, MANAGED_HERE, RUNTIME_KINDS, spec_of
+from kohort.kinds.trainer.api.constants import CLUSTER_RUNTIME, GROUP, MANAGED_HERE, RUNTIME_KINDS, spec_of
 from kohort.kinds.trainer.control.build import build
 from kohort.kinds.trainer.control.errors import WaitError
 from kohort.kinds.trainer.control.keys import Keys

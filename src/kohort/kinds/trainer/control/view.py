@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.kinds.batch.compile.find import controller_of
-from kohort.kinds.trainer.api.words import spec_of
+from kohort.kinds.batch.compile.existing import controller_of
+from kohort.kinds.trainer.api.constants import spec_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from datetime import datetime
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
 from kohort.controllers.script import Script
-from kohort.kinds.batch.compile.find import controller_of
+from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.batch.control.cronjob.sync import sync
 
 

@@ -11,7 +11,7 @@ from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.script import Answer, Outcome, Script, Step, SyncError, Told, Write, must, one, tell
-from kohort.kinds.batch.api.job_status import COMPLETE, holds, is_finished
+from kohort.kinds.batch.api.status import COMPLETE, holds, is_finished
 from kohort.kinds.batch.compile.cronjob import run_of
 from kohort.kinds.batch.control.cronjob.schedule import BadScheduleError, Schedule, latest, parse
 

@@ -14,7 +14,7 @@ from kohort.controllers.following import Followers
 from kohort.controllers.script import Script
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import v1alpha2, v1beta1
-from kohort.kinds.batch.compile.find import MAX_CHAIN, controller_of
+from kohort.kinds.batch.compile.existing import MAX_CHAIN, controller_of
 from kohort.kinds.batch.compile.parts import GROUP_TEMPLATE
 from kohort.kinds.batch.control.job.adopters import Adopters
 from kohort.kinds.batch.control.job.pod import is_tracked

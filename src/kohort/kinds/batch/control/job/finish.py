@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.kinds.batch.api.job_status import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, holds
+from kohort.kinds.batch.api.status import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, holds
 from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job import success_policy
 from kohort.kinds.batch.control.job.counting import Tally, has_index_limit, is_failed, is_suspended

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from kohort.controllers import moments
-from kohort.kinds.batch.api.job_status import SUSPENDED
+from kohort.kinds.batch.api.status import SUSPENDED
 from kohort.kinds.batch.control.job.finish import condition
 
 

@@ -13,8 +13,8 @@ from kohort.api.kind import Object
 from kohort.controllers import moments
 from kohort.controllers.script import Answer, Outcome, Script, Step, tell
 from kohort.gang.compile import CompileContext
-from kohort.kinds.batch.api.job_status import is_finished
-from kohort.kinds.batch.compile.find import controller_of
+from kohort.kinds.batch.api.status import is_finished
+from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.batch.compile.modes import BUILT_IN
 from kohort.kinds.batch.control.job import backoff, finish, suspend
 from kohort.kinds.batch.control.job import pod as pods_
