@@ -1,4 +1,4 @@
-"""Name formats (workload-api 0.2): what passes, and how many things are wrong with what does not."""
+"""Name formats (spec workload-api 0.2): what passes, and how many things are wrong with what does not."""
 
 from __future__ import annotations
 

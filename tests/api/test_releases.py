@@ -1,4 +1,4 @@
-"""The three releases and their gates (workload-api 5)."""
+"""The three releases and their gates (spec workload-api 5)."""
 
 from __future__ import annotations
 

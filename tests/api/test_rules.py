@@ -1,4 +1,4 @@
-"""Declared rules: what is reported, where the look ends, what an update re-examines (workload-api 0.3, 0.5)."""
+"""Declared rules: what is reported, where the look ends, what an update re-examines (spec workload-api 0.3, 0.5)."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ NEWEST: Final = "1.37"
 
 # People come here for the Workload family, so all of it is on unless they say otherwise.
 # The eviction-request API is not of that family, and the preemption policy gate changes what
-# classes with policy Never mean for groups (workload-api 3.5), so these two stay opt-in.
+# classes with policy Never mean for groups (spec workload-api 3.5), so these two stay opt-in.
 _OFF_HERE: Final = {_G.PREEMPTION_POLICY, _G.EVICTION_REQUEST}
 
 

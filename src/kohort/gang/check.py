@@ -1,4 +1,4 @@
-"""Whether a plan is one that an API server would take: the tree rules (workload-api 3.1) and the wiring of groups.
+"""Whether a plan is one that an API server would take: the tree rules (spec workload-api 3.1) and the wiring of groups.
 
 Compilers are expected to produce only plans without findings; their property tests ask here.
 """

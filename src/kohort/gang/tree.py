@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-MAX_DEPTH: Final = 4  # levels, the leaf level included (workload-api 3.1)
+MAX_DEPTH: Final = 4  # levels, the leaf level included (spec workload-api 3.1)
 MAX_WIDTH: Final = 8  # entries of one template list
 MAX_CLAIMS: Final = 4
 

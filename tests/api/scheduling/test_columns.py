@@ -1,4 +1,4 @@
-"""Printer columns against the tables that real servers answered (workload-api 6)."""
+"""Printer columns against the tables that real servers answered (spec workload-api 6)."""
 
 from __future__ import annotations
 

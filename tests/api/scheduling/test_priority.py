@@ -1,4 +1,4 @@
-"""PriorityClass, and which class a group without a name gets (workload-api 3.5)."""
+"""PriorityClass, and which class a group without a name gets (spec workload-api 3.5)."""
 
 from __future__ import annotations
 

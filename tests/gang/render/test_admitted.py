@@ -18,7 +18,7 @@ CONTEXTS = {minor: Context.of(minor, gates=found.gates) for minor, found in RELE
 
 
 def without_priority(plan: Plan) -> Plan:
-    """Numbers without the class that gives them are refused on creation, rightly (workload-api 3.5)."""
+    """Numbers without the class that gives them are refused on creation, rightly (spec workload-api 3.5)."""
 
     def plain(template: Template) -> Template:
         children = tuple(plain(child) for child in template.children)

@@ -1,4 +1,4 @@
-"""Conversion of Workload, PodGroup, CompositePodGroup and pod membership between releases (workload-api 4).
+"""Conversion of Workload, PodGroup, CompositePodGroup and pod membership between releases (spec workload-api 4).
 
 No server converts between minors, so this does: one step for each boundary. 1.35 and 1.36 differ in where groups live
 (`tuples`), 1.36 and 1.37 in spelling and trees (`renamed`).

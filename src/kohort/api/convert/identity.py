@@ -1,4 +1,4 @@
-"""A converted object is a new object: what belongs to the old one on its server is never copied (workload-api 4.5)."""
+"""A converted object is a new object: what the old one has of its server is not copied (spec workload-api 4.5)."""
 
 from __future__ import annotations
 

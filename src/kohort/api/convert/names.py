@@ -1,4 +1,4 @@
-"""Names that a conversion invents: PodGroups for the tuples of 1.35, and keys for PodGroups (workload-api 4.4)."""
+"""Names that a conversion invents: PodGroups for the tuples of 1.35, and keys for PodGroups (spec workload-api 4.4)."""
 
 from __future__ import annotations
 

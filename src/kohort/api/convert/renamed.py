@@ -82,7 +82,7 @@ def _mode_up(obj: Object, block: dict[str, Any], path: str, work: Work) -> None:
 
 
 def _uniform(obj: Object, templates: list[dict[str, Any]], work: Work) -> None:
-    """1.37 refuses a Workload whose templates differ in priority (workload-api 3.1)."""
+    """1.37 refuses a Workload whose templates differ in priority (spec workload-api 3.1)."""
     pairs = {template.get("name"): _priority(template) for template in templates}
     if len(set(pairs.values())) > 1:
         found = ", ".join(f"{name}: {words}" for name, words in pairs.items())
@@ -201,7 +201,7 @@ def _leaves(obj: Object, block: dict[str, Any], path: str, work: Work) -> Iterat
 
 
 def _orphans(converted: list[Object], objects: list[Object], work: Work) -> None:
-    """1.36 refuses a PodGroup whose Workload or template does not exist when it is created (workload-api 3.2)."""
+    """1.36 refuses a PodGroup whose Workload or template does not exist when it is created (spec workload-api 3.2)."""
     known = {
         key_of(obj): {template.get("name") for template in part(obj, "spec").get("podGroupTemplates") or ()}
         for obj in objects

@@ -224,7 +224,7 @@ def _workload_down(obj: Object, work: Work) -> Object:
 
 
 def _means(value: Any) -> bool:
-    """`{}` and null are both no constraint (workload-api 4.5); 0 is a priority."""
+    """`{}` and null are both no constraint (spec workload-api 4.5); 0 is a priority."""
     return value is not None and value not in ("", [], {}, {"topology": []}, {"topology": None})
 
 
@@ -281,7 +281,7 @@ def _metadata_lost(obj: Object, work: Work) -> None:
 
 
 def _synthesised(obj: Object, place: Place, work: Work) -> Object:
-    """One Workload with one podGroup, for a PodGroup that had none (workload-api 4.3)."""
+    """One Workload with one podGroup, for a PodGroup that had none (spec workload-api 4.3)."""
     new = deepcopy(obj)
     spec = new.pop("spec", None) or {}
     for name in _LOST:

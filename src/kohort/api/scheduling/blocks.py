@@ -1,4 +1,4 @@
-"""Building blocks of KEP-6089 that workload APIs embed (workload-api 2.5): as in groups, but counts are optional."""
+"""Building blocks of KEP-6089 that workload APIs embed (spec workload-api 2.5); counts are optional."""
 
 from __future__ import annotations
 

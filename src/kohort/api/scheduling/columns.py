@@ -1,4 +1,4 @@
-"""Printer columns of the scheduling kinds (workload-api 6). The name is always the first one, and not listed."""
+"""Printer columns of the scheduling kinds (spec workload-api 6). The name is always the first one, and not listed."""
 
 from __future__ import annotations
 

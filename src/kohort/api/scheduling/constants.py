@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# ---- conditions of PodGroup and CompositePodGroup (workload-api 2.8)
+# ---- conditions of PodGroup and CompositePodGroup (spec workload-api 2.8)
 POD_GROUP_SCHEDULED: Final = "PodGroupScheduled"  # 1.36
 POD_GROUP_INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"  # 1.37
 COMPOSITE_INITIALLY_SCHEDULED: Final = "CompositePodGroupInitiallyScheduled"

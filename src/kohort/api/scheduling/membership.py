@@ -1,4 +1,4 @@
-"""How a Pod names its group: `workloadRef` in 1.35, `schedulingGroup` from 1.36 on (workload-api 2.1, 2.2, 7.5).
+"""How a Pod names its group: `workloadRef` in 1.35, `schedulingGroup` from 1.36 on (spec workload-api 2.1, 2.2, 7.5).
 
 Also for pod templates: `path` is where the pod spec stands. Nothing here looks whether the group exists; no API does.
 """

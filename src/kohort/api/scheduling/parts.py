@@ -1,4 +1,4 @@
-"""Fields that the kinds of scheduling.k8s.io share (workload-api 2.2 to 2.4). Blocks for other APIs are in `blocks`."""
+"""Fields that the kinds of scheduling.k8s.io share (spec workload-api 2.2 to 2.4); blocks for others: `blocks`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def policy(count: str) -> Obj:
 POLICY: Final = policy("minCount")
 COMPOSITE_POLICY: Final = policy("minGroupCount")
 
-# In templates the frozen rule stands alone; in PodGroups it belongs to the gate (workload-api 2.6).
+# In templates the frozen rule stands alone; in PodGroups it belongs to the gate (spec workload-api 2.6).
 TEMPLATE_CONSTRAINTS: Final = but(blocks.CONSTRAINTS, update=Update.FROZEN, gate=Gate.TOPOLOGY, shown=True)
 GROUP_CONSTRAINTS: Final = but(blocks.CONSTRAINTS, update=Update.FROZEN, gate=Gate.TOPOLOGY, when_off=WhenOff.THAWED)
 COMPOSITE_CONSTRAINTS: Final = but(blocks.CONSTRAINTS, update=Update.FROZEN)

@@ -1,4 +1,4 @@
-"""Workload of Kubernetes 1.35 (workload-api 2.1). All rules are by hand: other kinds of errors, other places."""
+"""Workload of Kubernetes 1.35 (spec workload-api 2.1). All rules are by hand: other kinds of errors, other places."""
 
 from __future__ import annotations
 

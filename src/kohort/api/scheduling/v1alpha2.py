@@ -1,4 +1,4 @@
-"""Workload and PodGroup of Kubernetes 1.36 (workload-api 2.2): templates and policies never change."""
+"""Workload and PodGroup of Kubernetes 1.36 (spec workload-api 2.2): templates and policies never change."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def _validate(obj: Object, _: Context) -> list[FieldError]:
 
 
 def _validate_update(new: Object, _: Object, ctx: Context) -> list[FieldError]:
-    # These rules have no grace for what was stored: they hold on every update (workload-api 0.5).
+    # These rules have no grace for what was stored: they hold on every update (spec workload-api 0.5).
     return _validate(new, ctx)
 
 

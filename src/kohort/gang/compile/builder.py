@@ -1,4 +1,4 @@
-"""From a controller's tree of building blocks to templates: the resolution and compilation of KEP-6089 (job 5.3).
+"""From a controller's tree of building blocks to templates: the resolution and compilation of KEP-6089 (spec job 5.3).
 
 A controller describes each level of its workload as an Item: a default, what the user wrote there, and callbacks that
 fill what only the controller knows. The builder checks the blocks, resolves them and compiles the tree.

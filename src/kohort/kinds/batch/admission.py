@@ -1,4 +1,4 @@
-"""Job: on Kubernetes 1.36 the parallelism of a gang is frozen (job 3.3)."""
+"""Job: on Kubernetes 1.36 the parallelism of a gang is frozen (spec job 3.3)."""
 
 from __future__ import annotations
 

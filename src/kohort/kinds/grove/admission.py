@@ -1,4 +1,4 @@
-"""PodCliqueSet: its topology binding (grove 1.10), and names that other sets of the namespace have (1.7, D19)."""
+"""PodCliqueSet: its topology binding (spec grove 1.10), and names that other sets of the namespace have (1.7, D19)."""
 
 from __future__ import annotations
 

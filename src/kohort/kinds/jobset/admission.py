@@ -1,4 +1,4 @@
-"""JobSet: claims that exist already must be what the templates say, and are not the JobSet's to delete (jobset 1.1)."""
+"""JobSet: claims that exist already must match the templates, and are not the JobSet's to delete (spec jobset 1.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""1.36 does not let a gang Job change its parallelism (job 3.3)."""
+"""1.36 does not let a gang Job change its parallelism (spec job 3.3)."""
 
 from __future__ import annotations
 

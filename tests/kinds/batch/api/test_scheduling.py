@@ -1,4 +1,4 @@
-"""Rules of a Job's scheduling block (job 4.1 to 4.3, 8.6)."""
+"""Rules of a Job's scheduling block (spec job 4.1 to 4.3, 8.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The builder of KEP-6089: resolve, check, compile (job 5.3, T-88 to T-94)."""
+"""The builder of KEP-6089: resolve, check, compile (spec job 5.3, T-88 to T-94)."""
 
 from __future__ import annotations
 

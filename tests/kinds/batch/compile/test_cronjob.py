@@ -1,4 +1,4 @@
-"""A CronJob's runs: each is a Job of its own (job 3.10, T-18, T-65)."""
+"""A CronJob's runs: each is a Job of its own (spec job 3.10, T-18, T-65)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs whose group is described by a parent's Workload (job 3.9, 8.7)."""
+"""Jobs whose group is described by a parent's Workload (spec job 3.9, 8.7)."""
 
 from __future__ import annotations
 

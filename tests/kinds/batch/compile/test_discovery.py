@@ -1,4 +1,4 @@
-"""What is there already decides what is made (job 8.3)."""
+"""What is there already decides what is made (spec job 8.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Jobs get a Workload and a PodGroup (job 8.1)."""
+"""Which Jobs get a Workload and a PodGroup (spec job 8.1)."""
 
 from __future__ import annotations
 

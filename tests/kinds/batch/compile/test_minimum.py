@@ -1,4 +1,4 @@
-"""The minimum that follows a Job through its life (job 3.4, 3.5, 8.5)."""
+"""The minimum that follows a Job through its life (spec job 3.4, 3.5, 8.5)."""
 
 from __future__ import annotations
 

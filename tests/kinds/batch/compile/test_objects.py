@@ -1,4 +1,4 @@
-"""What the objects are called and what they hold (job 8.2)."""
+"""What the objects are called and what they hold (spec job 8.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CronJob: a Job template with a timetable. Its scheduling block belongs to the Jobs that it makes (job 4.3)."""
+"""The CronJob: a Job template with a timetable. Its scheduling block belongs to its Jobs (spec job 4.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kubernetes 1.36 does not let a gang Job change its parallelism: an admission plugin answers 403 (job 3.3)."""
+"""Kubernetes 1.36 does not let a gang Job change its parallelism: an admission plugin answers 403 (spec job 3.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A CronJob has no group; each of its runs may. Compiled is one run, as an example (job 3.10, T-65)."""
+"""A CronJob has no group; each of its runs may. Compiled is one run, as an example (spec job 3.10, T-65)."""
 
 from __future__ import annotations
 

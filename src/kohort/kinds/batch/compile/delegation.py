@@ -1,4 +1,4 @@
-"""A Job whose group is described by the Workload of an object above it (job 3.9)."""
+"""A Job whose group is described by the Workload of an object above it (spec job 3.9)."""
 
 from __future__ import annotations
 

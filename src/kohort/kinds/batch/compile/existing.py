@@ -1,4 +1,4 @@
-"""What is there already: a Job's Workload and PodGroups, found by references and never by name (job 1.4, 1.5)."""
+"""What is there already: a Job's Workload and PodGroups, found by references and never by name (spec job 1.4, 1.5)."""
 
 from __future__ import annotations
 

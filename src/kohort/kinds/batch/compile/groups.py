@@ -1,4 +1,4 @@
-"""What a Job's own group is like: its policy, its minimum, and what is lost on the way (job 2.3, 3.4, 3.5)."""
+"""What a Job's own group is like: its policy, its minimum, and what is lost on the way (spec job 2.3, 3.4, 3.5)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def default_minimum(job: Object, *, shrink: bool) -> int:
 def shrink_min_count(parallelism: int, completions: int | None, succeeded: int) -> int:
     """Never more than can still exist, so that the retry of the last index does not wait for the finished ones.
 
-    Upstream asks for parallelism throughout, and such a retry never starts (job 3.5, T-59, T-60).
+    Upstream asks for parallelism throughout, and such a retry never starts (spec job 3.5, T-59, T-60).
     """
     most = parallelism if completions is None else min(parallelism, completions - succeeded)
     return max(1, most)

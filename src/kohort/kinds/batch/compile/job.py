@@ -1,6 +1,6 @@
 """A Job as a tree: one group of its own, or one that its parent's Workload describes (KEP-5547).
 
-Messages begin with the reason that a controller gives its event (job 2.8). An error of kind NotFound is worth waiting
+Messages begin with the reason of the controller's event (spec job 2.8). An error of kind NotFound is worth waiting
 for: what is missing may still come, and until then no pod should be made.
 """
 

@@ -1,4 +1,4 @@
-"""Who manages a Job's group: nobody, the Job itself, or the Workload of an object above it (job 1.1 to 1.3)."""
+"""Who manages a Job's group: nobody, the Job itself, or the Workload of an object above it (spec job 1.1 to 1.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of the objects that stand for a Job, exactly as the Job controllers of 1.36 and 1.37 make them (job 2.2).
+"""Names of the objects that stand for a Job, exactly as the Job controllers of 1.36 and 1.37 make them (spec job 2.2).
 
 A name is never used to find an object again (references are), so it only has to be the same each time and legal.
 """

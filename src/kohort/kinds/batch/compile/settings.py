@@ -1,4 +1,4 @@
-"""How a Job is treated where upstream's releases differ, and where this project decides otherwise (job 1.3, 1.6)."""
+"""How a Job is treated where upstream's releases differ, and where Kohort decides otherwise (spec job 1.3, 1.6)."""
 
 from __future__ import annotations
 

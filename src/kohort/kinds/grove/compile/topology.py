@@ -1,4 +1,4 @@
-"""Topology constraints translated: from the domains of a ClusterTopologyBinding to node label keys (grove 1.10)."""
+"""Topology constraints: from the domains of a ClusterTopologyBinding to node label keys (spec grove 1.10)."""
 
 from __future__ import annotations
 
