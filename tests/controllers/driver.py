@@ -9,7 +9,7 @@ from tests.controllers.simapi import Change, SimApi
 
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Key, Reader
-from kohort.controllers.script import Answer, Outcome, Step, SyncError, Told, Write
+from kohort.controllers.reconcile import Answer, Event, ReconcileError, Result, Step, Write
 
 
 class KilledError(Exception):
@@ -18,7 +18,7 @@ class KilledError(Exception):
 
 @dataclass
 class Reading:
-    """The state as the API has it. Nobody copies: a script that changed what it reads would change the store."""
+    """The state as the API has it. Nobody copies: a reconcile that changed what it reads would change the store."""
 
     api: SimApi
     controller: Controller
@@ -40,11 +40,11 @@ class Reading:
 class Driver:
     api: SimApi
     controllers: list[Controller] = field(default_factory=list)
-    events: list[Told] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     before_write: Callable[[Write], None] = lambda write: None
     on: bool = True
-    between: bool = False  # others look between two writes of a script, as they do where processes are many
+    between: bool = False  # others reconcile between two writes of one, as they do where processes are many
     _under_way: set[tuple[str, Key]] = field(default_factory=set)
     _due: dict[tuple[str, Key], float] = field(default_factory=dict)
     _failures: dict[tuple[str, Key], int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Driver:
         self.api.watchers.append(self._changed)
 
     def start(self, *controllers: Controller) -> None:
-        """A new process: nothing is remembered, everything is looked at."""
+        """A new process: nothing is remembered, everything is enqueued."""
         self.stop()
         self.on = True
         # As the runtime does it: a controller begins when the server has all that it watches.
@@ -66,7 +66,7 @@ class Driver:
         for controller in self.controllers:
             for watch in controller.watches:
                 for obj in self.api.every(watch.named):
-                    for key, after in watch.concerns(None, obj):
+                    for key, after in watch.handler(None, obj):
                         self._add(controller, key, after)
 
     def stop(self) -> None:
@@ -81,7 +81,7 @@ class Driver:
         for controller in self.controllers:
             for watch in controller.watches:
                 if watch.named == change.kind:
-                    for key, after in watch.concerns(change.old, change.new):
+                    for key, after in watch.handler(change.old, change.new):
                         self._add(controller, key, after)
 
     def _add(self, controller: Controller, key: Key, after: float) -> None:
@@ -91,21 +91,21 @@ class Driver:
             return
         self._due[slot] = at
         epoch = self._epoch
-        self.api.clock.later(after, lambda: self._look(controller, key, at, epoch))
+        self.api.clock.later(after, lambda: self._reconcile(controller, key, at, epoch))
 
-    def _look(self, controller: Controller, key: Key, at: float, epoch: int) -> None:
+    def _reconcile(self, controller: Controller, key: Key, at: float, epoch: int) -> None:
         slot = (controller.name, key)
         if not self.on or epoch != self._epoch or self._due.get(slot) != at:
             return
         del self._due[slot]
         self._under_way.add(slot)
         try:
-            outcome = self.play(controller, key)
-        except SyncError as error:
+            result = self.run(controller, key)
+        except ReconcileError as error:
             failures = self._failures.get(slot, 0)
             self._failures[slot] = failures + 1
             self.errors.append(str(error))
-            self._add(controller, key, min(controller.most, controller.first * 2.0**failures))
+            self._add(controller, key, min(controller.max_delay, controller.base_delay * 2.0**failures))
             return
         except KilledError:
             self.stop()
@@ -113,22 +113,22 @@ class Driver:
         finally:
             self._under_way.discard(slot)
         self._failures.pop(slot, None)
-        if outcome.after is not None:
-            self._add(controller, key, outcome.after)
+        if result.requeue_after is not None:
+            self._add(controller, key, result.requeue_after)
 
     def reader(self, controller: Controller) -> Reader:
         return Reading(self.api, controller)
 
-    def play(self, controller: Controller, key: Key) -> Outcome:
-        """One script to its end."""
-        script = controller.script(key, self.reader(controller), self.api.clock.now)
+    def run(self, controller: Controller, key: Key) -> Result:
+        """One reconcile to its end."""
+        steps = controller.reconcile(key, self.reader(controller), self.api.clock.now)
         answers: Sequence[Answer] | None = None
         while True:
             try:
-                step: Step = next(script) if answers is None else script.send(answers)
+                step: Step = next(steps) if answers is None else steps.send(answers)
             except StopIteration as end:
-                outcome: Outcome = end.value
-                return outcome
+                result: Result = end.value
+                return result
             self.events += step.events
             answers = [self._write(write) for write in step.writes]
             if self.between and step.writes:
@@ -139,7 +139,7 @@ class Driver:
         for name, key in [slot for slot, at in self._due.items() if at <= now and slot[0] != controller.name]:
             other = next(one for one in self.controllers if one.name == name)
             if (name, key) not in self._under_way and (name, key) in self._due:
-                self._look(other, key, self._due[name, key], self._epoch)
+                self._reconcile(other, key, self._due[name, key], self._epoch)
 
     def _write(self, write: Write) -> Answer:
         self.before_write(write)

@@ -15,8 +15,8 @@ from tests.controllers.simapi import Change
 
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Key, Reader, key_of
-from kohort.controllers.recent import Recent
-from kohort.controllers.script import Answer, Write
+from kohort.controllers.overlay import WriteOverlay
+from kohort.controllers.reconcile import Answer, Write
 
 LATEST = 0.8  # seconds
 
@@ -26,7 +26,7 @@ class Cache:
     """What a process knows of one kind."""
 
     objects: dict[Key, Object] = field(default_factory=dict)
-    recent: Recent = field(default_factory=Recent)
+    recent: WriteOverlay = field(default_factory=WriteOverlay)
     reached: str = "0"
     due: float = 0.0  # events of one kind keep their order
 

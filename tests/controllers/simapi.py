@@ -23,7 +23,7 @@ from kohort.api.crd import crd
 from kohort.api.kind import Context, Kind, Object
 from kohort.api.result import WriteResult
 from kohort.api.scheduling.constants import PROTECTION_FINALIZER
-from kohort.controllers.script import Answer, Refusal, Write
+from kohort.controllers.reconcile import Answer, Refusal, Write
 from kohort.kinds.batch.api.freeze import check_parallelism
 from kohort.kinds.batch.api.selector import generate
 
@@ -126,7 +126,7 @@ class SimApi:
         found = self.objects.get(key) if key is not None else None
         return found if found is not None and found["metadata"].get("uid") == uid else None
 
-    # ---- writing, as a script asks for it
+    # ---- writing, as a reconcile asks for it
 
     def do(self, write: Write) -> Answer:
         if self.next_answer is not None:

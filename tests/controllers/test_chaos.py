@@ -15,7 +15,7 @@ from tests.controllers.test_failpoints import LIVES, Life, ended
 from tests.controllers.test_runtime import GROUPS, end_all, gang, is_active, is_complete
 from tests.controllers.world import World
 
-from kohort.controllers.script import Answer, Refusal, Write
+from kohort.controllers.reconcile import Answer, Refusal, Write
 from kohort.kube.wire import Request, Response
 
 Fault = Callable[[World, Write], Answer]

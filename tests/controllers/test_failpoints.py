@@ -12,7 +12,7 @@ from tests.controllers.driver import KilledError
 from tests.controllers.simapi import Answer
 from tests.controllers.world import GANG, World
 
-from kohort.controllers.script import Write
+from kohort.controllers.reconcile import Write
 
 Life = Callable[[World], None]
 

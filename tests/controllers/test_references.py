@@ -1,4 +1,4 @@
-"""What a kind refers to, it watches: whoever waited for it is looked at when it comes, not when the next try is due."""
+"""What a kind refers to, it watches: whoever waited for it is enqueued when it comes, not when the next try is due."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.kinds.trainer.control.training import NS, Training
 
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
-from kohort.controllers.controller import Controller, Due, Key
+from kohort.controllers.controller import Controller, Enqueue, Key
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.control.job.controller import job_controller
 from kohort.kinds.grove.control.controller import (
@@ -29,13 +29,13 @@ def context() -> CompileContext:
     return CompileContext(base.release, base.gates, base.options)
 
 
-def tell(controller: Controller, new: Object, old: Object | None = None) -> list[Key]:
-    """Whom a change concerns."""
-    dues: list[Due] = []
+def changed(controller: Controller, new: Object, old: Object | None = None) -> list[Key]:
+    """Which keys a change enqueues."""
+    dues: list[Enqueue] = []
     for watch in controller.watches:
         if watch.kind == new["kind"]:
-            dues += watch.concerns(old, new)
-    return [due.key for due in dues]
+            dues += watch.handler(old, new)
+    return [item.key for item in dues]
 
 
 def thing(kind: str, name: str, space: str = "lab", spec: Any = None, **meta: Any) -> Object:
@@ -75,11 +75,11 @@ def test_a_train_job_begins_when_a_stranger_gives_its_name_back() -> None:
 def test_a_runtime_of_a_namespace_concerns_jobs_there() -> None:
     controller = trainjob_controller(context())
     for space in ("lab", "ml"):
-        tell(controller, thing("TrainJob", "t", space, {"runtimeRef": {"name": "rt", "kind": "TrainingRuntime"}}))
-    tell(controller, thing("TrainJob", "c", "ml", {"runtimeRef": {"name": "rt"}}))
-    assert tell(controller, thing("TrainingRuntime", "rt", "ml")) == [Key("ml", "t")]
-    assert tell(controller, thing("ClusterTrainingRuntime", "rt", "")) == [Key("ml", "c")]
-    assert tell(controller, thing("TrainingRuntime", "other", "ml")) == []
+        changed(controller, thing("TrainJob", "t", space, {"runtimeRef": {"name": "rt", "kind": "TrainingRuntime"}}))
+    changed(controller, thing("TrainJob", "c", "ml", {"runtimeRef": {"name": "rt"}}))
+    assert changed(controller, thing("TrainingRuntime", "rt", "ml")) == [Key("ml", "t")]
+    assert changed(controller, thing("ClusterTrainingRuntime", "rt", "")) == [Key("ml", "c")]
+    assert changed(controller, thing("TrainingRuntime", "other", "ml")) == []
 
 
 def test_a_delegated_job_begins_when_the_workload_of_its_owner_comes() -> None:
@@ -94,11 +94,11 @@ def test_a_delegated_job_begins_when_the_workload_of_its_owner_comes() -> None:
 
 def test_also_that_of_an_owner_further_up() -> None:
     controller, notes = job_controller(context()), {"scheduling.k8s.io/group-template-name": "g"}
-    tell(controller, thing("JobSet", "tune", ownerReferences=owner("TrainJob", "t")))
-    tell(controller, thing("Job", "tune-node-0", annotations=notes, ownerReferences=owner("JobSet", "tune")))
-    tell(controller, thing("Job", "tune-plain-0", ownerReferences=owner("JobSet", "tune")))
+    changed(controller, thing("JobSet", "tune", ownerReferences=owner("TrainJob", "t")))
+    changed(controller, thing("Job", "tune-node-0", annotations=notes, ownerReferences=owner("JobSet", "tune")))
+    changed(controller, thing("Job", "tune-plain-0", ownerReferences=owner("JobSet", "tune")))
     for kind, name in (("TrainJob", "t"), ("JobSet", "tune")):
-        assert tell(controller, thing("Workload", "w", spec={"controllerRef": {"kind": kind, "name": name}})) == [
+        assert changed(controller, thing("Workload", "w", spec={"controllerRef": {"kind": kind, "name": name}})) == [
             Key("lab", "tune-node-0")
         ]
 
@@ -120,14 +120,16 @@ def test_claim_templates_concern_sets_and_all_below_them() -> None:
         (podclique_controller(ctx), thing("PodClique", "a-0-x", labels=marks), "a-0-x"),
     ]
     for controller, child, name in below:
-        tell(controller, pcs)
+        changed(controller, pcs)
         if child is not None:
-            tell(controller, child)
+            changed(controller, child)
         kind = "ResourceClaimTemplate"
         assert (
-            tell(controller, thing(kind, "gpus")) == tell(controller, thing(kind, "gpus", "far")) == [Key("lab", name)]
+            changed(controller, thing(kind, "gpus"))
+            == changed(controller, thing(kind, "gpus", "far"))
+            == [Key("lab", name)]
         )
-        assert tell(controller, thing(kind, "own")) == tell(controller, thing(kind, "gpus", "near")) == []
+        assert changed(controller, thing(kind, "own")) == changed(controller, thing(kind, "gpus", "near")) == []
 
 
 def test_a_node_concerns_sets_whose_leaders_are_there() -> None:
@@ -135,19 +137,19 @@ def test_a_node_concerns_sets_whose_leaders_are_there() -> None:
     prefix = "leaderworkerset.sigs.k8s.io/"
     marks = {f"{prefix}name": "rig", f"{prefix}worker-index": "0"}
     leader = {"labels": marks, "annotations": {f"{prefix}exclusive-topology": "example.com/rack"}}
-    tell(controller, thing("Pod", "rig-0", spec={"nodeName": "n1"}, **leader))
-    tell(controller, thing("Pod", "plain-0", spec={"nodeName": "n1"}, labels={**marks, f"{prefix}name": "plain"}))
+    changed(controller, thing("Pod", "rig-0", spec={"nodeName": "n1"}, **leader))
+    changed(controller, thing("Pod", "plain-0", spec={"nodeName": "n1"}, labels={**marks, f"{prefix}name": "plain"}))
     node = thing("Node", "n1", "")
-    assert tell(controller, node) == [Key("lab", "rig")]
-    assert tell(controller, thing("Node", "n1", "", labels={"example.com/rack": "r"}), node) == [Key("lab", "rig")]
-    assert tell(controller, thing("Node", "n1", "", resourceVersion="2"), node) == []  # a sign of life
+    assert changed(controller, node) == [Key("lab", "rig")]
+    assert changed(controller, thing("Node", "n1", "", labels={"example.com/rack": "r"}), node) == [Key("lab", "rig")]
+    assert changed(controller, thing("Node", "n1", "", resourceVersion="2"), node) == []  # a sign of life
 
 
 def test_groups_of_somebody_above_concern_sets_that_wait_for_them() -> None:
     controller = leaderworkerset_controller(context())
     notes = {"scheduling.k8s.io/group-template-name": "g"}
-    tell(controller, thing("LeaderWorkerSet", "rig", annotations=notes, ownerReferences=owner("Flow", "f")))
-    tell(controller, thing("LeaderWorkerSet", "own"))
+    changed(controller, thing("LeaderWorkerSet", "rig", annotations=notes, ownerReferences=owner("Flow", "f")))
+    changed(controller, thing("LeaderWorkerSet", "own"))
     for kind in ("Workload", "CompositePodGroup"):
-        assert tell(controller, thing(kind, "w")) == [Key("lab", "rig")]
-        assert tell(controller, thing(kind, "w", NS)) == []
+        assert changed(controller, thing(kind, "w")) == [Key("lab", "rig")]
+        assert changed(controller, thing(kind, "w", NS)) == []

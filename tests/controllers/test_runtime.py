@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.controllers.cluster import NS, Cluster, cluster, job_of
 
 from kohort.api.kind import Object
-from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
-from kohort.controllers.script import Outcome, Script, Step, Write
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.reconcile import Reconcile, Result, Step, Write
 from kohort.kinds.controllers import MAKERS, Setup, make, probe
 from kohort.kube.client import Client
 from kohort.kube.errors import TransportError
@@ -197,15 +197,15 @@ async def test_a_stop_lets_looks_end_and_begins_none() -> None:
     looks: list[str] = []
     release = asyncio.Event()
 
-    def script(key: Key, reader: Reader, now: datetime) -> Script:
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         looks.append(key.name)
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"seen-{key.name}"}}
         yield Step([Write(verb="create", api_version="v1", kind="ConfigMap", namespace=NS, body=body)])
         looks.append(f"{key.name} ended")
-        return Outcome()
+        return Result()
 
-    watch = Watch("batch/v1", "Job", lambda old, new: [Due(key_of(new or old or {}))])
-    slow = Controller(name="slow", watches=(watch,), script=script, workers=1)
+    watch = Watch("batch/v1", "Job", lambda old, new: [Enqueue(key_of(new or old or {}))])
+    slow = Controller(name="slow", watches=(watch,), reconcile=reconcile_key, workers=1)
     async with cluster() as found:
         real = found.api.api.handle
 

@@ -1,1 +1,1 @@
-"""Controllers: what people write is made true, kind by kind. Decisions are pure scripts; one shell runs them all."""
+"""Controllers: what people write is made true, kind by kind. Reconciles are pure generators, run by one runtime."""

@@ -1,4 +1,4 @@
-"""What a controller is made of: what it watches, which keys that concerns, and the script of one key.
+"""What a controller is made of: what it watches, which keys a change enqueues, and the reconcile of one key.
 
 A kind is added by one module with a function that makes such a Controller, and one line in `registry`.
 """
@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Script
+from kohort.controllers.reconcile import Reconcile
 
 
 class Key(NamedTuple):
@@ -24,20 +24,20 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-class Due(NamedTuple):
-    """Look at `key` in `after` seconds: waiting a little lets several changes be one."""
+class Enqueue(NamedTuple):
+    """Reconcile `key` in `after` seconds: waiting a little lets several changes be one reconcile."""
 
     key: Key
     after: float = 0.0
 
 
-Concerns = Callable[[Object | None, Object | None], Iterable[Due]]
+EventHandler = Callable[[Object | None, Object | None], Iterable[Enqueue]]
 Indexer = Callable[[Object], Iterable[Hashable]]
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A kind, whose keys a change of it concerns (old, new; None: was not, is no more), and how it is looked up.
+    """A kind, the keys that a change of it enqueues (old, new; None: was not, is no more), and how it is indexed.
 
     `optional`: where the server does not have it, the controller does without. `alias`: what readers call it, where
     another group has a kind of the same name.
@@ -45,7 +45,7 @@ class Watch:
 
     api_version: str
     kind: str
-    concerns: Concerns
+    handler: EventHandler
     indexers: Mapping[str, Indexer] = field(default_factory=dict)
     optional: bool = False
     alias: str = ""
@@ -65,14 +65,14 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """`script` is called with a key, the state and the time. Failures are retried after `first` to `most` seconds."""
+    """`reconcile` gets key, state and time. Failures are retried after `base_delay` to `max_delay` seconds."""
 
     name: str
     watches: tuple[Watch, ...]
-    script: Callable[[Key, Reader, datetime], Script]
+    reconcile: Callable[[Key, Reader, datetime], Reconcile]
     workers: int = 5
-    first: float = 1.0
-    most: float = 60.0
+    base_delay: float = 1.0
+    max_delay: float = 60.0
 
 
 def key_of(obj: Object) -> Key:

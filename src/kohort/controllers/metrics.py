@@ -14,15 +14,15 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         labels = ["controller"]
-        self.looks = Counter(
+        self.reconciles = Counter(
             "kohort_controller_reconciles",
-            "Looks at an object, by how they ended.",
+            "Reconciles of an object, by how they ended.",
             [*labels, "result"],
             registry=registry,
         )
         self.seconds = Histogram(
             "kohort_controller_reconcile_seconds",
-            "How long a look takes, its writes included.",
+            "How long a reconcile takes, its writes included.",
             labels,
             registry=registry,
         )
@@ -38,5 +38,5 @@ class Metrics:
             for name in ("jobset_completed", "jobset_failed")
         }
         self.waiting = Gauge(
-            "kohort_controller_queue_length", "Objects that wait for a look.", labels, registry=registry
+            "kohort_controller_queue_length", "Objects that wait for a reconcile.", labels, registry=registry
         )

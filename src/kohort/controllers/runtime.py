@@ -1,11 +1,11 @@
-"""The shell around the scripts: informers, one work queue per controller, writes, events, metrics, a graceful stop.
+"""What runs reconciles: informers, one work queue per controller, writes, events, metrics, a graceful stop.
 
     runtime = Runtime(client, [job_controller(ctx), cronjob_controller()])
     async with runtime:
         await runtime.ready()
         ...
 
-All decisions are the scripts'. What stands here is how a write is sent, what a refusal is, and when to come back.
+All decisions are in the reconciles. What stands here is how a write is sent, what a refusal is, and when to come back.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from prometheus_client import CollectorRegistry
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Key, Reader, Watch
 from kohort.controllers.metrics import Metrics
-from kohort.controllers.recent import Recent
-from kohort.controllers.script import Answer, Outcome, Refusal, SyncError, Write
+from kohort.controllers.overlay import WriteOverlay
+from kohort.controllers.reconcile import Answer, ReconcileError, Refusal, Result, Write
 from kohort.kube.client import Client
 from kohort.kube.clock import REAL, Clock
 from kohort.kube.discovery import NotServedError
@@ -37,7 +37,7 @@ from kohort.kube.resource import Resource
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 50  # writes of one controller under way at the same time
-_STOP: Final = 10.0  # seconds that a look under way gets to end
+_STOP: Final = 10.0  # seconds that a reconcile under way gets to end
 _NOT_LEADER: Final = Refusal(0, "NotLeader", "the lease is lost: nothing is written any more")
 
 
@@ -50,7 +50,7 @@ class Observed:
         self._indexers: dict[tuple[str, str], dict[str, Any]] = {}
         self.informers: dict[tuple[str, str], Informer[Object]] = {}
         self._names: dict[tuple[str, str], str] = {}  # what readers call a kind
-        self._recent: dict[str, Recent] = {}
+        self._recent: dict[str, WriteOverlay] = {}
         self._by_name: dict[str, Informer[Object]] = {}
 
     def want(self, watch: Watch, owner: str) -> None:
@@ -66,7 +66,7 @@ class Observed:
                 resource, indexers=indexers, clock=self._clock, chance=self._client.chance
             )
             name = self._names[api_version, kind]
-            recent = self._recent[name] = Recent()
+            recent = self._recent[name] = WriteOverlay()
             informer.handle(
                 added=lambda new, recent=recent: recent.seen(None, new),  # type: ignore[misc]
                 updated=recent.seen,
@@ -101,8 +101,8 @@ class Observed:
             recent.wrote(answer, reached, now)
 
 
-class _Of:
-    """The state as one controller asks for it."""
+class _ControllerReader:
+    """The state, with the indexes of one controller."""
 
     def __init__(self, observed: Observed, controller: str) -> None:
         self._observed = observed
@@ -115,27 +115,29 @@ class _Of:
         return self._observed.indexed(self._controller, kind, index, value)
 
 
-class _Line:
+class _Workers:
     """One controller with its queue and its workers."""
 
     def __init__(self, controller: Controller, runtime: Runtime) -> None:
         self.controller = controller
         self._runtime = runtime
-        self.queue: WorkQueue[Key] = WorkQueue(clock=runtime.clock, first=controller.first, most=controller.most)
-        self._reader: Reader = _Of(runtime.observed, controller.name)
+        self.queue: WorkQueue[Key] = WorkQueue(
+            clock=runtime.clock, first=controller.base_delay, most=controller.max_delay
+        )
+        self._reader: Reader = _ControllerReader(runtime.observed, controller.name)
         self._slots = asyncio.Semaphore(AT_ONCE)
         runtime.metrics.waiting.labels(controller.name).set_function(lambda: len(self.queue))
 
     def listen(self, watch: Watch, informer: Informer[Object]) -> None:
         informer.handle(
-            added=lambda new: self._concern(watch.concerns(None, new)),
-            updated=lambda old, new: self._concern(watch.concerns(old, new)),
-            deleted=lambda old: self._concern(watch.concerns(old, None)),
+            added=lambda new: self._enqueue(watch.handler(None, new)),
+            updated=lambda old, new: self._enqueue(watch.handler(old, new)),
+            deleted=lambda old: self._enqueue(watch.handler(old, None)),
         )
 
-    def _concern(self, due: Iterable[tuple[Key, float]]) -> None:
+    def _enqueue(self, items: Iterable[tuple[Key, float]]) -> None:
         spaces = self._runtime.namespaces
-        for key, after in due:
+        for key, after in items:
             if not spaces or not key.namespace or key.namespace in spaces:
                 self.queue.add_after(key, after)
 
@@ -152,18 +154,18 @@ class _Line:
                 return
             began = time.perf_counter()
             try:
-                result = await self._look(key)
+                result = await self._reconcile(key)
             finally:
                 self.queue.done(key)
             metrics, name = self._runtime.metrics, self.controller.name
             metrics.seconds.labels(name).observe(time.perf_counter() - began)
-            metrics.looks.labels(name, result).inc()
+            metrics.reconciles.labels(name, result).inc()
 
-    async def _look(self, key: Key) -> str:
-        """How it ended, for the metrics. Nothing that a script does may end a worker."""
+    async def _reconcile(self, key: Key) -> str:
+        """How it ended, for the metrics. Nothing that a reconcile does may end a worker."""
         try:
-            outcome = await self._play(key)
-        except SyncError as error:
+            result = await self._run(key)
+        except ReconcileError as error:
             wait = self.queue.retry(key)
             log.info("%s %s: %s; again in %.1f s", self.controller.name, key, error, wait)
             return "again"
@@ -172,28 +174,28 @@ class _Line:
             log.exception("%s %s: failed; again in %.1f s", self.controller.name, key, wait)
             return "error"
         self.queue.forget(key)
-        for name in outcome.counted:
+        for name in result.counted:
             self._runtime.metrics.ends[name].labels(key.name, key.namespace).inc()
-        if outcome.after is not None:
-            self.queue.add_after(key, outcome.after)
+        if result.requeue_after is not None:
+            self.queue.add_after(key, result.requeue_after)
         return "done"
 
-    async def _play(self, key: Key) -> Outcome:
-        script = self.controller.script(key, self._reader, self._runtime.clock.now())
+    async def _run(self, key: Key) -> Result:
+        steps = self.controller.reconcile(key, self._reader, self._runtime.clock.now())
         answers: Sequence[Answer] | None = None
         try:
             while True:
-                step = next(script) if answers is None else script.send(answers)
+                step = next(steps) if answers is None else steps.send(answers)
                 for event in step.events:
                     self._runtime.recorder.event(
                         event.regarding, event.type, event.reason, event.note, action=event.action
                     )
                 answers = await asyncio.gather(*(self._write(write) for write in step.writes))
         except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
+            result: Result = end.value
+            return result
         finally:
-            script.close()
+            steps.close()
 
     async def _write(self, write: Write) -> Answer:
         async with self._slots:
@@ -246,7 +248,7 @@ class Sender:
 
 
 class Runtime:
-    """Several controllers on one server. Use it in an `async with` block; leaving it lets looks under way end."""
+    """Several controllers on one server. Use it in an `async with` block; leaving it lets reconciles under way end."""
 
     def __init__(
         self,
@@ -269,7 +271,7 @@ class Runtime:
         self.recorder = Recorder(client, component, clock=clock)
         self.observed = Observed(client, clock)
         self._controllers = tuple(controllers)
-        self._lines: list[_Line] = []
+        self._workers: list[_Workers] = []
         self._working: list[asyncio.Task[None]] = []
         self._stack = AsyncExitStack()
 
@@ -281,14 +283,14 @@ class Runtime:
                 self.observed.want(watch, controller.name)
         self.observed.start()
         for controller, watches in served:
-            line = _Line(controller, self)
+            workers = _Workers(controller, self)
             for watch in watches:
-                line.listen(watch, self.observed.informers[watch.api_version, watch.kind])
-            self._lines.append(line)
+                workers.listen(watch, self.observed.informers[watch.api_version, watch.kind])
+            self._workers.append(workers)
         for informer in self.observed.informers.values():
             await self._stack.enter_async_context(informer)
-        for line, (_, watches) in zip(self._lines, served, strict=True):
-            self._working.append(asyncio.create_task(self._begin(line, watches)))
+        for workers, (_, watches) in zip(self._workers, served, strict=True):
+            self._working.append(asyncio.create_task(self._begin(workers, watches)))
         return self
 
     async def _has(self, watch: Watch) -> bool:
@@ -301,11 +303,11 @@ class Runtime:
             return False
         return True
 
-    async def _begin(self, line: _Line, watches: Sequence[Watch]) -> None:
-        """No look before the whole state is known: what is not there yet would be made again."""
+    async def _begin(self, workers: _Workers, watches: Sequence[Watch]) -> None:
+        """No reconcile before the whole state is known: what is not there yet would be made again."""
         for watch in watches:
             await self.observed.informers[watch.api_version, watch.kind].ready()
-        await line.work()
+        await workers.work()
 
     async def ready(self) -> None:
         for informer in self.observed.informers.values():
@@ -314,8 +316,8 @@ class Runtime:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for line in self._lines:
-            line.queue.close(drop=True)  # all truth is on the server: whoever comes next looks at everything
+        for workers in self._workers:
+            workers.queue.close(drop=True)  # all truth is on the server: whoever comes next reconciles everything
         if self._working:
             _, late = await asyncio.wait(self._working, timeout=_STOP)
             for task in late:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Verb, Write
+from kohort.controllers.reconcile import Verb, Write
 
 
 def name_of(obj: Object) -> str:

@@ -11,7 +11,7 @@ from tests.controllers.driver import KilledError
 from tests.e2e.grove_short import clique, group
 from tests.kinds.grove.control.world import GroveWorld
 
-from kohort.controllers.script import Write
+from kohort.controllers.reconcile import Write
 from kohort.kinds.grove.api import constants
 
 Life = Callable[[GroveWorld], None]

@@ -11,7 +11,7 @@ from tests.controllers.driver import KilledError
 from tests.controllers.late import LateDriver
 from tests.kinds.jobset.control.world import World, replicated
 
-from kohort.controllers.script import Answer, Refusal, Write
+from kohort.controllers.reconcile import Answer, Refusal, Write
 from kohort.kinds.jobset.control.inplace import ATTEMPT
 
 GANG: dict[str, Any] = {"gangConfig": {"gangMode": "Gang"}}

@@ -13,7 +13,7 @@ from tests.controllers.simapi import CONTENT, SimApi
 
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
-from kohort.controllers.script import Write
+from kohort.controllers.reconcile import Write
 from kohort.gang.compile import CompileContext
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.control.controller import leaderworkerset_controller

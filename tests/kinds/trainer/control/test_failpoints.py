@@ -15,7 +15,7 @@ from tests.controllers.late import LateDriver
 from tests.kinds.trainer.compile.build import COMPOSITE, initializer, rjob, trainer
 from tests.kinds.trainer.control.training import Training
 
-from kohort.controllers.script import Write
+from kohort.controllers.reconcile import Write
 
 Life = Callable[[Training], None]
 OURS = ("TrainJob", "ConfigMap", "Secret", "Workload", "CompositePodGroup", "PodGroup")

@@ -7,25 +7,25 @@ from datetime import datetime, timedelta
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
-from kohort.controllers.script import Outcome, Script, SyncError, Write, one
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.reconcile import Reconcile, ReconcileError, Result, Write, one
 from kohort.kinds.batch.api.status import COMPLETE, FAILED
 
 
 def ttl_controller() -> Controller:
-    def script(key: Key, reader: Reader, now: datetime) -> Script:
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         return expire(reader.get("Job", key), now)
 
-    return Controller(name="ttl-after-finished", watches=(Watch("batch/v1", "Job", _concerns),), script=script)
+    return Controller(name="ttl-after-finished", watches=(Watch("batch/v1", "Job", _enqueue),), reconcile=reconcile_key)
 
 
-def expire(job: Object | None, now: datetime) -> Script:
+def expire(job: Object | None, now: datetime) -> Reconcile:
     """Its pods and groups go first (foreground), then the Job itself."""
     end = expiry(job) if job is not None else None
     if job is None or end is None:
-        return Outcome()
+        return Result()
     if end > now:
-        return Outcome(after=(end - now).total_seconds())
+        return Result(requeue_after=(end - now).total_seconds())
     meta = job["metadata"]
     # If the time to live was changed a moment ago, the version is another, and the Job is looked at again.
     write = Write(
@@ -40,8 +40,8 @@ def expire(job: Object | None, now: datetime) -> Script:
     )
     answer = yield from one(write)
     if answer.refusal is not None and not answer.refusal.not_found:
-        raise SyncError(f"{write}: {answer.refusal.message}")
-    return Outcome()
+        raise ReconcileError(f"{write}: {answer.refusal.message}")
+    return Result()
 
 
 def expiry(job: Object) -> datetime | None:
@@ -56,6 +56,6 @@ def expiry(job: Object) -> datetime | None:
     return None
 
 
-def _concerns(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _enqueue(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     if new is not None and expiry(new) is not None:
-        yield Due(key_of(new))
+        yield Enqueue(key_of(new))

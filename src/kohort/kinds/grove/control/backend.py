@@ -32,7 +32,9 @@ class Backend(Protocol):
     def prepare(self, pod: Object, pcs: CliqueSet) -> None:
         """Completes a pod before it is made."""
 
-    def sync(self, pcs: CliqueSet, gang: Gang, topology: Topology, podgang: Object, known: Sequence[Object]) -> Part:
+    def reconcile(
+        self, pcs: CliqueSet, gang: Gang, topology: Topology, podgang: Object, known: Sequence[Object]
+    ) -> Part:
         """Brings about what the scheduler reads -> Readiness, or None where there is nothing to wait for."""
 
 
@@ -49,7 +51,9 @@ class PodGangBackend:
     def prepare(self, pod: Object, pcs: CliqueSet) -> None:
         membership.prepare(pod, pcs.obj, self.ctx)
 
-    def sync(self, pcs: CliqueSet, gang: Gang, topology: Topology, podgang: Object, known: Sequence[Object]) -> Part:
+    def reconcile(
+        self, pcs: CliqueSet, gang: Gang, topology: Topology, podgang: Object, known: Sequence[Object]
+    ) -> Part:
         yield from ()
         return None
 
@@ -68,7 +72,9 @@ class WorkloadBackend:
     def prepare(self, pod: Object, pcs: CliqueSet) -> None:
         membership.prepare(pod, pcs.obj, self.ctx)
 
-    def sync(self, pcs: CliqueSet, gang: Gang, topology: Topology, podgang: Object, known: Sequence[Object]) -> Part:
+    def reconcile(
+        self, pcs: CliqueSet, gang: Gang, topology: Topology, podgang: Object, known: Sequence[Object]
+    ) -> Part:
         ready: Readiness = yield from Groups(self.ctx, self.served).ensure(pcs, gang, topology, podgang, known)
         return ready
 

@@ -1,4 +1,4 @@
-"""One look at a ClusterTopologyBinding: what became of the schedulers' own topology objects (spec grove 1.5).
+"""One reconcile of a ClusterTopologyBinding: what became of the schedulers' own topology objects (spec grove 1.5).
 
 kube-scheduler and Kohort read node labels and need no such object. One that a binding names for another scheduler is
 looked after by that scheduler's backend, which is not part of this project.
@@ -9,14 +9,14 @@ from __future__ import annotations
 from datetime import datetime
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Outcome, Script
+from kohort.controllers.reconcile import Reconcile, Result
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.control.writing import copy_status, drop_condition, meta_of, set_condition, write_status
 
 
-def sync(binding: Object | None, now: datetime) -> Script:
+def reconcile(binding: Object | None, now: datetime) -> Reconcile:
     if binding is None or meta_of(binding).get("deletionTimestamp"):
-        return Outcome()
+        return Result()
     status = copy_status(binding)
     status["observedGeneration"] = meta_of(binding).get("generation")
     rows = [
@@ -31,4 +31,4 @@ def sync(binding: Object | None, now: datetime) -> Script:
         status.pop("schedulerTopologyStatuses", None)
         drop_condition(status, constants.DRIFT)
     yield from write_status(binding, status)
-    return Outcome()
+    return Result()

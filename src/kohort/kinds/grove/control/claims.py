@@ -13,7 +13,7 @@ from typing import Any
 from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.controllers.controller import Key
-from kohort.controllers.script import SyncError
+from kohort.controllers.reconcile import ReconcileError
 from kohort.controllers.writes import name_of, namespace_of
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile.podgang import part_of
@@ -104,7 +104,7 @@ def _template(pcs: CliqueSet, share: Mapping[str, Any], find: Finder) -> Mapping
     namespace = str(share.get("namespace") or pcs.namespace)
     other = find(namespace, str(share["name"]))
     if other is None:
-        raise SyncError(f"ResourceClaimTemplate {namespace}/{share['name']}: not found; resourceSharing names it")
+        raise ReconcileError(f"ResourceClaimTemplate {namespace}/{share['name']}: not found; resourceSharing names it")
     return other.get("spec") or {}
 
 
@@ -132,11 +132,11 @@ def _names(pcs: CliqueSet, pclq: Object, index: int) -> Iterator[str]:
     levels.append((name_of(pclq), template.get("resourceSharing"), index, set()))
     for above, sharing, at, mine in levels:
         for share in sharing or ():
-            if _concerns(share.get("filter"), mine):
+            if _enqueue(share.get("filter"), mine):
                 yield _name(above, share, None if share["scope"] == ALL else at)
 
 
-def _concerns(chosen: Mapping[str, Any] | None, mine: set[str]) -> bool:
+def _enqueue(chosen: Mapping[str, Any] | None, mine: set[str]) -> bool:
     if not chosen:
         return True
     return bool(mine & {*(chosen.get("childCliqueNames") or ()), *(chosen.get("childScalingGroupNames") or ())})

@@ -1,4 +1,4 @@
-"""One look at a PodClique: pods, their gates, their replacement, the status (spec grove 2.4)."""
+"""One reconcile of a PodClique: pods, their gates, their replacement, the status (spec grove 2.4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.script import Outcome, Script, Step, SyncError, Told, tell
+from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, emit
 from kohort.controllers.writes import create, delete, name_of, patch
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile.membership import MissingLabelError
@@ -37,7 +37,7 @@ DROPPED: Final = "MembershipDropped"
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PodCliqueView:
     """A PodClique, its set with the scaling groups, its pods, its gang, the gang that comes first, its group object.
 
     `first`: the PodCliques of the gang that comes first, by name; empty for pods of a base gang.
@@ -56,13 +56,13 @@ class View:
 
 
 @dataclass(slots=True)
-class _Look:
-    """What a look has come to. `problems`: (code, text) of what did not work; `again`: it is not complete yet."""
+class _Pass:
+    """What a reconcile has come to. `problems`: (code, text) of what did not work; `again`: it is not complete yet."""
 
     pclq: Object
     pcs: CliqueSet
     backend: backend.Backend
-    view: View
+    view: PodCliqueView
     waiter: str
     expected: str
     status: dict[str, Any]
@@ -75,95 +75,95 @@ class _Look:
         return int(self.pclq["spec"].get("replicas") or 0)
 
 
-def sync(view: View, side: backend.Backend | None, waiter: str) -> Script:
+def reconcile(view: PodCliqueView, side: backend.Backend | None, waiter: str) -> Reconcile:
     pclq, pcs = view.pclq, view.pcs
     if pclq is None:
-        return Outcome()
+        return Result()
     if is_going(pclq):
         yield from without_finalizer(pclq, constants.CLIQUE_FINALIZER)
-        return Outcome()
+        return Result()
     clique = pcs.clique_of(pclq) if pcs is not None else ""
     if pcs is None or side is None or not clique:
-        return Outcome()
-    look = _Look(pclq, pcs, side, view, waiter, pcs.template_hash(clique), copy_status(pclq), list(view.pods))
-    yield from _finalizer(look)
-    clique_update.begin(pcs, pclq, look.expected, look.status, view.now)
-    yield from _claims(look)
-    yield from _size(look)
-    yield from _update(look)
-    yield from _ungate(look)
-    yield from _report(look)
-    if look.problems:
-        raise SyncError("; ".join(text for _, text in look.problems))
-    return Outcome(after=AGAIN if look.again else None)
+        return Result()
+    run = _Pass(pclq, pcs, side, view, waiter, pcs.template_hash(clique), copy_status(pclq), list(view.pods))
+    yield from _finalizer(run)
+    clique_update.begin(pcs, pclq, run.expected, run.status, view.now)
+    yield from _claims(run)
+    yield from _size(run)
+    yield from _update(run)
+    yield from _ungate(run)
+    yield from _report(run)
+    if run.problems:
+        raise ReconcileError("; ".join(text for _, text in run.problems))
+    return Result(requeue_after=AGAIN if run.again else None)
 
 
-def _finalizer(look: _Look) -> Part:
-    held = list(meta_of(look.pclq).get("finalizers") or ())
+def _finalizer(run: _Pass) -> Part:
+    held = list(meta_of(run.pclq).get("finalizers") or ())
     if constants.CLIQUE_FINALIZER not in held:
-        yield from all_done([patch(look.pclq, {"metadata": {"finalizers": [*held, constants.CLIQUE_FINALIZER]}})])
+        yield from all_done([patch(run.pclq, {"metadata": {"finalizers": [*held, constants.CLIQUE_FINALIZER]}})])
 
 
-def _claims(look: _Look) -> Part:
-    level = claims.of_clique(look.pcs, look.pclq)
-    wanted = {name_of(one): one for one in claims.wanted(look.pcs, level, look.view.find)}
-    known = {name_of(one) for one in look.view.own_claims}
+def _claims(run: _Pass) -> Part:
+    level = claims.of_clique(run.pcs, run.pclq)
+    wanted = {name_of(one): one for one in claims.wanted(run.pcs, level, run.view.find)}
+    known = {name_of(one) for one in run.view.own_claims}
     yield from all_done([create(one) for name, one in wanted.items() if name not in known])
     yield from all_done(
-        [delete(one) for one in look.view.own_claims if name_of(one) not in wanted and not is_going(one)]
+        [delete(one) for one in run.view.own_claims if name_of(one) not in wanted and not is_going(one)]
     )
 
 
 # ---- how many
 
 
-def _size(look: _Look) -> Part:
-    gone = podstate.surplus(look.pods, look.replicas, look.expected)
+def _size(run: _Pass) -> Part:
+    gone = podstate.surplus(run.pods, run.replicas, run.expected)
     if gone:
-        yield from _remove(look, gone)
+        yield from _remove(run, gone)
         return
-    indices = podstate.missing(look.pods, look.replicas)
-    if not indices or (yield from _must_wait(look)):
+    indices = podstate.missing(run.pods, run.replicas)
+    if not indices or (yield from _must_wait(run)):
         return
     batch = 1
-    while indices and not look.problems:
+    while indices and not run.problems:
         now, indices = indices[:batch], indices[batch:]
-        yield from _make(look, now)
+        yield from _make(run, now)
         batch *= 2
 
 
-def _must_wait(look: _Look) -> Part:
+def _must_wait(run: _Pass) -> Part:
     """Whether the group that the pods would name is still that of an earlier gang: they would keep it alive (3.9)."""
-    group = look.view.group
-    if look.backend.groups is None or group is None or not is_leftover(group, look.view.podgang):
+    group = run.view.group
+    if run.backend.groups is None or group is None or not is_leftover(group, run.view.podgang):
         return False
-    look.again = True
+    run.again = True
     text = f"{group['kind']} {name_of(group)} is of an earlier gang and is being deleted; pods are made when it is gone"
-    yield from _warn(look, GROUP_TERMINATING, text)
+    yield from _warn(run, GROUP_TERMINATING, text)
     return True
 
 
-def _warn(look: _Look, reason: str, text: str) -> Part:
-    """Told once, and kept in the status as long as it holds."""
-    known = {(one.get("code"), one.get("description")) for one in status_of(look.pclq).get("lastErrors") or ()}
-    look.status["lastErrors"] = [
-        {"code": reason, "description": text, "observedAt": moments.write(look.view.now)},
+def _warn(run: _Pass, reason: str, text: str) -> Part:
+    """Event once, and kept in the status as long as it holds."""
+    known = {(one.get("code"), one.get("description")) for one in status_of(run.pclq).get("lastErrors") or ()}
+    run.status["lastErrors"] = [
+        {"code": reason, "description": text, "observedAt": moments.write(run.view.now)},
     ]
     if (reason, text) not in known:
-        yield from tell(Told(look.pclq, "Warning", reason, text))
+        yield from emit(Event(run.pclq, "Warning", reason, text))
     else:
-        look.status["lastErrors"] = status_of(look.pclq)["lastErrors"]
+        run.status["lastErrors"] = status_of(run.pclq)["lastErrors"]
 
 
-def _make(look: _Look, indices: Sequence[int]) -> Part:
+def _make(run: _Pass, indices: Sequence[int]) -> Part:
     pods = []
     for index in indices:
-        pod = children.pod(look.pcs, look.pclq, index, look.waiter)
+        pod = children.pod(run.pcs, run.pclq, index, run.waiter)
         try:
-            look.backend.prepare(pod, look.pcs)
+            run.backend.prepare(pod, run.pcs)
         except MissingLabelError as error:
-            look.problems.append(("ERR_BUILD_POD_RESOURCE", str(error)))
-            yield from tell(Told(look.pclq, "Warning", "PodCreateFailed", str(error)))
+            run.problems.append(("ERR_BUILD_POD_RESOURCE", str(error)))
+            yield from emit(Event(run.pclq, "Warning", "PodCreateFailed", str(error)))
             return
         pods.append(pod)
     answers = yield Step([create(pod) for pod in pods])
@@ -171,13 +171,13 @@ def _make(look: _Look, indices: Sequence[int]) -> Part:
     for pod, answer in zip(pods, answers, strict=True):
         if answer.refusal is not None:
             text = _nameless(answer.refusal.message, pod)
-            look.problems.append(("ERR_CREATE_POD", text))
-            events.append(Told(look.pclq, "Warning", "PodCreateFailed", f"Error creating pod: {text}"))
+            run.problems.append(("ERR_CREATE_POD", text))
+            events.append(Event(run.pclq, "Warning", "PodCreateFailed", f"Error creating pod: {text}"))
         elif answer.object is not None:
-            look.pods.append(answer.object)
-            events.append(Told(look.pclq, "Normal", "PodCreateSuccessful", f"Created Pod: {name_of(answer.object)}"))
-            events += _dropped(look, answer.object)
-    yield from tell(*events)
+            run.pods.append(answer.object)
+            events.append(Event(run.pclq, "Normal", "PodCreateSuccessful", f"Created Pod: {name_of(answer.object)}"))
+            events += _dropped(run, answer.object)
+    yield from emit(*events)
 
 
 def _nameless(text: str, pod: Object) -> str:
@@ -186,68 +186,68 @@ def _nameless(text: str, pod: Object) -> str:
     return re.sub(re.escape(prefix) + r"[a-z0-9]{5}\b", prefix, text)
 
 
-def _dropped(look: _Look, pod: Object) -> list[Told]:
-    groups = look.backend.groups
+def _dropped(run: _Pass, pod: Object) -> list[Event]:
+    groups = run.backend.groups
     if groups is None or groups.is_member(pod):
         return []
     text = (
         f"Pod {name_of(pod)} was stored without its group: feature gate GenericWorkload of the API server is off; "
         "the pod stays gated"
     )
-    return [Told(look.pclq, "Warning", DROPPED, text)]
+    return [Event(run.pclq, "Warning", DROPPED, text)]
 
 
-def _remove(look: _Look, pods: Sequence[Object]) -> Part:
+def _remove(run: _Pass, pods: Sequence[Object]) -> Part:
     answers = yield Step([delete(pod) for pod in pods])
     events, gone = [], set()
     for pod, answer in zip(pods, answers, strict=True):
         if answer.refusal is None or answer.refusal.not_found:
             gone.add(name_of(pod))
-            events.append(Told(look.pclq, "Normal", "PodDeleteSuccessful", f"Deleted Pod: {name_of(pod)}"))
+            events.append(Event(run.pclq, "Normal", "PodDeleteSuccessful", f"Deleted Pod: {name_of(pod)}"))
         else:
-            look.problems.append(("ERR_DELETE_POD", answer.refusal.message))
+            run.problems.append(("ERR_DELETE_POD", answer.refusal.message))
             note = f"Error deleting pod {name_of(pod)}: {answer.refusal.message}"
-            events.append(Told(look.pclq, "Warning", "PodDeleteFailed", note))
-    look.pods = [pod for pod in look.pods if name_of(pod) not in gone]
-    yield from tell(*events)
+            events.append(Event(run.pclq, "Warning", "PodDeleteFailed", note))
+    run.pods = [pod for pod in run.pods if name_of(pod) not in gone]
+    yield from emit(*events)
 
 
 # ---- updates
 
 
-def _update(look: _Look) -> Part:
+def _update(run: _Pass) -> Part:
     """Which pod is replaced is written before it is deleted."""
-    gone = clique_update.step(look.pclq, look.pods, look.status, look.view.now)
+    gone = clique_update.step(run.pclq, run.pods, run.status, run.view.now)
     if gone:
-        before = {**status_of(look.pclq), "updateProgress": look.status["updateProgress"]}
-        look.pclq = yield from write_status(look.pclq, before)
-        yield from _remove(look, gone)
+        before = {**status_of(run.pclq), "updateProgress": run.status["updateProgress"]}
+        run.pclq = yield from write_status(run.pclq, before)
+        yield from _remove(run, gone)
 
 
 # ---- gates
 
 
-def _ungate(look: _Look) -> Part:
+def _ungate(run: _Pass) -> Part:
     """Only pods that their gang lists, when all its pods and groups are there, and after the gang that comes first."""
-    gated = [pod for pod in look.pods if podstate.is_gated(pod) and not is_going(pod)]
+    gated = [pod for pod in run.pods if podstate.is_gated(pod) and not is_going(pod)]
     if not gated:
         return
-    open_now = [pod for pod in gated if _may_go(look, pod)] if _is_open(look) else []
-    look.again = look.again or len(open_now) < len(gated)
+    open_now = [pod for pod in gated if _may_go(run, pod)] if _is_open(run) else []
+    run.again = run.again or len(open_now) < len(gated)
     yield from all_done([patch(pod, {"spec": {"schedulingGates": _other_gates(pod)}}) for pod in open_now])
 
 
-def _is_open(look: _Look) -> bool:
-    gang = look.view.podgang
+def _is_open(run: _Pass) -> bool:
+    gang = run.view.podgang
     if gang is None or is_going(gang) or not holds(gang, constants.INITIALIZED):
         return False
-    if look.backend.groups is not None and not holds(gang, constants.BACKEND_READY):
+    if run.backend.groups is not None and not holds(gang, constants.BACKEND_READY):
         return False
-    if not label(look.pclq, constants.BASE_PODGANG):
+    if not label(run.pclq, constants.BASE_PODGANG):
         return True
-    return look.view.base is not None and all(
-        _scheduled(look.view.first.get(str(group["name"]))) >= int(group.get("minReplicas") or 0)
-        for group in look.view.base["spec"]["podgroups"]
+    return run.view.base is not None and all(
+        _scheduled(run.view.first.get(str(group["name"]))) >= int(group.get("minReplicas") or 0)
+        for group in run.view.base["spec"]["podgroups"]
     )
 
 
@@ -255,10 +255,10 @@ def _scheduled(pclq: Object | None) -> int:
     return int(status_of(pclq or {}).get("scheduledReplicas") or 0)
 
 
-def _may_go(look: _Look, pod: Object) -> bool:
-    groups: Groups | None = look.backend.groups
-    listed = (look.view.podgang or {})["spec"]["podgroups"]
-    mine = next((group for group in listed if group["name"] == name_of(look.pclq)), None)
+def _may_go(run: _Pass, pod: Object) -> bool:
+    groups: Groups | None = run.backend.groups
+    listed = (run.view.podgang or {})["spec"]["podgroups"]
+    mine = next((group for group in listed if group["name"] == name_of(run.pclq)), None)
     if mine is None or all(one.get("name") != name_of(pod) for one in mine.get("podReferences") or ()):
         return False
     return groups is None or groups.is_member(pod)
@@ -272,9 +272,9 @@ def _other_gates(pod: Object) -> list[dict[str, Any]] | None:
 # ---- status
 
 
-def _report(look: _Look) -> Part:
-    status, pclq, now = look.status, look.pclq, look.view.now
-    found = podstate.counts(look.pods)
+def _report(run: _Pass) -> Part:
+    status, pclq, now = run.status, run.pclq, run.view.now
+    found = podstate.counts(run.pods)
     had = int(status_of(pclq).get("scheduledReplicas") or 0)
     progress = status.get("updateProgress")
     target = progress["podTemplateHash"] if progress else label(pclq, constants.TEMPLATE_HASH)
@@ -284,32 +284,32 @@ def _report(look: _Look) -> Part:
         "scheduledReplicas": found.scheduled,
         "scheduleGatedReplicas": found.gated,
         "updatedReplicas": sum(
-            1 for pod in look.pods if not is_going(pod) and label(pod, constants.TEMPLATE_HASH) == target
+            1 for pod in run.pods if not is_going(pod) and label(pod, constants.TEMPLATE_HASH) == target
         ),
     }
-    clique_update.settle(look.pcs, pclq, look.expected, status)
+    clique_update.settle(run.pcs, pclq, run.expected, status)
     if not label(pclq, constants.SCALING_GROUP):
-        status["hpaPodSelector"] = selector(look.pcs.name, (constants.PODCLIQUE, name_of(pclq)))
-    if look.problems:
-        _errors(look)
+        status["hpaPodSelector"] = selector(run.pcs.name, (constants.PODCLIQUE, name_of(pclq)))
+    if run.problems:
+        _errors(run)
     else:
         if not clique_update.is_updating(status):
             status["observedGeneration"] = meta_of(pclq).get("generation")
-        if not look.again:
+        if not run.again:
             status.pop("lastErrors", None)
     if status.get("observedGeneration") is not None:
         _conditions(status, found, int(pclq["spec"].get("minAvailable") or 0), now)
         if had > 0 and found.scheduled == 0:
-            yield from tell(_lost(pclq, had))
+            yield from emit(_lost(pclq, had))
     yield from write_status(pclq, status)
 
 
-def _errors(look: _Look) -> None:
-    known = {(one["code"], one["description"]): one for one in status_of(look.pclq).get("lastErrors") or ()}
-    fresh = {"observedAt": moments.write(look.view.now)}
-    look.status["lastErrors"] = [
+def _errors(run: _Pass) -> None:
+    known = {(one["code"], one["description"]): one for one in status_of(run.pclq).get("lastErrors") or ()}
+    fresh = {"observedAt": moments.write(run.view.now)}
+    run.status["lastErrors"] = [
         known.get(problem) or {"code": problem[0], "description": problem[1], **fresh}
-        for problem in dict.fromkeys(look.problems)
+        for problem in dict.fromkeys(run.problems)
     ]
 
 
@@ -347,9 +347,9 @@ def _breach(status: dict[str, Any], found: podstate.Counts, least: int) -> tuple
     return False, "SufficientReadyPods", f"Either sufficient ready or starting pods found. {text}"
 
 
-def _lost(pclq: Object, had: int) -> Told:
+def _lost(pclq: Object, had: int) -> Event:
     note = (
         f"All scheduled pods lost (was {had}). Gang termination will fire after TerminationDelay if the PodClique "
         "stays below MinAvailable; investigate node availability or capacity."
     )
-    return Told(pclq, "Warning", "AllScheduledReplicasLost", note)
+    return Event(pclq, "Warning", "AllScheduledReplicasLost", note)

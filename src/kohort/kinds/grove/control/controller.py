@@ -1,4 +1,4 @@
-"""Grove's five controllers as the runtime sees them: what each watches, whom that concerns, and its view."""
+"""Grove's five controllers as the runtime sees them: what each watches, which keys that enqueues, and its view."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.controller import Concerns, Controller, Due, Indexer, Key, Reader, Watch, key_of
-from kohort.controllers.following import Followers
-from kohort.controllers.script import Script
+from kohort.controllers.controller import Controller, Enqueue, EventHandler, Indexer, Key, Reader, Watch, key_of
+from kohort.controllers.reconcile import Reconcile
+from kohort.controllers.reverse_index import ReverseIndex
 from kohort.controllers.writes import name_of, namespace_of, uid_of
 from kohort.gang.compile import CompileContext, Lookup
 from kohort.kinds.batch.compile.existing import controller_of
@@ -65,20 +65,20 @@ def _by_owner(kind: str) -> Callable[[Object], Iterator[Key]]:
     return read
 
 
-def _changed(read: Callable[[Object], Iterable[Key]], after: float = SOON) -> Concerns:
+def _changed(read: Callable[[Object], Iterable[Key]], after: float = SOON) -> EventHandler:
     """Concerned by every change: whom the object named before, and whom it names now."""
 
-    def concerns(old: Object | None, new: Object | None) -> Iterable[Due]:
-        return [Due(key, after) for obj in (old, new) if obj is not None for key in read(obj)]
+    def handler(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        return [Enqueue(key, after) for obj in (old, new) if obj is not None for key in read(obj)]
 
-    return concerns
-
-
-def _itself(old: Object | None, new: Object | None) -> Iterable[Due]:
-    return [Due(key_of(new))] if new is not None else []
+    return handler
 
 
-def _nobody(_: Object | None, __: Object | None) -> Iterable[Due]:
+def _itself(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+    return [Enqueue(key_of(new))] if new is not None else []
+
+
+def _nobody(_: Object | None, __: Object | None) -> Iterable[Enqueue]:
     return ()
 
 
@@ -107,7 +107,7 @@ def _generation_of(pcs: Object) -> Any:
 
 
 class _State:
-    """The cluster as one look sees it."""
+    """The cluster as one reconcile sees it."""
 
     def __init__(self, reader: Reader, ctx: CompileContext, now: datetime) -> None:
         self.reader, self.ctx, self.now = reader, ctx, now
@@ -139,12 +139,12 @@ class _State:
         return self.reader.get(_CLAIM_TEMPLATE, Key(namespace, name))
 
 
-def _watch(kind: str, concerns: Concerns, indexers: dict[str, Indexer] | None = None) -> Watch:
+def _watch(kind: str, handler: EventHandler, indexers: dict[str, Indexer] | None = None) -> Watch:
     version = constants.SCHEDULER_API_VERSION if kind == _GANG else constants.API_VERSION
-    return Watch(version, kind, concerns, indexers or {})
+    return Watch(version, kind, handler, indexers or {})
 
 
-def _claim_watches(kind: str, of_template: Concerns) -> list[Watch]:
+def _claim_watches(kind: str, of_template: EventHandler) -> list[Watch]:
     """Shared claims and what they are made from, where the server has them."""
     version = "resource.k8s.io/v1"
     return [
@@ -153,21 +153,21 @@ def _claim_watches(kind: str, of_template: Concerns) -> list[Watch]:
     ]
 
 
-def _made(of: Callable[[Key], Iterable[Due]]) -> Concerns:
+def _made(of: Callable[[Key], Iterable[Enqueue]]) -> EventHandler:
     """Concerned when it appears: what is made from it is never changed later."""
     return lambda old, new: of(key_of(new)) if old is None and new is not None else ()
 
 
-def _group_watches(ctx: CompileContext, *, served: bool, concerns: Concerns) -> list[Watch]:
+def _group_watches(ctx: CompileContext, *, served: bool, handler: EventHandler) -> list[Watch]:
     if not served:
         return []
     release, by_gang = ctx.release, {"gang": _by_label(constants.PODGANG)}
     kinds = [(release.api_version, "Workload")]
     if release.has_pod_groups:
         kinds.append((release.api_version, "PodGroup"))
-    found = [Watch(version, kind, concerns, dict(by_gang), optional=True) for version, kind in kinds]
+    found = [Watch(version, kind, handler, dict(by_gang), optional=True) for version, kind in kinds]
     if release.composite_api_version:
-        found.append(Watch(release.composite_api_version, KINDS[1], concerns, dict(by_gang), optional=True))
+        found.append(Watch(release.composite_api_version, KINDS[1], handler, dict(by_gang), optional=True))
     return found
 
 
@@ -175,22 +175,22 @@ def _group_watches(ctx: CompileContext, *, served: bool, concerns: Concerns) -> 
 
 
 def podcliqueset_controller(ctx: CompileContext) -> Controller:
-    sets, sharing = Followers(_topology), Followers(claims.templates)
+    sets, sharing = ReverseIndex(_topology), ReverseIndex(claims.templates)
 
-    def of_pcs(old: Object | None, new: Object | None) -> Iterable[Due]:
-        sets.note(old, new)
-        sharing.note(old, new)
+    def of_pcs(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        sets.update(old, new)
+        sharing.update(old, new)
         return _itself(old, new)
 
-    def of_binding(old: Object | None, new: Object | None) -> Iterable[Due]:
-        return sets.of(name_of(new or old or {}), SOON)
+    def of_binding(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        return sets.enqueue(name_of(new or old or {}), SOON)
 
-    def script(key: Key, reader: Reader, now: datetime) -> Script:
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         state = _State(reader, ctx, now)
         pcs = state.pcs(key)
         owned = [*_OWNED, ("", _CLAIM)]
-        return podcliqueset.sync(
-            podcliqueset.View(
+        return podcliqueset.reconcile(
+            podcliqueset.PodCliqueSetView(
                 pcs=pcs,
                 cliques=_mine(reader.indexed(_CLIQUE, "set", key), reader.indexed(_GROUP, "set", key), pcs),
                 groups=[] if pcs is None else state.owned(_GROUP, pcs.obj),
@@ -212,9 +212,9 @@ def podcliqueset_controller(ctx: CompileContext) -> Controller:
         _watch(_GANG, _changed(by_owner, LATER), {"owner": by_owner}),
         _watch(_BINDING, of_binding),
         *(Watch(version, kind, _changed(by_owner), {"owner": by_owner}, optional=True) for version, kind in _OWNED),
-        *_claim_watches(_SET, _made(sharing.of)),
+        *_claim_watches(_SET, _made(sharing.enqueue)),
     ]
-    return Controller(name="podcliqueset", watches=tuple(watches), script=script, workers=10)
+    return Controller(name="podcliqueset", watches=tuple(watches), reconcile=reconcile_key, workers=10)
 
 
 def _mine(cliques: list[Object], groups: list[Object], pcs: CliqueSet | None) -> list[Object]:
@@ -224,21 +224,21 @@ def _mine(cliques: list[Object], groups: list[Object], pcs: CliqueSet | None) ->
 
 
 def podcliquescalinggroup_controller(ctx: CompileContext) -> Controller:
-    groups, sharing = Followers(_of_set), Followers(claims.templates)
+    groups, sharing = ReverseIndex(_of_set), ReverseIndex(claims.templates)
 
-    def of_group(old: Object | None, new: Object | None) -> Iterable[Due]:
-        groups.note(old, new)
+    def of_group(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        groups.update(old, new)
         return _itself(old, new)
 
-    def of_pcs(old: Object | None, new: Object | None) -> Iterable[Due]:
-        sharing.note(old, new)
+    def of_pcs(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        sharing.update(old, new)
         pcs = new or old or {}
-        return groups.of(key_of(pcs)) if _differ(old, new, _shape_of, _generation_of) else ()
+        return groups.enqueue(key_of(pcs)) if _differ(old, new, _shape_of, _generation_of) else ()
 
-    def script(key: Key, reader: Reader, now: datetime) -> Script:
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         state, found = _State(reader, ctx, now), reader.get(_GROUP, key)
-        return group.sync(
-            group.View(
+        return group.reconcile(
+            group.ScalingGroupView(
                 group=found,
                 pcs=state.of(found) if found is not None else None,
                 members=[] if found is None else state.owned(_CLIQUE, found),
@@ -253,34 +253,36 @@ def podcliquescalinggroup_controller(ctx: CompileContext) -> Controller:
         _watch(_GROUP, of_group, {"set": _of_set}),
         _watch(_SET, of_pcs),
         _watch(_CLIQUE, _changed(by_owner), {"owner": by_owner}),
-        *_claim_watches(_GROUP, _made(lambda name: [due for pcs in sharing.of(name) for due in groups.of(pcs.key)])),
+        *_claim_watches(
+            _GROUP, _made(lambda name: [item for pcs in sharing.enqueue(name) for item in groups.enqueue(pcs.key)])
+        ),
     ]
-    return Controller(name="podcliquescalinggroup", watches=tuple(watches), script=script, workers=10)
+    return Controller(name="podcliquescalinggroup", watches=tuple(watches), reconcile=reconcile_key, workers=10)
 
 
 def podclique_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
-    cliques, later = Followers(_of_set), Followers(_by_label(constants.BASE_PODGANG))
-    sharing = Followers(claims.templates)
+    cliques, later = ReverseIndex(_of_set), ReverseIndex(_by_label(constants.BASE_PODGANG))
+    sharing = ReverseIndex(claims.templates)
     waiter = str(ctx.settings.get("groveInitImage") or WAITER)
 
-    def of_clique(old: Object | None, new: Object | None) -> Iterable[Due]:
-        cliques.note(old, new)
-        later.note(old, new)
+    def of_clique(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        cliques.update(old, new)
+        later.update(old, new)
         found = [*_itself(old, new)]
         if _differ(old, new, lambda obj: status_of(obj).get("scheduledReplicas")):
             gang = label(new or old or {}, constants.PODGANG)
-            found += later.of(Key(namespace_of(new or old or {}), gang), SOON)
+            found += later.enqueue(Key(namespace_of(new or old or {}), gang), SOON)
         return found
 
-    def of_pcs(old: Object | None, new: Object | None) -> Iterable[Due]:
-        sharing.note(old, new)
-        return cliques.of(key_of(new or old or {})) if _differ(old, new, _generation_of) else ()
+    def of_pcs(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        sharing.update(old, new)
+        return cliques.enqueue(key_of(new or old or {})) if _differ(old, new, _generation_of) else ()
 
-    def script(key: Key, reader: Reader, now: datetime) -> Script:
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         state, found = _State(reader, ctx, now), reader.get(_CLIQUE, key)
         pcs = state.of(found) if found is not None else None
         side = choose(pcs, ctx, served=grouping) if pcs is not None else None
-        return clique.sync(_clique_view(state, found, pcs, side), side, waiter)
+        return clique.reconcile(_clique_view(state, found, pcs, side), side, waiter)
 
     by_owner = _by_owner(_CLIQUE)
     watches = [
@@ -289,35 +291,39 @@ def podclique_controller(ctx: CompileContext, *, grouping: bool = True) -> Contr
         _watch(_GROUP, _nobody, {"set": _of_set}),
         _watch(_GANG, _of_gang),
         Watch("v1", "Pod", _changed(by_owner), {"owner": by_owner}),
-        *_claim_watches(_CLIQUE, _made(lambda name: [due for pcs in sharing.of(name) for due in cliques.of(pcs.key)])),
-        *_group_watches(ctx, served=grouping, concerns=_of_group),
+        *_claim_watches(
+            _CLIQUE, _made(lambda name: [item for pcs in sharing.enqueue(name) for item in cliques.enqueue(pcs.key)])
+        ),
+        *_group_watches(ctx, served=grouping, handler=_of_group),
     ]
-    return Controller(name="podclique", watches=tuple(watches), script=script, workers=20)
+    return Controller(name="podclique", watches=tuple(watches), reconcile=reconcile_key, workers=20)
 
 
-def _of_gang(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_gang(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     """The PodCliques of a gang are called like its groups."""
     gang = new or old or {}
-    return [Due(Key(namespace_of(gang), str(one["name"]))) for one in gang["spec"]["podgroups"]]
+    return [Enqueue(Key(namespace_of(gang), str(one["name"]))) for one in gang["spec"]["podgroups"]]
 
 
-def _of_group(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_group(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     """Its pods wait for a group of an earlier gang to be gone."""
     if new is not None or old is None or old["kind"] != "PodGroup":
         return ()
     gang = label(old, constants.PODGANG)
-    return [Due(Key(namespace_of(old), name_of(old).removeprefix(f"{gang}-")))] if gang else ()
+    return [Enqueue(Key(namespace_of(old), name_of(old).removeprefix(f"{gang}-")))] if gang else ()
 
 
-def _clique_view(state: _State, pclq: Object | None, pcs: CliqueSet | None, side: Backend | None) -> clique.View:
+def _clique_view(
+    state: _State, pclq: Object | None, pcs: CliqueSet | None, side: Backend | None
+) -> clique.PodCliqueView:
     if pclq is None or pcs is None or side is None:
-        return clique.View(pclq, None, [], None, None, {}, None, [], state.template, state.now)
+        return clique.PodCliqueView(pclq, None, [], None, None, {}, None, [], state.template, state.now)
     space, gang = namespace_of(pclq), label(pclq, constants.PODGANG)
     base = label(pclq, constants.BASE_PODGANG)
     first = state.reader.indexed(_CLIQUE, "gang", Key(space, base)) if base else []
     groups = side.groups
     named = state.reader.get(groups.kind(), Key(space, groups.name(gang, name_of(pclq)))) if groups else None
-    return clique.View(
+    return clique.PodCliqueView(
         pclq=pclq,
         pcs=pcs,
         pods=state.owned("Pod", pclq),
@@ -332,29 +338,29 @@ def _clique_view(state: _State, pclq: Object | None, pcs: CliqueSet | None, side
 
 
 def podgang_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
-    gangs, sets = Followers(_by_owner(_SET)), Followers(_topology)
+    gangs, sets = ReverseIndex(_by_owner(_SET)), ReverseIndex(_topology)
     by_gang = _by_label(constants.PODGANG)
 
-    def of_gang(old: Object | None, new: Object | None) -> Iterable[Due]:
-        gangs.note(old, new)
+    def of_gang(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        gangs.update(old, new)
         return _itself(old, new)
 
-    def of_pcs(old: Object | None, new: Object | None) -> Iterable[Due]:
-        sets.note(old, new)
-        return gangs.of(key_of(new or old or {})) if _differ(old, new, _shape_of) else ()
+    def of_pcs(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        sets.update(old, new)
+        return gangs.enqueue(key_of(new or old or {})) if _differ(old, new, _shape_of) else ()
 
-    def of_binding(old: Object | None, new: Object | None) -> Iterable[Due]:
-        found = sets.of(name_of(new or old or {}))
-        return [due for pcs, _ in found for due in gangs.of(pcs, SOON)]
+    def of_binding(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        found = sets.enqueue(name_of(new or old or {}))
+        return [item for pcs, _ in found for item in gangs.enqueue(pcs, SOON)]
 
-    def script(key: Key, reader: Reader, now: datetime) -> Script:
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         state, found = _State(reader, ctx, now), reader.get(_GANG, key)
         above = next(iter(_by_owner(_SET)(found)), None) if found is not None else None
         pcs = state.pcs(above) if above is not None else None
         if pcs is not None and found is not None and (controller_of(found) or {}).get("uid") != uid_of(pcs.obj):
             pcs = None
         side = choose(pcs, ctx, served=grouping) if pcs is not None else None
-        return podgang.sync(_gang_view(state, key, found, pcs), side, ctx)
+        return podgang.reconcile(_gang_view(state, key, found, pcs), side, ctx)
 
     watches = [
         _watch(_GANG, of_gang),
@@ -363,18 +369,18 @@ def podgang_controller(ctx: CompileContext, *, grouping: bool = True) -> Control
         _watch(_CLIQUE, _changed(by_gang), {"gang": by_gang}),
         _watch(_BINDING, of_binding),
         Watch("v1", "Pod", _changed(by_gang), {"gang": by_gang}),
-        *_group_watches(ctx, served=grouping, concerns=_changed(by_gang)),
+        *_group_watches(ctx, served=grouping, handler=_changed(by_gang)),
     ]
-    return Controller(name="podgang", watches=tuple(watches), script=script, workers=10)
+    return Controller(name="podgang", watches=tuple(watches), reconcile=reconcile_key, workers=10)
 
 
-def _gang_view(state: _State, key: Key, found: Object | None, pcs: CliqueSet | None) -> podgang.View:
+def _gang_view(state: _State, key: Key, found: Object | None, pcs: CliqueSet | None) -> podgang.PodGangView:
     reader = state.reader
     groups = [obj for kind in KINDS for obj in reader.indexed(kind, "gang", key)]
     foreign = reader.get("Workload", key)
     if foreign is not None and all(obj is not foreign for obj in groups):
         groups.append(foreign)
-    return podgang.View(
+    return podgang.PodGangView(
         podgang=found,
         pcs=pcs,
         cliques={name_of(one): one for one in reader.indexed(_CLIQUE, "gang", key)},
@@ -386,7 +392,9 @@ def _gang_view(state: _State, key: Key, found: Object | None, pcs: CliqueSet | N
 
 
 def clustertopologybinding_controller() -> Controller:
-    def script(key: Key, reader: Reader, now: datetime) -> Script:
-        return binding.sync(reader.get(_BINDING, key), now)
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
+        return binding.reconcile(reader.get(_BINDING, key), now)
 
-    return Controller(name="clustertopologybinding", watches=(_watch(_BINDING, _itself),), script=script, workers=1)
+    return Controller(
+        name="clustertopologybinding", watches=(_watch(_BINDING, _itself),), reconcile=reconcile_key, workers=1
+    )

@@ -11,7 +11,7 @@ from typing import Final
 from kohort.api.errors import FieldError
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.script import Told, tell
+from kohort.controllers.reconcile import Event, emit
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import backend, options, topology, validation
 from kohort.kinds.grove.control.sets import CliqueSet
@@ -35,7 +35,7 @@ def report(pcs: CliqueSet, faults: list[FieldError], now: datetime) -> Part:
     known = status_of(pcs.obj).get("lastErrors") or [{}]
     if (known[0].get("code"), known[0].get("description")) == (INVALID, text):
         return
-    yield from tell(Told(pcs.obj, "Warning", INVALID, text))
+    yield from emit(Event(pcs.obj, "Warning", INVALID, text))
     status = copy_status(pcs.obj)
     status["lastErrors"] = [{"code": INVALID, "description": text, "observedAt": moments.write(now)}]
     yield from write_status(pcs.obj, status)

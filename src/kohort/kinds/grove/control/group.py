@@ -1,4 +1,4 @@
-"""One look at a PodCliqueScalingGroup: its member PodCliques, replica by replica (spec grove 1.3, 1.9)."""
+"""One reconcile of a PodCliqueScalingGroup: its member PodCliques, replica by replica (spec grove 1.3, 1.9)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.script import Outcome, Script, Step, SyncError, Told, tell
+from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, emit
 from kohort.controllers.writes import create, delete, name_of, patch
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile import names
@@ -37,7 +37,7 @@ Replicas = dict[int, list[Object]]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ScalingGroupView:
     """A scaling group, its set, its member PodCliques, the claims that it owns."""
 
     group: Object | None
@@ -49,10 +49,10 @@ class View:
 
 
 @dataclass(slots=True)
-class _Look:
+class _Pass:
     group: Object
     pcs: CliqueSet
-    view: View
+    view: ScalingGroupView
     status: dict[str, Any]
     replicas: Replicas
 
@@ -73,27 +73,27 @@ class _Look:
         return len([one for one in self.replicas.get(index, ()) if not is_going(one)]) == len(self.cliques)
 
 
-def sync(view: View) -> Script:
+def reconcile(view: ScalingGroupView) -> Reconcile:
     group, pcs = view.group, view.pcs
     if group is None:
-        return Outcome()
+        return Result()
     if is_going(group):
         yield from without_finalizer(group, constants.SCALING_GROUP_FINALIZER)
-        return Outcome()
+        return Result()
     if pcs is None or not pcs.group_of(group) or not pcs.stored_hash:
-        return Outcome()
-    look = _Look(group, pcs, view, copy_status(group), _by_replica(view.members))
-    _begin(look)
-    yield from _claims(look)
-    yield from _shrink(look)
-    yield from _grow(look)
+        return Result()
+    run = _Pass(group, pcs, view, copy_status(group), _by_replica(view.members))
+    _begin(run)
+    yield from _claims(run)
+    yield from _shrink(run)
+    yield from _grow(run)
     after: timedelta | None = None
-    if is_updating(look.status):
-        yield from _roll(look)
+    if is_updating(run.status):
+        yield from _roll(run)
     else:
-        after = yield from _heal(look)
-    yield from _report(look)
-    return Outcome(after=None if after is None else max(after.total_seconds(), 0.1))
+        after = yield from _heal(run)
+    yield from _report(run)
+    return Result(requeue_after=None if after is None else max(after.total_seconds(), 0.1))
 
 
 def _by_replica(members: Iterable[Object]) -> Replicas:
@@ -103,95 +103,93 @@ def _by_replica(members: Iterable[Object]) -> Replicas:
     return found
 
 
-def _begin(look: _Look) -> None:
+def _begin(run: _Pass) -> None:
     """An update starts when it is the turn of this replica of the set; with OnDelete it has ended at once."""
-    pcs, progress = look.pcs, look.status.get("updateProgress")
-    mine = number(look.group, constants.SET_INDEX)
+    pcs, progress = run.pcs, run.status.get("updateProgress")
+    mine = number(run.group, constants.SET_INDEX)
     if not pcs.on_delete and (not pcs.is_rolling or pcs.rolling_replica != mine):
         return
-    known = progress["podCliqueSetGenerationHash"] if progress else look.status.get("currentPodCliqueSetGenerationHash")
+    known = progress["podCliqueSetGenerationHash"] if progress else run.status.get("currentPodCliqueSetGenerationHash")
     if known == pcs.stored_hash and (progress or not pcs.on_delete):
         return
-    started = moments.write(look.view.now)
-    look.status["updateProgress"] = {
+    started = moments.write(run.view.now)
+    run.status["updateProgress"] = {
         "updateStartedAt": started,
         "podCliqueSetGenerationHash": pcs.stored_hash,
         **({"updateEndedAt": started} if pcs.on_delete else {}),
     }
 
 
-def _claims(look: _Look) -> Part:
-    wanted = {
-        name_of(one): one for one in claims.wanted(look.pcs, claims.of_group(look.pcs, look.group), look.view.find)
-    }
-    known = {name_of(one) for one in look.view.own_claims}
+def _claims(run: _Pass) -> Part:
+    wanted = {name_of(one): one for one in claims.wanted(run.pcs, claims.of_group(run.pcs, run.group), run.view.find)}
+    known = {name_of(one) for one in run.view.own_claims}
     yield from all_done([create(one) for name, one in wanted.items() if name not in known])
-    gone = [one for one in look.view.own_claims if name_of(one) not in wanted and not is_going(one)]
+    gone = [one for one in run.view.own_claims if name_of(one) not in wanted and not is_going(one)]
     yield from all_done([delete(one) for one in gone])
 
 
 # ---- members
 
 
-def _shrink(look: _Look) -> Part:
+def _shrink(run: _Pass) -> Part:
     """From the highest index down."""
-    yield from _remove(look, sorted(index for index in look.replicas if index >= look.size))
+    yield from _remove(run, sorted(index for index in run.replicas if index >= run.size))
 
 
-def _remove(look: _Look, indices: Iterable[int]) -> Part:
+def _remove(run: _Pass, indices: Iterable[int]) -> Part:
     for index in indices:
-        gone = [one for one in look.replicas.get(index, ()) if not is_going(one)]
+        gone = [one for one in run.replicas.get(index, ()) if not is_going(one)]
         if not gone:
             continue
         yield from all_done([delete(one) for one in gone])
-        look.replicas[index] = []
-        note = f"Deleted PodCliqueScalingGroup {name_of(look.group)} replicaIndex: {index}"
-        yield from tell(Told(look.pcs.obj, "Normal", "PodCliqueScalingGroupReplicaDeleteSuccessful", note))
+        run.replicas[index] = []
+        note = f"Deleted PodCliqueScalingGroup {name_of(run.group)} replicaIndex: {index}"
+        yield from emit(Event(run.pcs.obj, "Normal", "PodCliqueScalingGroupReplicaDeleteSuccessful", note))
 
 
-def _grow(look: _Look) -> Part:
+def _grow(run: _Pass) -> Part:
     """What is missing is made; a PodClique on its way out still has its name."""
-    known = {name_of(one): one for one in look.view.members}
-    wanted = _wanted(look, known)
+    known = {name_of(one): one for one in run.view.members}
+    wanted = _wanted(run, known)
     missing = [one for name, one in wanted.items() if name not in known]
     if missing:
         answers = yield Step([create(one) for one in missing])
         events, problems = [], []
         for one, answer in zip(missing, answers, strict=True):
-            what = f"PodClique {look.pcs.namespace}/{name_of(one)}"
+            what = f"PodClique {run.pcs.namespace}/{name_of(one)}"
             if answer.refusal is None:
-                look.replicas.setdefault(number(one, constants.SCALING_GROUP_INDEX), []).append(answer.object or one)
-                events.append(_made(look, what))
+                run.replicas.setdefault(number(one, constants.SCALING_GROUP_INDEX), []).append(answer.object or one)
+                events.append(_made(run, what))
             elif not answer.refusal.already_exists:
                 problems.append(f"{what}: {answer.refusal.message}")
-                events.append(Told(look.group, "Warning", "PodCliqueCreateFailed", problems[-1]))
-        yield from tell(*events)
+                events.append(Event(run.group, "Warning", "PodCliqueCreateFailed", problems[-1]))
+        yield from emit(*events)
         if problems:
-            raise SyncError("; ".join(problems))
-    if look.pcs.on_delete:
-        yield from _rewrite(look, wanted, known)
+            raise ReconcileError("; ".join(problems))
+    if run.pcs.on_delete:
+        yield from _rewrite(run, wanted, known)
 
 
-def _made(look: _Look, what: str) -> Told:
-    if look.pcs.on_delete:
+def _made(run: _Pass, what: str) -> Event:
+    if run.pcs.on_delete:
         note = f"{what} created or updated successfully"
-        return Told(look.group, "Normal", "PodCliqueCreateOrUpdateSuccessful", note)
-    return Told(look.group, "Normal", "PodCliqueCreateSuccessful", f"{what} created successfully")
+        return Event(run.group, "Normal", "PodCliqueCreateOrUpdateSuccessful", note)
+    return Event(run.group, "Normal", "PodCliqueCreateSuccessful", f"{what} created successfully")
 
 
-def _wanted(look: _Look, known: dict[str, Object]) -> dict[str, Object]:
+def _wanted(run: _Pass, known: dict[str, Object]) -> dict[str, Object]:
     """All members with OnDelete, whose templates change in place; otherwise those that are missing."""
-    by_name = look.pcs.gangs_of(number(look.group, constants.SET_INDEX))
+    by_name = run.pcs.gangs_of(number(run.group, constants.SET_INDEX))
     found: dict[str, Object] = {}
-    for index in range(look.size):
-        for clique in look.cliques:
-            name = names.clique(name_of(look.group), index, clique)
-            if name in by_name and (look.pcs.on_delete or name not in known):
-                found[name] = children.member(look.pcs, look.group, *by_name[name])
+    for index in range(run.size):
+        for clique in run.cliques:
+            name = names.clique(name_of(run.group), index, clique)
+            if name in by_name and (run.pcs.on_delete or name not in known):
+                found[name] = children.member(run.pcs, run.group, *by_name[name])
     return found
 
 
-def _rewrite(look: _Look, wanted: dict[str, Object], known: dict[str, Object]) -> Part:
+def _rewrite(run: _Pass, wanted: dict[str, Object], known: dict[str, Object]) -> Part:
     """With OnDelete the templates change in place, and pods when the user deletes them."""
     writes = []
     for name, one in wanted.items():
@@ -199,7 +197,7 @@ def _rewrite(look: _Look, wanted: dict[str, Object], known: dict[str, Object]) -
         if body is not None:
             writes.append(patch(known[name], body))
     yield from all_done(writes)
-    yield from tell(*(_made(look, f"PodClique {write.namespace}/{write.name}") for write in writes))
+    yield from emit(*(_made(run, f"PodClique {write.namespace}/{write.name}") for write in writes))
 
 
 def rewriting(wanted: Object, stored: Object) -> Object | None:
@@ -221,143 +219,141 @@ def rewriting(wanted: Object, stored: Object) -> Object | None:
 # ---- gang termination of one replica
 
 
-def _heal(look: _Look) -> Part:
+def _heal(run: _Pass) -> Part:
     """As long as enough replicas are well, the ill are made again one by one; otherwise the set decides.
 
     -> how long until the next one is due."""
     due: list[tuple[timedelta, int]] = []
     waiting: list[tuple[timedelta, int]] = []
-    for index in range(look.size):
-        members = [one for one in look.replicas.get(index, ()) if not is_going(one)]
-        left = breach.left_of_cliques(members, look.pcs.delay, look.view.now)
+    for index in range(run.size):
+        members = [one for one in run.replicas.get(index, ()) if not is_going(one)]
+        left = breach.left_of_cliques(members, run.pcs.delay, run.view.now)
         if left is not None:
             (due if left <= timedelta() else waiting).append((left, index))
-    if look.size - len(due) - len(waiting) < look.least:
+    if run.size - len(due) - len(waiting) < run.least:
         return None
-    yield from _remove(look, [index for _, index in due])
+    yield from _remove(run, [index for _, index in due])
     return min(waiting)[0] if waiting else None
 
 
 # ---- rolling update
 
 
-def _roll(look: _Look) -> Part:
-    progress: dict[str, Any] = look.status["updateProgress"]
+def _roll(run: _Pass) -> Part:
+    progress: dict[str, Any] = run.status["updateProgress"]
     chosen = progress.get("readyReplicaIndicesSelectedToUpdate")
-    old = [index for index in range(look.size) if _is_old(look, index)]
-    ill = [index for index in old if not _is_ready(look, index)]
+    old = [index for index in range(run.size) if _is_old(run, index)]
+    ill = [index for index in old if not _is_ready(run, index)]
     ready = [index for index in old if index not in ill]
-    if chosen is not None and not _is_renewed(look, int(chosen["current"])):
-        yield from _remove(look, sorted({*ill, *({int(chosen["current"])} & set(old))}))
+    if chosen is not None and not _is_renewed(run, int(chosen["current"])):
+        yield from _remove(run, sorted({*ill, *({int(chosen["current"])} & set(old))}))
         return
     if not ready:
-        yield from _remove(look, ill)
+        yield from _remove(run, ill)
         if not old:
             progress.pop("readyReplicaIndicesSelectedToUpdate", None)
-            progress["updateEndedAt"] = moments.write(look.view.now)
+            progress["updateEndedAt"] = moments.write(run.view.now)
         return
-    if sum(_is_available(look, index) for index in range(look.size)) >= look.least:
+    if sum(_is_available(run, index) for index in range(run.size)) >= run.least:
         done = [*(chosen.get("completed") or ()), int(chosen["current"])] if chosen is not None else []
         new = {"current": ready[0], **({"completed": done} if done else {})}
         progress["readyReplicaIndicesSelectedToUpdate"] = new
         # Which replica is replaced is written before it is deleted.
-        look.group = yield from write_status(look.group, {**status_of(look.group), "updateProgress": progress})
+        run.group = yield from write_status(run.group, {**status_of(run.group), "updateProgress": progress})
         ill = [*ill, ready[0]]
-    yield from _remove(look, sorted(ill))
+    yield from _remove(run, sorted(ill))
 
 
-def _is_old(look: _Look, index: int) -> bool:
-    members = [one for one in look.replicas.get(index, ()) if not is_going(one)]
-    return any(
-        label(one, constants.TEMPLATE_HASH) != look.pcs.template_hash(look.pcs.clique_of(one)) for one in members
-    )
+def _is_old(run: _Pass, index: int) -> bool:
+    members = [one for one in run.replicas.get(index, ()) if not is_going(one)]
+    return any(label(one, constants.TEMPLATE_HASH) != run.pcs.template_hash(run.pcs.clique_of(one)) for one in members)
 
 
-def _is_ready(look: _Look, index: int) -> bool:
+def _is_ready(run: _Pass, index: int) -> bool:
     return all(
         int(status_of(one).get(count) or 0) >= int(one["spec"].get("minAvailable") or 0)
-        for one in look.replicas.get(index, ())
+        for one in run.replicas.get(index, ())
         for count in ("scheduledReplicas", "readyReplicas")
     )
 
 
-def _is_renewed(look: _Look, index: int) -> bool:
-    return look.is_complete(index) and all(is_current(look.pcs, one) for one in look.replicas[index])
+def _is_renewed(run: _Pass, index: int) -> bool:
+    return run.is_complete(index) and all(is_current(run.pcs, one) for one in run.replicas[index])
 
 
 # ---- status
 
 
-def _is_scheduled(look: _Look, index: int) -> bool:
-    return look.is_complete(index) and all(holds(one, constants.SCHEDULED) for one in look.replicas[index])
+def _is_scheduled(run: _Pass, index: int) -> bool:
+    return run.is_complete(index) and all(holds(one, constants.SCHEDULED) for one in run.replicas[index])
 
 
-def _is_available(look: _Look, index: int) -> bool:
-    return _is_scheduled(look, index) and all(
+def _is_available(run: _Pass, index: int) -> bool:
+    return _is_scheduled(run, index) and all(
         int(status_of(one).get("readyReplicas") or 0) >= int(one["spec"].get("minAvailable") or 0)
-        for one in look.replicas[index]
+        for one in run.replicas[index]
         if not is_going(one)
     )
 
 
-def _report(look: _Look) -> Part:
-    status, group, pcs = look.status, look.group, look.pcs
-    indices = range(look.size)
+def _report(run: _Pass) -> Part:
+    status, group, pcs = run.status, run.group, run.pcs
+    indices = range(run.size)
     had = int(status_of(group).get("scheduledReplicas") or 0)
-    current = {index: [is_current(pcs, one) for one in look.replicas.get(index, ())] for index in indices}
-    scheduled = sum(_is_scheduled(look, index) for index in indices)
+    current = {index: [is_current(pcs, one) for one in run.replicas.get(index, ())] for index in indices}
+    scheduled = sum(_is_scheduled(run, index) for index in indices)
     status |= {
-        "replicas": look.size,
+        "replicas": run.size,
         "scheduledReplicas": scheduled,
-        "availableReplicas": sum(_is_available(look, index) for index in indices),
-        "updatedReplicas": sum(_is_available(look, index) and all(current[index]) for index in indices),
+        "availableReplicas": sum(_is_available(run, index) for index in indices),
+        "updatedReplicas": sum(_is_available(run, index) and all(current[index]) for index in indices),
         "selector": selector(pcs.name, (constants.SCALING_GROUP, name_of(group))),
         "observedGeneration": meta_of(group).get("generation"),
     }
     if status.get("updateProgress"):
         counts = {
             "updatedPodCliquesCount": sum(map(sum, current.values())),
-            "totalPodCliquesCount": look.size * len(look.cliques),
+            "totalPodCliquesCount": run.size * len(run.cliques),
         }
         status["updateProgress"] = {**status["updateProgress"], **counts}
-    if not is_updating(status) and all(_has_converged(look, index) for index in indices):
+    if not is_updating(status) and all(_has_converged(run, index) for index in indices):
         status["currentPodCliqueSetGenerationHash"] = pcs.stored_hash
-    _breached(look)
+    _breached(run)
     if had > 0 and scheduled == 0:
         note = (
             f"All scheduled replicas lost (was {had}). Gang termination will fire after TerminationDelay if the PCSG "
             "stays below MinAvailable; investigate node availability or capacity."
         )
-        yield from tell(Told(group, "Warning", "AllScheduledReplicasLost", note))
+        yield from emit(Event(group, "Warning", "AllScheduledReplicasLost", note))
     yield from write_status(group, status)
 
 
-def _has_converged(look: _Look, index: int) -> bool:
+def _has_converged(run: _Pass, index: int) -> bool:
     """All its PodCliques have come to the template and generation of today, whether they run or not."""
-    pcs = look.pcs
-    for one in look.replicas.get(index, ()):
+    pcs = run.pcs
+    for one in run.replicas.get(index, ()):
         expected, status = pcs.template_hash(pcs.clique_of(one)), status_of(one)
         if label(one, constants.TEMPLATE_HASH) != expected or status.get("currentPodTemplateHash") != expected:
             return False
         if status.get("currentPodCliqueSetGenerationHash") != pcs.stored_hash:
             return False
-    return look.is_complete(index)
+    return run.is_complete(index)
 
 
-def _breached(look: _Look) -> None:
-    status, now = look.status, look.view.now
+def _breached(run: _Pass) -> None:
+    status, now = run.status, run.view.now
     if is_updating(status):
         set_condition(status, now, constants.BREACHED, None, "UpdateInProgress", "Update is in progress")
         return
     well = sum(
-        look.is_complete(index) and not any(holds(one, constants.BREACHED) for one in look.replicas[index])
-        for index in range(look.size)
+        run.is_complete(index) and not any(holds(one, constants.BREACHED) for one in run.replicas[index])
+        for index in range(run.size)
     )
     what = f"PCSG replicas not in breach ({well})"
-    if well < look.least:
+    if well < run.least:
         reason = "InsufficientAvailablePodCliqueScalingGroupReplicas"
-        set_condition(status, now, constants.BREACHED, True, reason, f"{what} below MinAvailable ({look.least})")
+        set_condition(status, now, constants.BREACHED, True, reason, f"{what} below MinAvailable ({run.least})")
         return
     reason = "SufficientAvailablePodCliqueScalingGroupReplicas"
-    set_condition(status, now, constants.BREACHED, False, reason, f"{what} meets MinAvailable ({look.least})")
+    set_condition(status, now, constants.BREACHED, False, reason, f"{what} meets MinAvailable ({run.least})")
     drop_condition(status, constants.TERMINATING)

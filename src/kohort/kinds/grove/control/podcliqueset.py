@@ -1,4 +1,4 @@
-"""One look at a PodCliqueSet, in the order of spec grove 2.2. Only this module says what is done when."""
+"""One reconcile of a PodCliqueSet, in the order of spec grove 2.2. Only this module says what is done when."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.script import Outcome, Script, Step, SyncError, Told, Write, one, tell
+from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, Write, emit, one
 from kohort.controllers.writes import create, delete, name_of, patch
 from kohort.gang.compile import CompileContext
-from kohort.kinds.grove.api import backend as validation
+from kohort.kinds.grove.api import backend as backend_rules
 from kohort.kinds.grove.api import constants, options, parts
 from kohort.kinds.grove.api import topology as topology_rules
 from kohort.kinds.grove.compile.podgang import podgang
@@ -45,7 +45,7 @@ _Change = Callable[[Object, Object], Object | None]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PodCliqueSetView:
     """A set, all PodCliques of it, what it owns, and the topology binding that it speaks of."""
 
     pcs: CliqueSet | None
@@ -60,9 +60,9 @@ class View:
 
 
 @dataclass(slots=True)
-class _Look:
+class _Pass:
     pcs: CliqueSet
-    view: View
+    view: PodCliqueSetView
     ctx: CompileContext
     status: dict[str, Any]
     problems: list[tuple[str, str]] = field(default_factory=list)
@@ -72,35 +72,35 @@ class _Look:
         return Children(self.pcs, by_name(self.view.cliques), by_name(self.view.groups))
 
 
-def sync(view: View, ctx: CompileContext) -> Script:
+def reconcile(view: PodCliqueSetView, ctx: CompileContext) -> Reconcile:
     pcs = view.pcs
     if pcs is None:
-        return Outcome()
+        return Result()
     if is_going(pcs.obj):
         yield from without_finalizer(pcs.obj, constants.SET_FINALIZER)
-        return Outcome()
+        return Result()
     wrong = faults.of(pcs, view.binding, ctx)
     if wrong:
         yield from faults.report(pcs, wrong, view.now)
-        return Outcome()
+        return Result()
     obj = yield from _finalizer(pcs.obj)
     obj = yield from _generation(CliqueSet(obj), view.now)
-    look = _Look(CliqueSet(obj, list(view.groups)), view, ctx, copy_status(obj))
+    run = _Pass(CliqueSet(obj, list(view.groups)), view, ctx, copy_status(obj))
     try:
-        yield from _furniture(look)
-    except SyncError as error:
-        look.problems.append(("ERR_SYNC_RESOURCES", str(error)))
-    after, breached, ended = yield from _terminate(look)
-    rollout.advance(look.children, look.status, breached, ended, view.now)
-    yield from _gangs(look)
-    if not look.problems:
-        yield from _cliques(look)
-        yield from _groups(look)
-    yield from _report(look)
-    if look.problems:
-        raise SyncError("; ".join(text for _, text in look.problems))
+        yield from _furniture(run)
+    except ReconcileError as error:
+        run.problems.append(("ERR_SYNC_RESOURCES", str(error)))
+    after, breached, ended = yield from _terminate(run)
+    rollout.advance(run.children, run.status, breached, ended, view.now)
+    yield from _gangs(run)
+    if not run.problems:
+        yield from _cliques(run)
+        yield from _groups(run)
+    yield from _report(run)
+    if run.problems:
+        raise ReconcileError("; ".join(text for _, text in run.problems))
     waits = [] if after is None else [max(after.total_seconds(), 0.1)]
-    return Outcome(after=min([*waits, *([] if _is_complete(look) else [AGAIN])], default=None))
+    return Result(requeue_after=min([*waits, *([] if _is_complete(run) else [AGAIN])], default=None))
 
 
 def _finalizer(obj: Object) -> Part:
@@ -126,13 +126,13 @@ def _generation(pcs: CliqueSet, now: datetime) -> Part:
 # ---- what stands around the pods
 
 
-def _furniture(look: _Look) -> Part:
-    pcs = look.pcs
+def _furniture(run: _Pass) -> Part:
+    pcs = run.pcs
     wanted = [*children.access(pcs)]
     for index in range(pcs.replicas):
         wanted += [children.service(pcs, index), *children.autoscalers(pcs, index)]
-    wanted += claims.wanted(pcs, claims.of_set(pcs), look.view.find)
-    known = {(obj["kind"], name_of(obj)): obj for obj in look.view.owned}
+    wanted += claims.wanted(pcs, claims.of_set(pcs), run.view.find)
+    known = {(obj["kind"], name_of(obj)): obj for obj in run.view.owned}
     writes: list[Write] = []
     for obj in wanted:
         stored = known.get((obj["kind"], name_of(obj)))
@@ -154,11 +154,11 @@ def _lacking(wanted: Object, stored: Object) -> Object | None:
 # ---- gang termination
 
 
-def _terminate(look: _Look) -> Part:
+def _terminate(run: _Pass) -> Part:
     """All PodCliques of a replica go when one of its parts has been below its minimum for too long.
 
     -> (how long until the next is due, replicas that are breached, replicas that were ended)"""
-    pcs, now, below = look.pcs, look.view.now, look.children
+    pcs, now, below = run.pcs, run.view.now, run.children
     waiting: dict[int, timedelta] = {}
     ended: list[int] = []
     for index in range(pcs.replicas):
@@ -171,24 +171,24 @@ def _terminate(look: _Look) -> Part:
         ]
         found = [one for one in left if one is not None]
         if found and min(found) <= timedelta():
-            yield from _end(look, index)
+            yield from _end(run, index)
             ended.append(index)
         elif found:
             waiting[index] = min(found)
     return min(waiting.values(), default=None), set(waiting), set(ended)
 
 
-def _end(look: _Look, index: int) -> Part:
-    gone = [one for one in look.view.cliques if replica_of(one) == index and not is_going(one)]
+def _end(run: _Pass, index: int) -> Part:
+    gone = [one for one in run.view.cliques if replica_of(one) == index and not is_going(one)]
     yield from all_done([delete(one) for one in gone])
-    yield from tell(
-        Told(look.pcs.obj, "Normal", "PodCliqueSetReplicaDeleteSuccessful", f"PodCliqueSet replica {index} deleted")
+    yield from emit(
+        Event(run.pcs.obj, "Normal", "PodCliqueSetReplicaDeleteSuccessful", f"PodCliqueSet replica {index} deleted")
     )
     writes = []
-    for group in look.children.scaling(index):
+    for group in run.children.scaling(index):
         status = copy_status(group)
         text = f"PodCliques of this scaling group were deleted with replica {index} of the PodCliqueSet"
-        if set_condition(status, look.view.now, constants.TERMINATING, True, "GangTerminationActive", text):
+        if set_condition(status, run.view.now, constants.TERMINATING, True, "GangTerminationActive", text):
             body = {"conditions": status["conditions"]}
             version = {"resourceVersion": meta_of(group).get("resourceVersion")}
             writes.append(patch(group, {"metadata": version, "status": body}, "status"))
@@ -199,7 +199,7 @@ def _end(look: _Look, index: int) -> Part:
 # ---- children
 
 
-def _put(look: _Look, wanted: Iterable[Object], known: Sequence[Object], change: _Change, kind: str, done: str) -> Part:
+def _put(run: _Pass, wanted: Iterable[Object], known: Sequence[Object], change: _Change, kind: str, done: str) -> Part:
     """Makes what is missing, changes what differs, removes what is not wanted (any more)."""
     stored = by_name(known)
     objects = by_name(wanted)
@@ -215,14 +215,14 @@ def _put(look: _Look, wanted: Iterable[Object], known: Sequence[Object], change:
         answers = yield Step([write for _, write in writes])
         events = []
         for (obj, write), answer in zip(writes, answers, strict=True):
-            what = f"{kind} {look.pcs.namespace}/{name_of(obj)}"
+            what = f"{kind} {run.pcs.namespace}/{name_of(obj)}"
             if answer.refusal is None:
-                events.append(Told(look.pcs.obj, "Normal", f"{kind}{done}Successful", _words(what, kind)))
+                events.append(Event(run.pcs.obj, "Normal", f"{kind}{done}Successful", _words(what, kind)))
             elif not (write.verb == "patch" and answer.refusal.not_found):
                 text = f"{what}: {answer.refusal.message}"
-                look.problems.append((f"ERR_CREATE_OR_UPDATE_{kind.upper()}", text))
-                events.append(Told(look.pcs.obj, "Warning", f"{kind}{done}Failed", text))
-        yield from tell(*events)
+                run.problems.append((f"ERR_CREATE_OR_UPDATE_{kind.upper()}", text))
+                events.append(Event(run.pcs.obj, "Warning", f"{kind}{done}Failed", text))
+        yield from emit(*events)
     yield from all_done([delete(obj) for name, obj in stored.items() if name not in objects and not is_going(obj)])
 
 
@@ -232,38 +232,38 @@ def _words(what: str, kind: str) -> str:
     return f"Created/Updated {what}" if kind == "PodGang" else f"Created {what}"
 
 
-def _gangs(look: _Look) -> Part:
+def _gangs(run: _Pass) -> Part:
     """Made here, kept right by their own controller."""
-    pcs = look.pcs
-    external = look.ctx.on(options.GANG) and validation.concerned(pcs.obj) and validation.external(pcs.obj)
+    pcs = run.pcs
+    external = run.ctx.on(options.GANG) and backend_rules.concerned(pcs.obj) and backend_rules.external(pcs.obj)
     wanted = {gang.name: gang for gang in pcs.expansion.gangs}
-    known = by_name(look.view.gangs)
-    made = [known.get(name) or podgang(pcs.obj, gang, look.view.topology, external) for name, gang in wanted.items()]
-    yield from _put(look, made, look.view.gangs, lambda _, __: None, "PodGang", "CreateOrUpdate")
-    if not look.ctx.on(options.GANG) or options.is_tree(look.ctx) or external or not validation.concerned(pcs.obj):
+    known = by_name(run.view.gangs)
+    made = [known.get(name) or podgang(pcs.obj, gang, run.view.topology, external) for name, gang in wanted.items()]
+    yield from _put(run, made, run.view.gangs, lambda _, __: None, "PodGang", "CreateOrUpdate")
+    if not run.ctx.on(options.GANG) or options.is_tree(run.ctx) or external or not backend_rules.concerned(pcs.obj):
         return
     loose = [name for name, gang in wanted.items() if name not in known and len(gang.cliques) > 1]
-    if loose and not look.problems:
+    if loose and not run.problems:
         text = (
             f"without CompositePodGroups the groups of a gang are placed one by one, maybe not all: {', '.join(loose)}"
         )
-        yield from tell(Told(pcs.obj, "Warning", "GangNotAtomic", text))
+        yield from emit(Event(pcs.obj, "Warning", "GangNotAtomic", text))
 
 
-def _cliques(look: _Look) -> Part:
-    pcs = look.pcs
+def _cliques(run: _Pass) -> Part:
+    pcs = run.pcs
     wanted = []
     for index in range(pcs.replicas):
         by_clique = pcs.gangs_of(index)
         wanted += [children.standalone(pcs, *by_clique[name]) for name in pcs.standalone_names(index)]
-    known = [obj for obj in look.view.cliques if not label(obj, constants.SCALING_GROUP)]
-    yield from _put(look, wanted, known, rewriting, "PodClique", "CreateOrUpdate")
+    known = [obj for obj in run.view.cliques if not label(obj, constants.SCALING_GROUP)]
+    yield from _put(run, wanted, known, rewriting, "PodClique", "CreateOrUpdate")
 
 
-def _groups(look: _Look) -> Part:
-    pcs = look.pcs
+def _groups(run: _Pass) -> Part:
+    pcs = run.pcs
     wanted = [children.scaling_group(pcs, index, group) for index in range(pcs.replicas) for group in pcs.groups]
-    yield from _put(look, wanted, look.view.groups, _annotations, "PodCliqueScalingGroup", "Create")
+    yield from _put(run, wanted, run.view.groups, _annotations, "PodCliqueScalingGroup", "Create")
 
 
 def _annotations(wanted: Object, stored: Object) -> Object | None:
@@ -277,48 +277,48 @@ def _annotations(wanted: Object, stored: Object) -> Object | None:
 # ---- status
 
 
-def _is_complete(look: _Look) -> bool:
+def _is_complete(run: _Pass) -> bool:
     """All gangs have had all their pods, all PodCliques have them now, and nothing is being rolled."""
-    gangs = by_name(look.view.gangs)
-    if any(not holds(gangs.get(gang.name) or {}, constants.INITIALIZED) for gang in look.pcs.expansion.gangs):
+    gangs = by_name(run.view.gangs)
+    if any(not holds(gangs.get(gang.name) or {}, constants.INITIALIZED) for gang in run.pcs.expansion.gangs):
         return False
     short = [
         one
-        for one in look.view.cliques
+        for one in run.view.cliques
         if int(status_of(one).get("replicas") or 0) < int(one["spec"].get("replicas") or 0)
     ]
-    return not short and not CliqueSet({**look.pcs.obj, "status": look.status}).is_rolling
+    return not short and not CliqueSet({**run.pcs.obj, "status": run.status}).is_rolling
 
 
-def _report(look: _Look) -> Part:
-    pcs, status = look.pcs, look.status
-    rollout.count(look.children, status)
+def _report(run: _Pass) -> Part:
+    pcs, status = run.pcs, run.status
+    rollout.count(run.children, status)
     status["hpaPodSelector"] = selector(pcs.name)
-    _topology(look)
-    _errors(look)
-    if not look.problems and _is_complete(look):
+    _topology(run)
+    _errors(run)
+    if not run.problems and _is_complete(run):
         status["observedGeneration"] = meta_of(pcs.obj).get("generation")
     yield from write_status(pcs.obj, status)
 
 
-def _errors(look: _Look) -> None:
+def _errors(run: _Pass) -> None:
     """What did not work here, and what the gangs' controllers could not do."""
-    found = list(look.problems)
-    for gang in look.view.gangs:
+    found = list(run.problems)
+    for gang in run.view.gangs:
         ready = condition(gang, constants.BACKEND_READY)
         if ready is not None and ready["status"] == "False":
             found.append((str(ready["reason"]), f"PodGang {name_of(gang)}: {ready['message']}"))
-    known = {(one["code"], one["description"]): one for one in status_of(look.pcs.obj).get("lastErrors") or ()}
-    fresh = {"observedAt": moments.write(look.view.now)}
+    known = {(one["code"], one["description"]): one for one in status_of(run.pcs.obj).get("lastErrors") or ()}
+    fresh = {"observedAt": moments.write(run.view.now)}
     errors = [known.get(one) or {"code": one[0], "description": one[1], **fresh} for one in dict.fromkeys(found)]
     if errors:
-        look.status["lastErrors"] = errors
+        run.status["lastErrors"] = errors
     else:
-        look.status.pop("lastErrors", None)
+        run.status.pop("lastErrors", None)
 
 
-def _topology(look: _Look) -> None:
-    obj, now, status = look.pcs.obj, look.view.now, look.status
+def _topology(run: _Pass) -> None:
+    obj, now, status = run.pcs.obj, run.view.now, run.status
     domains = [
         domain
         for _, found, _ in parts.constraints(obj)
@@ -327,21 +327,21 @@ def _topology(look: _Look) -> None:
     ]
     kind = constants.LEVELS_UNAVAILABLE
     name = topology_rules.topology_name(obj)
-    if not domains and look.ctx.on(options.TOPOLOGY):
+    if not domains and run.ctx.on(options.TOPOLOGY):
         text = "No topology constraints defined"
         set_condition(status, now, kind, False, "AllClusterTopologyLevelsAvailable", text)
     elif not domains:
         drop_condition(status, kind)
-    elif not look.ctx.on(options.TOPOLOGY):
+    elif not run.ctx.on(options.TOPOLOGY):
         text = "Topology constraints are defined but Topology Aware Scheduling is disabled"
         set_condition(status, now, kind, None, "TopologyAwareSchedulingDisabled", text)
     elif not name:
         set_condition(status, now, kind, None, "TopologyNameMissing", "no topologyName is set or inherited")
-    elif look.view.binding is None:
+    elif run.view.binding is None:
         text = "ClusterTopologyBinding resource not found"
         set_condition(status, now, kind, None, "ClusterTopologyNotFound", text)
     else:
-        known = topology_rules.levels(look.view.binding)
+        known = topology_rules.levels(run.view.binding)
         lost = [domain for domain in dict.fromkeys(domains) if domain not in known]
         if lost:
             text = f"Unavailable topology domains: [{' '.join(lost)}]"

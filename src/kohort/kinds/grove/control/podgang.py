@@ -1,4 +1,4 @@
-"""One look at a PodGang: its pods, what its scheduler reads, its conditions (spec grove 2.3, 3.6).
+"""One reconcile of a PodGang: its pods, what its scheduler reads, its conditions (spec grove 2.3, 3.6).
 
 The set makes PodGangs and removes them; here each is kept as it should be. Its conditions are what the gates of its
 pods wait for: `Initialized` (all pods exist, never taken back) and `BackendReady` (all groups exist and match).
@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Outcome, Script, SyncError, Told, one, tell
+from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, emit, one
 from kohort.controllers.writes import name_of, patch
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import backend as validation
@@ -42,7 +42,7 @@ from kohort.kinds.grove.control.writing import (
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PodGangView:
     """A PodGang, its set, the PodCliques and pods that carry its label, the group objects of its name."""
 
     podgang: Object | None
@@ -54,26 +54,26 @@ class View:
     now: datetime
 
 
-def sync(view: View, side: Backend | None, ctx: CompileContext) -> Script:
+def reconcile(view: PodGangView, side: Backend | None, ctx: CompileContext) -> Reconcile:
     podgang, pcs = view.podgang, view.pcs
     if podgang is None or is_going(podgang) or pcs is None or side is None or is_going(pcs.obj):
-        return Outcome()
+        return Result()
     gang = pcs.gang(name_of(podgang))
     if gang is None:
-        return Outcome()
+        return Result()
     podgang = yield from _shape(view, pcs, gang, podgang, ctx)
-    ready: Readiness | None = yield from side.sync(pcs, gang, view.topology, podgang, view.groups)
+    ready: Readiness | None = yield from side.reconcile(pcs, gang, view.topology, podgang, view.groups)
     status = copy_status(podgang)
     yield from _conditions(view, pcs, gang, podgang, status, ready)
     yield from write_status(podgang, status)
     if ready is not None and not ready.ok and ready.again:
         if ready.reason == "PodGroupTerminating":
-            return Outcome(after=AGAIN)
-        raise SyncError(f"{ready.reason}: {ready.message}")
-    return Outcome(after=None if holds(status, constants.INITIALIZED) else AGAIN)
+            return Result(requeue_after=AGAIN)
+        raise ReconcileError(f"{ready.reason}: {ready.message}")
+    return Result(requeue_after=None if holds(status, constants.INITIALIZED) else AGAIN)
 
 
-def _shape(view: View, pcs: CliqueSet, gang: Gang, podgang: Object, ctx: CompileContext) -> Part:
+def _shape(view: PodGangView, pcs: CliqueSet, gang: Gang, podgang: Object, ctx: CompileContext) -> Part:
     """Metadata and groups as the set says, with the pods that there are. -> the PodGang"""
     external = ctx.on(options.GANG) and validation.concerned(pcs.obj) and validation.external(pcs.obj)
     wanted = wanted_podgang(pcs.obj, gang, view.topology, external)
@@ -102,7 +102,7 @@ def _shape(view: View, pcs: CliqueSet, gang: Gang, podgang: Object, ctx: Compile
 
 
 def _conditions(
-    view: View, pcs: CliqueSet, gang: Gang, podgang: Object, status: dict[str, Any], ready: Readiness | None
+    view: PodGangView, pcs: CliqueSet, gang: Gang, podgang: Object, status: dict[str, Any], ready: Readiness | None
 ) -> Part:
     now = view.now
     status.setdefault("phase", "Pending")
@@ -119,14 +119,14 @@ def _conditions(
     before = condition(podgang, constants.BACKEND_READY) or {}
     changed = set_condition(status, now, constants.BACKEND_READY, ready.ok, ready.reason, ready.message)
     if changed and not ready.ok and (before.get("reason"), before.get("message")) != (ready.reason, ready.message):
-        yield from tell(
-            Told(podgang, "Warning", ready.reason, ready.message),
-            Told(pcs.obj, "Warning", ready.reason, f"PodGang {gang.name}: {ready.message}"),
+        yield from emit(
+            Event(podgang, "Warning", ready.reason, ready.message),
+            Event(pcs.obj, "Warning", ready.reason, f"PodGang {gang.name}: {ready.message}"),
         )
     _scheduled(view, gang, status)
 
 
-def _scheduled(view: View, gang: Gang, status: dict[str, Any]) -> None:
+def _scheduled(view: PodGangView, gang: Gang, status: dict[str, Any]) -> None:
     """D25: nobody else says it for kube-scheduler."""
     short = [
         f"{clique.name} {found} of {clique.minimum}"
@@ -145,7 +145,7 @@ def _count(pclq: Object | None, member: str) -> int:
     return int(status_of(pclq or {}).get(member) or 0)
 
 
-def _is_whole(view: View, gang: Gang) -> bool:
+def _is_whole(view: PodGangView, gang: Gang) -> bool:
     """Every member exists and has its pods, each with the label of this gang."""
     pods: dict[str, int] = {}
     for pod in view.pods:

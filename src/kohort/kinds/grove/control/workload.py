@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Refusal, Step
+from kohort.controllers.reconcile import Refusal, Step
 from kohort.controllers.writes import create, name_of, uid_of
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import render

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.script import Answer, Step, SyncError, Write, one
+from kohort.controllers.reconcile import Answer, ReconcileError, Step, Write, one
 from kohort.controllers.writes import name_of, patch, uid_of
 
 Part = Generator[Step, Sequence[Answer], Any]
@@ -48,12 +48,12 @@ def owner(obj: Object) -> dict[str, Any]:
 
 
 def done(write: Write, answer: Answer) -> Object | None:
-    """What is stored after a patch or a deletion; None if it was gone. SyncError if it was refused otherwise."""
+    """What is stored after a patch or a deletion; None if it was gone. ReconcileError if it was refused otherwise."""
     if answer.refusal is None:
         return answer.object
     if answer.refusal.not_found:
         return None
-    raise SyncError(f"{write}: {answer.refusal.code} {answer.refusal.message}")
+    raise ReconcileError(f"{write}: {answer.refusal.code} {answer.refusal.message}")
 
 
 def all_done(writes: Sequence[Write]) -> Part:
@@ -67,7 +67,7 @@ def all_done(writes: Sequence[Write]) -> Part:
         if answer.refusal is not None and not answer.refusal.not_found and not answer.refusal.already_exists
     ]
     if problems:
-        raise SyncError("; ".join(problems))
+        raise ReconcileError("; ".join(problems))
 
 
 def without_finalizer(obj: Object, finalizer: str) -> Part:

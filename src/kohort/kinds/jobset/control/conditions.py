@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.script import Told
+from kohort.controllers.reconcile import Event
 
 COMPLETED: Final = "Completed"
 FAILED: Final = "Failed"
@@ -27,10 +27,10 @@ class Draft:
     jobset: Object
     status: dict[str, Any]
     now: datetime
-    events: list[Told] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
 
-    def tell(self, kind: Kind, reason: str, note: str) -> None:
-        self.events.append(Told(self.jobset, kind, reason, note))
+    def event(self, kind: Kind, reason: str, note: str) -> None:
+        self.events.append(Event(self.jobset, kind, reason, note))
 
     def condition(self, kind: str) -> dict[str, Any] | None:
         return next((one for one in self.status.get("conditions") or () if one.get("type") == kind), None)
@@ -52,5 +52,5 @@ class Draft:
         others = self.status.get("conditions") or []
         self.status["conditions"] = [new if one is known else one for one in others] if known else [*others, new]
         if event is not None:
-            self.tell(event, reason, message)
+            self.event(event, reason, message)
         return True

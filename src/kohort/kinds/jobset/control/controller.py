@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
-from kohort.controllers.script import Script
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.reconcile import Reconcile
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.jobset.api import constants
@@ -17,9 +17,9 @@ from kohort.kinds.jobset.api.defaults import default
 from kohort.kinds.jobset.api.reading import meta_of, subdomain_of
 from kohort.kinds.jobset.api.volumes import claim_names
 from kohort.kinds.jobset.control import inplace
-from kohort.kinds.jobset.control.once import Memory, once
-from kohort.kinds.jobset.control.sync import placement_by_template, sync
-from kohort.kinds.jobset.control.view import View
+from kohort.kinds.jobset.control.event_filter import EventFilter, filtered
+from kohort.kinds.jobset.control.reconcile import placement_by_template, reconcile
+from kohort.kinds.jobset.control.view import JobSetView
 
 _GROUPS: Final = ("Workload", "PodGroup", "CompositePodGroup")
 _SETTLE: Final = 5.0  # seconds after which a new pod of a gang should have been bound
@@ -36,12 +36,12 @@ def jobset_controller(ctx: CompileContext, *, grouping: bool = True) -> Controll
         *([Watch("scheduling.k8s.io/v1", "PriorityClass", _nothing)] if placement_by_template(ctx) else ()),
         *(_group_watches(ctx) if grouping else ()),
     ]
-    memory = Memory()
+    seen_events = EventFilter()
 
-    def script(key: Key, reader: Reader, now: datetime) -> Script:
-        return once(sync(view_of(key, reader, now, ctx), ctx, grouping=grouping), memory)
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
+        return filtered(reconcile(view_of(key, reader, now, ctx), ctx, grouping=grouping), seen_events)
 
-    return Controller(name="jobset", watches=tuple(watches), script=script, workers=10)
+    return Controller(name="jobset", watches=tuple(watches), reconcile=reconcile_key, workers=10)
 
 
 def _group_watches(ctx: CompileContext) -> Iterable[Watch]:
@@ -54,10 +54,10 @@ def _group_watches(ctx: CompileContext) -> Iterable[Watch]:
         yield Watch(version, "CompositePodGroup", _of_group, {"jobset": _owners}, optional=True)
 
 
-def view_of(key: Key, reader: Reader, now: datetime, ctx: CompileContext) -> View:
+def view_of(key: Key, reader: Reader, now: datetime, ctx: CompileContext) -> JobSetView:
     stored = reader.get(constants.KIND, key)
     if stored is None:
-        return View(None, (), (), (), (), now)
+        return JobSetView(None, (), (), (), (), now)
     jobset = deepcopy(stored)
     default(jobset, ctx)  # a server that has the definition only, and no webhook, has stored what was written
     uid = jobset["metadata"].get("uid")
@@ -67,7 +67,7 @@ def view_of(key: Key, reader: Reader, now: datetime, ctx: CompileContext) -> Vie
 
     service = reader.get("Service", Key(key.namespace, subdomain_of(jobset)))
     claims = [reader.get("PersistentVolumeClaim", Key(key.namespace, name)) for name in claim_names(jobset)]
-    return View(
+    return JobSetView(
         jobset,
         own("Job"),
         [service] if service else [],
@@ -80,32 +80,32 @@ def view_of(key: Key, reader: Reader, now: datetime, ctx: CompileContext) -> Vie
     )
 
 
-def _nothing(_: Object | None, __: Object | None) -> Iterable[Due]:
+def _nothing(_: Object | None, __: Object | None) -> Iterable[Enqueue]:
     return ()
 
 
-def _of_jobset(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_jobset(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     if new is not None:
-        yield Due(key_of(new))
+        yield Enqueue(key_of(new))
 
 
-def _of_owned(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_owned(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     for obj in (old, new):
         if obj is not None:
-            yield from (Due(key) for key in _keys(obj))
+            yield from (Enqueue(key) for key in _keys(obj))
 
 
-def _of_group(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_group(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     """When a stranger's group goes, a JobSet may have waited for its name (spec jobset 3.4 has no two alike)."""
     yield from _of_owned(old, new)
     if new is None and old is not None and not any(True for _ in _keys(old)):
         meta = old["metadata"]
         _, dash, rest = str(meta["name"]).partition("-")
         if dash:
-            yield Due(Key(str(meta.get("namespace") or ""), rest.partition(".")[0]))
+            yield Enqueue(Key(str(meta.get("namespace") or ""), rest.partition(".")[0]))
 
 
-def _of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_pod(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     """Restarts in place are read from pods; and a new pod of a gang may find too few others."""
     pod = new or old
     if pod is None:
@@ -115,9 +115,9 @@ def _of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
         return
     if old is None or new is None:
         grouped = any((pod.get("spec") or {}).get(member) for member in ("schedulingGroup", "workloadRef"))
-        yield from (Due(key, _SETTLE) for key in keys if grouped and new is not None)
+        yield from (Enqueue(key, _SETTLE) for key in keys if grouped and new is not None)
     if _in_place(old) != _in_place(new):
-        yield from map(Due, keys)
+        yield from map(Enqueue, keys)
 
 
 def _in_place(pod: Object | None) -> tuple[str | None, list[int]]:

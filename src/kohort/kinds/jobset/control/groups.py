@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Answer, Step, SyncError, Told, one, tell
+from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, emit, one
 from kohort.controllers.writes import create, delete, patch
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import pod_links, render
@@ -18,7 +18,7 @@ from kohort.kinds.jobset.api.reading import is_suspended
 from kohort.kinds.jobset.compile.jobset import compile_object
 from kohort.kinds.jobset.control import drift, quorum
 from kohort.kinds.jobset.control.state import Jobs
-from kohort.kinds.jobset.control.view import View
+from kohort.kinds.jobset.control.view import JobSetView
 
 KINDS: Final = ("Workload", "CompositePodGroup", "PodGroup")
 AT_ONCE: Final = 50
@@ -41,7 +41,7 @@ class Gangs:
 def _compiled(jobset: Object, ctx: CompileContext) -> Plan | None:
     done = compile_object(jobset, ctx)
     if done.errors:
-        raise SyncError("; ".join(map(str, done.errors)))
+        raise ReconcileError("; ".join(map(str, done.errors)))
     return done.plans[0] if done.plans else None
 
 
@@ -56,7 +56,7 @@ def _for_jobs(plan: Plan, ctx: CompileContext, wait: str = "") -> Gangs:
     )
 
 
-def ensure(jobset: Object, jobs: Jobs, view: View, ctx: CompileContext, *, served: bool) -> Part:
+def ensure(jobset: Object, jobs: Jobs, view: JobSetView, ctx: CompileContext, *, served: bool) -> Part:
     """-> Gangs. While suspended no group is made, but Jobs name theirs already. `served`: the server has groups."""
     plan = _compiled(jobset, ctx)
     if plan is None:
@@ -66,14 +66,14 @@ def ensure(jobset: Object, jobs: Jobs, view: View, ctx: CompileContext, *, serve
         return _for_jobs(plan, ctx)
     if not served:
         note = f"the server does not serve Workloads as {ctx.release.api_version}: no Job of this gang is started"
-        yield from tell(Told(jobset, "Warning", "WorkloadAPIUnavailable", note))
+        yield from emit(Event(jobset, "Warning", "WorkloadAPIUnavailable", note))
         return _for_jobs(plan, ctx, note)
     if ctx.on("GangQuorumShrink"):
         plan = quorum.shrunk(plan, jobs, _scheduled(view.groups))
     rendered = render(plan, ctx.release)
     if rendered.errors:
         note = "; ".join(map(str, rendered.errors))
-        yield from tell(Told(jobset, "Warning", "WorkloadCreationFailed", note))
+        yield from emit(Event(jobset, "Warning", "WorkloadCreationFailed", note))
         return _for_jobs(plan, ctx, note)
     wait = yield from _objects(jobset, rendered.objects, view, ctx)
     yield from _watch_quorum(jobset, plan, jobs, view, ctx)
@@ -81,10 +81,10 @@ def ensure(jobset: Object, jobs: Jobs, view: View, ctx: CompileContext, *, serve
 
 
 def _external(jobset: Object) -> Part:
-    """Told when the JobSet is new: later looks find a status."""
+    """Told when the JobSet is new: later reconciles find a status."""
     if active(jobset) and is_external(jobset) and not jobset.get("status"):
         note = "every pod template names a group of its own: Workload and groups are the user's, none is made"
-        yield from tell(Told(jobset, "Normal", "UserProvidedWorkload", note))
+        yield from emit(Event(jobset, "Normal", "UserProvidedWorkload", note))
 
 
 def _scheduled(groups: Iterable[Object]) -> list[str]:
@@ -95,27 +95,27 @@ def _scheduled(groups: Iterable[Object]) -> list[str]:
     return [str(group["metadata"]["name"]) for group in groups if holds(group)]
 
 
-def _watch_quorum(jobset: Object, plan: Plan, jobs: Jobs, view: View, ctx: CompileContext) -> Part:
+def _watch_quorum(jobset: Object, plan: Plan, jobs: Jobs, view: JobSetView, ctx: CompileContext) -> Part:
     if not quorum.has_begun_to_end(jobs):
         return
     stored = {str(group["metadata"]["name"]): group for group in view.groups if group["kind"] == "PodGroup"}
     least = {name: found for name, group in stored.items() if (found := drift.minimum(group["spec"])) is not None}
     pods = view.pods()
     for lost in quorum.unreachable(plan, ctx.release, jobs, pods, least):
-        yield from tell(Told(jobset, "Warning", "GangQuorumUnreachable", str(lost)))
+        yield from emit(Event(jobset, "Warning", "GangQuorumUnreachable", str(lost)))
 
 
 # ---- objects
 
 
-def _objects(jobset: Object, wanted: Sequence[Object], view: View, ctx: CompileContext) -> Part:
+def _objects(jobset: Object, wanted: Sequence[Object], view: JobSetView, ctx: CompileContext) -> Part:
     """-> why to wait, if so. Nothing is made while a name is somebody else's or on its way out."""
     pairs = [(obj, view.find(obj["kind"], obj["metadata"]["name"])) for obj in wanted]
     stored = [found for _, found in pairs if found is not None]
     foreign = [_named(found) for found in stored if not is_of(found, jobset) and not _of_predecessor(found, jobset)]
     if foreign:
         note = f"{', '.join(foreign)}: not controlled by this JobSet; no Job starts until it is gone"
-        yield from tell(Told(jobset, "Warning", "GangNameConflict", note))
+        yield from emit(Event(jobset, "Warning", "GangNameConflict", note))
         return note
     going = [
         _named(found) for found in stored if found["metadata"].get("deletionTimestamp") or not is_of(found, jobset)
@@ -123,7 +123,7 @@ def _objects(jobset: Object, wanted: Sequence[Object], view: View, ctx: CompileC
     if going:
         note = f"{', '.join(going)}: being deleted; made again once gone"
         if any(not (job.get("spec") or {}).get("suspend") for job in view.jobs):
-            yield from tell(Told(jobset, "Warning", "GangDrift", note))
+            yield from emit(Event(jobset, "Warning", "GangDrift", note))
         return note
     yield from _make([obj for obj, found in pairs if found is None], jobset)
     for obj, found in pairs:
@@ -164,19 +164,19 @@ def _make(wanted: Sequence[Object], jobset: Object) -> Part:
 def _create(jobset: Object, batch: Sequence[Object]) -> Part:
     answers = yield Step([create(obj) for obj in batch])
     done = [obj for obj, answer in zip(batch, answers, strict=True) if answer.refusal is None]
-    yield from tell(*_told(jobset, done, "Created"))
+    yield from emit(*_told(jobset, done, "Created"))
     problems = []
     for obj, answer in zip(batch, answers, strict=True):
         if answer.refusal is None:
             continue
         problems.append(f"{_named(obj)} creation failed with error: {answer.refusal.message}")
-        if not answer.refusal.already_exists:  # whose it is, the next look sees
-            yield from tell(Told(jobset, "Warning", f"{obj['kind']}CreationFailed", problems[-1]))
+        if not answer.refusal.already_exists:  # whose it is, the next reconcile sees
+            yield from emit(Event(jobset, "Warning", f"{obj['kind']}CreationFailed", problems[-1]))
     if problems:
-        raise SyncError("; ".join(problems))
+        raise ReconcileError("; ".join(problems))
 
 
-def _told(jobset: Object, objects: Sequence[Object], what: str) -> list[Told]:
+def _told(jobset: Object, objects: Sequence[Object], what: str) -> list[Event]:
     """One event for each object, but one for all groups of one template: replica gangs may be hundreds."""
     found: dict[tuple[str, str], list[str]] = {}
     for obj in objects:
@@ -184,7 +184,7 @@ def _told(jobset: Object, objects: Sequence[Object], what: str) -> list[Told]:
         reference = spec.get("workloadRef") or (spec.get("podGroupTemplateRef") or {}).get("workload") or {}
         template = reference.get("templateName") or reference.get("podGroupTemplateName") or ""
         found.setdefault((obj["kind"], template), []).append(obj["metadata"]["name"])
-    return [Told(jobset, "Normal", f"{kind}{what}", _note(what, kind, names)) for (kind, _), names in found.items()]
+    return [Event(jobset, "Normal", f"{kind}{what}", _note(what, kind, names)) for (kind, _), names in found.items()]
 
 
 def _note(what: str, kind: str, names: Sequence[str]) -> str:
@@ -196,7 +196,7 @@ def _note(what: str, kind: str, names: Sequence[str]) -> str:
 # ---- drift
 
 
-def _keep(jobset: Object, wanted: Object, stored: Object, view: View, ctx: CompileContext) -> Part:
+def _keep(jobset: Object, wanted: Object, stored: Object, view: JobSetView, ctx: CompileContext) -> Part:
     """-> why to wait, if so. Minimums follow where they may; all else is left alone while there are Jobs."""
     mutable = ctx.release.min_count_mutable and stored["kind"] != "CompositePodGroup"
     if mutable:
@@ -206,9 +206,9 @@ def _keep(jobset: Object, wanted: Object, stored: Object, view: View, ctx: Compi
         return ""
     note = f"{_named(stored)} is not what this JobSet asks for: {'; '.join(places)}"
     if view.jobs:
-        yield from tell(Told(jobset, "Warning", "GangDrift", f"{note}; it is left alone, as there are Jobs"))
+        yield from emit(Event(jobset, "Warning", "GangDrift", f"{note}; it is left alone, as there are Jobs"))
         return ""
-    yield from tell(Told(jobset, "Warning", "GangDrift", f"{note}; all groups are made again"))
+    yield from emit(Event(jobset, "Warning", "GangDrift", f"{note}; all groups are made again"))
     yield from remove(jobset, view.groups)
     return note
 
@@ -220,15 +220,15 @@ def _resize(jobset: Object, wanted: Object, stored: Object) -> Part:
     write = patch(stored, {"spec": resize.body})
     answer = yield from one(write)
     if answer.refusal is not None:
-        raise SyncError(f"{write}: {answer.refusal.message}")
+        raise ReconcileError(f"{write}: {answer.refusal.message}")
     note = f"minCount of {_named(stored)}: {resize.old} → {resize.new}"
-    yield from tell(Told(jobset, "Normal", f"{stored['kind']}Updated", note))
+    yield from emit(Event(jobset, "Normal", f"{stored['kind']}Updated", note))
 
 
 # ---- the end
 
 
-def release(jobset: Object, view: View, ctx: CompileContext) -> Part:
+def release(jobset: Object, view: JobSetView, ctx: CompileContext) -> Part:
     """When the JobSet is suspended: what its pods would hold is free for others."""
     if ctx.settings.get(RELEASE, True):
         yield from remove(jobset, view.groups)
@@ -243,7 +243,7 @@ def remove(jobset: Object, known: Sequence[Object]) -> Part:
             batch = gone[start : start + AT_ONCE]
             answers = yield Step([delete(obj) for obj in batch])
             done = [obj for obj, answer in zip(batch, answers, strict=True) if answer.refusal is None]
-            yield from tell(*_told(jobset, done, "Deleted"))
+            yield from emit(*_told(jobset, done, "Deleted"))
             problems = [answer.refusal.message for answer in answers if answer.refusal and not answer.refusal.not_found]
             if problems:
-                raise SyncError("; ".join(problems))
+                raise ReconcileError("; ".join(problems))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.script import SyncError
+from kohort.controllers.reconcile import ReconcileError
 from kohort.kinds.jobset.api.reading import meta_of, replicated_jobs, spec_of
 
 ATTEMPT: Final = "jobset.sigs.k8s.io/in-place-restart-attempt"
@@ -53,5 +53,5 @@ def attempt(pod: Object) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdigit():
-        raise SyncError(f"Pod {meta_of(pod).get('name')}: annotation {ATTEMPT} is {text!r}, not a number from 0 on")
+        raise ReconcileError(f"Pod {meta_of(pod).get('name')}: annotation {ATTEMPT} is {text!r}, not a number >= 0")
     return int(text)

@@ -1,4 +1,4 @@
-"""Followers that disagree with their leader (spec jobset 2.4): pods of a Job that has a topology domain for itself.
+"""ReverseIndex that disagree with their leader (spec jobset 2.4): pods of a Job that has a topology domain for itself.
 
 The first pod of such a Job decides where the others go. If they were sent elsewhere, because it has been replaced or
 its node has another label by now, they are deleted, marked so that a pod failure policy can tell.
@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.controller import Controller, Due, Key, Reader, Watch
-from kohort.controllers.script import Outcome, Script, Step, SyncError, Write
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch
+from kohort.controllers.reconcile import Reconcile, ReconcileError, Result, Step, Write
 from kohort.controllers.writes import delete, patch
 from kohort.kinds.jobset.api import placement
 
@@ -23,28 +23,28 @@ _REASON: Final = "ExclusivePlacementViolation"
 
 
 def placement_controller() -> Controller:
-    watches = (Watch("v1", "Pod", _concerns, {"exclusive": _indexed}), Watch("v1", "Node", _nothing))
+    watches = (Watch("v1", "Pod", _enqueue, {"exclusive": _indexed}), Watch("v1", "Node", _nothing))
 
-    def script(key: Key, reader: Reader, now: datetime) -> Script:
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         pods = reader.indexed("Pod", "exclusive", key)
         return settle(pods, lambda name: reader.get("Node", Key("", name)), now)
 
-    return Controller(name=NAME, watches=watches, script=script)
+    return Controller(name=NAME, watches=watches, reconcile=reconcile_key)
 
 
-def settle(pods: Sequence[Object], node: Any, now: datetime) -> Script:
+def settle(pods: Sequence[Object], node: Any, now: datetime) -> Reconcile:
     """`pods`: those of one Job. `node`: a Node by name."""
     leader = next((pod for pod in pods if placement.is_leader(pod) and _is_placed(pod)), None)
     followers = [pod for pod in pods if not placement.is_leader(pod) and _sent(pod) is not None]
     if leader is None or not followers:
-        return Outcome()
+        return Result()
     topology = str(placement.topology_of(leader))
     found = node(leader["spec"]["nodeName"])
     domain = ((found or {}).get("metadata", {}).get("labels") or {}).get(topology)
     if all(_sent(pod) == domain for pod in followers):
-        return Outcome()
+        return Result()
     if domain is None:
-        raise SyncError(
+        raise ReconcileError(
             f"node {leader['spec']['nodeName']} of pod {leader['metadata']['name']} has no label {topology}"
         )
     leaving = [pod for pod in followers if not pod["metadata"].get("deletionTimestamp")]
@@ -54,8 +54,8 @@ def settle(pods: Sequence[Object], node: Any, now: datetime) -> Script:
             answers = yield Step(writes)
             problems = [one.refusal.message for one in answers if one.refusal and not one.refusal.not_found]
             if problems:
-                raise SyncError("; ".join(problems))
-    return Outcome()
+                raise ReconcileError("; ".join(problems))
+    return Result()
 
 
 def _is_placed(pod: Object) -> bool:
@@ -87,10 +87,10 @@ def _indexed(pod: Object) -> Iterable[Hashable]:
         yield Key(str(pod["metadata"].get("namespace") or ""), uid)
 
 
-def _concerns(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _enqueue(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     if new is not None and placement.topology_of(new) is not None and (uid := placement.owner_uid(new)):
-        yield Due(Key(str(new["metadata"].get("namespace") or ""), uid))
+        yield Enqueue(Key(str(new["metadata"].get("namespace") or ""), uid))
 
 
-def _nothing(_: Object | None, __: Object | None) -> Iterable[Due]:
+def _nothing(_: Object | None, __: Object | None) -> Iterable[Enqueue]:
     return ()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Answer, Step, SyncError, Told, tell
+from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, emit
 from kohort.controllers.writes import patch
 from kohort.kinds.jobset.api import names
 from kohort.kinds.jobset.api.reading import (
@@ -136,7 +136,7 @@ def scale(jobset: Object, active: Sequence[Object]) -> Part:
     refused = [answer for answer in answers if answer.refusal is not None and answer.refusal.code in _FOR_GOOD]
     # Kubernetes 1.36 freezes the size of Jobs in a gang: trying again helps nobody, and the rest goes on.
     notes = {f"Jobs keep their size: {answer.refusal.message}" for answer in refused if answer.refusal is not None}
-    yield from tell(*(Told(jobset, "Warning", "GangDrift", note) for note in sorted(notes)))
+    yield from emit(*(Event(jobset, "Warning", "GangDrift", note) for note in sorted(notes)))
     _all([answer for answer in answers if answer not in refused])
 
 
@@ -149,4 +149,4 @@ def _patch_all(changes: Sequence[tuple[Object, dict[str, Any]]]) -> Part:
 def _all(answers: Sequence[Answer]) -> None:
     problems = [answer.refusal.message for answer in answers if answer.refusal is not None]
     if problems:
-        raise SyncError("; ".join(problems))
+        raise ReconcileError("; ".join(problems))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.controllers.script import SyncError
+from kohort.controllers.reconcile import ReconcileError
 from kohort.kinds.batch.api.status import COMPLETE, FAILED, holds
 from kohort.kinds.jobset.api import constants
 from kohort.kinds.jobset.api.reading import ReplicatedJob, entries, replicated_jobs
@@ -50,7 +50,7 @@ def label(job: Object, key: str) -> str:
 def _attempt(job: Object, key: str) -> int:
     text = label(job, key) or "0"
     if not text.isascii() or not text.isdigit():
-        raise SyncError(f"Job {job['metadata']['name']}: label {key} is {text!r}, not a number")
+        raise ReconcileError(f"Job {job['metadata']['name']}: label {key} is {text!r}, not a number")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""What one look at a JobSet is given."""
+"""What one reconcile of a JobSet is given."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _empty() -> Sequence[Object]:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class JobSetView:
     """A JobSet, the Jobs that it controls, the Service and claims of its names, the groups that it controls.
 
     `find`: a group by kind and name, whoever controls it. `pods`: all pods of the JobSet; asked only when needed.

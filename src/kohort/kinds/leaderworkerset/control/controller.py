@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
-from kohort.controllers.following import Followers
-from kohort.controllers.script import Script
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.reconcile import Reconcile
+from kohort.controllers.reverse_index import ReverseIndex
 from kohort.gang.compile import CompileContext
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import annotation, controller_owner, is_delegated
@@ -23,7 +23,7 @@ from kohort.kinds.leaderworkerset.control.reading import (
     topology,
     worker_index,
 )
-from kohort.kinds.leaderworkerset.control.sync import View, sync
+from kohort.kinds.leaderworkerset.control.reconcile import LeaderWorkerSetView, reconcile
 
 BATCH: Final = 0.05  # seconds in which changes of pods are gathered
 _GROUPS: Final = ("Workload", "PodGroup", "CompositePodGroup")
@@ -32,27 +32,27 @@ _LONGEST_CHAIN: Final = 10
 
 def leaderworkerset_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
     """`grouping`: whether the server has groups. Without, sets that ask for them wait, and say so."""
-    delegated, led = Followers(_delegated), Followers(_node_of_leader)
+    delegated, led = ReverseIndex(_delegated), ReverseIndex(_node_of_leader)
 
-    def of_set(old: Object | None, new: Object | None) -> Iterable[Due]:
-        delegated.note(old, new)
+    def of_set(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        delegated.update(old, new)
         return _of_set(old, new)
 
-    def of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
-        led.note(old, new)
+    def of_pod(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        led.update(old, new)
         return _of_pod(old, new)
 
-    def of_node(old: Object | None, new: Object | None) -> Iterable[Due]:
+    def of_node(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         """Where a leader is decides where its workers go: the domain may have become known."""
         if new is None or (old is not None and _labels(old) == _labels(new)):
             return ()
-        leaders = [due.key for due in led.of(name_of(new))]
-        return [Due(Key(leader.namespace, leader.name.rpartition("-")[0])) for leader in leaders]
+        leaders = [item.key for item in led.enqueue(name_of(new))]
+        return [Enqueue(Key(leader.namespace, leader.name.rpartition("-")[0])) for leader in leaders]
 
-    def of_group(old: Object | None, new: Object | None) -> Iterable[Due]:
+    def of_group(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         """Sets whose groups belong into somebody else's tree may have waited for it."""
         found = [*_of_labelled(old, new)]
-        return [*found, *delegated.of(_of_space(new))] if old is None and new is not None else found
+        return [*found, *delegated.enqueue(_of_space(new))] if old is None and new is not None else found
 
     watches = [
         Watch(constants.API_VERSION, constants.KIND, of_set),
@@ -79,23 +79,23 @@ def leaderworkerset_controller(ctx: CompileContext, *, grouping: bool = True) ->
         )
         watches.append(foreign)
 
-    def script(key: Key, reader: Reader, now: datetime) -> Script:
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         view = view_of(key, reader, now, grouping=grouping)
-        return sync(replace(view, volcano=_volcano(key, reader)) if by_volcano else view, ctx)
+        return reconcile(replace(view, volcano=_volcano(key, reader)) if by_volcano else view, ctx)
 
-    return Controller(name="leaderworkerset", watches=tuple(watches), script=script, workers=10)
+    return Controller(name="leaderworkerset", watches=tuple(watches), reconcile=reconcile_key, workers=10)
 
 
-def view_of(key: Key, reader: Reader, now: datetime, *, grouping: bool = True) -> View:
+def view_of(key: Key, reader: Reader, now: datetime, *, grouping: bool = True) -> LeaderWorkerSetView:
     lws = reader.get(constants.KIND, key)
     if lws is None:
-        return View(None, now)
+        return LeaderWorkerSetView(None, now)
     pods = reader.indexed("Pod", "lws", key)
     services = {name_of(one): one for one in reader.indexed("Service", "lws", key)}
     shared = reader.get("Service", key)
     if shared is not None:
         services[key.name] = shared
-    return View(
+    return LeaderWorkerSetView(
         lws,
         now,
         pods=pods,
@@ -138,10 +138,10 @@ def _parents(lws: Object, key: Key, reader: Reader) -> list[Object]:
     return found
 
 
-# ---- whom a change concerns
+# ---- event handlers: which keys a change enqueues
 
 
-def _nothing(_: Object | None, __: Object | None) -> Iterable[Due]:
+def _nothing(_: Object | None, __: Object | None) -> Iterable[Enqueue]:
     return ()
 
 
@@ -161,19 +161,19 @@ def _labels(node: Object) -> Object:
     return found
 
 
-def _of_set(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_set(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     if new is not None:
-        yield Due(key_of(new))
+        yield Enqueue(key_of(new))
 
 
-def _of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_pod(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     """A pod that begins to go may take its group along, and is soon not to be seen any more."""
     begins = old is not None and new is not None and is_going(new) and not is_going(old)
-    return (Due(key, 0.0 if begins else BATCH) for key in _keys(old, new))
+    return (Enqueue(key, 0.0 if begins else BATCH) for key in _keys(old, new))
 
 
-def _of_labelled(old: Object | None, new: Object | None) -> Iterable[Due]:
-    return (Due(key) for key in _keys(old, new))
+def _of_labelled(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+    return (Enqueue(key) for key in _keys(old, new))
 
 
 def _keys(*objects: Object | None) -> set[Key]:

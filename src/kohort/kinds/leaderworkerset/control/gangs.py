@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Step, Told, one, tell
+from kohort.controllers.reconcile import Event, Step, emit, one
 from kohort.controllers.writes import create, patch
 from kohort.gang.compile import CompileContext, Lookup
 from kohort.gang.render import pod_links, render
@@ -111,7 +111,7 @@ def ensure(
         gangs.fail(INVALID, "; ".join(map(str, done.errors)))
     elif not done.plans:
         gangs.fail(PARENT if done.reason.startswith(PARENT) else INVALID, done.reason)
-    yield from tell(*(Told(lws, "Warning", INVALID, str(text)) for text in done.warnings))
+    yield from emit(*(Event(lws, "Warning", INVALID, str(text)) for text in done.warnings))
     for plan in done.plans:
         yield from _objects(lws, plan, known, ctx, gangs)
     return gangs
@@ -176,7 +176,9 @@ def _level(lws: Object, wanted: Sequence[Object], known: Sequence[Object], ctx: 
             if answer.refusal is not None and not is_ending(answer.refusal):
                 reason = f"{obj['kind']}CreateFailed"
                 gangs.fail(reason, f"{obj['kind']} {name_of(obj)}: {answer.refusal.message}")
-                yield from tell(Told(lws, "Warning", reason, f"{obj['kind']} {name_of(obj)}: {answer.refusal.message}"))
+                yield from emit(
+                    Event(lws, "Warning", reason, f"{obj['kind']} {name_of(obj)}: {answer.refusal.message}")
+                )
             found.append(None if answer.refusal is not None else answer.object or obj)
     return found
 

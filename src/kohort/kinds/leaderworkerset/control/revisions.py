@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.controllers.script import SyncError, Told, one, tell
+from kohort.controllers.reconcile import Event, ReconcileError, emit, one
 from kohort.controllers.writes import create
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.revision import revision_data, revision_key
@@ -80,19 +80,19 @@ def ensure(lws: Object, known: Sequence[Object]) -> Part:
     wanted = children.revision(lws, key, number, {rollout.ANNOTATION: state.text()})
     made = yield from _make(lws, wanted, f"Creating revision with key {key} {why}")
     if newest is not None:
-        yield from tell(*_shrunk(lws, before.groups, state.groups))
+        yield from emit(*_shrunk(lws, before.groups, state.groups))
     return Revisions(lws, [*every, made], made, key, state, is_new=newest is not None)
 
 
 def _make(lws: Object, wanted: Object, note: str) -> Part:
     answer = yield from one(create(wanted))
     if answer.refusal is not None and is_ending(answer.refusal):
-        raise SyncError("its namespace is going")
+        raise ReconcileError("its namespace is going")
     if answer.refusal is not None:
         text = f"ControllerRevision {name_of(wanted)} could not be created: {answer.refusal.message}"
-        yield from tell(Told(lws, "Warning", "FailedCreate", text))
-        raise SyncError(text)
-    yield from tell(Told(lws, "Normal", "CreatingRevision", note))
+        yield from emit(Event(lws, "Warning", "FailedCreate", text))
+        raise ReconcileError(text)
+    yield from emit(Event(lws, "Normal", "CreatingRevision", note))
     return answer.object or wanted
 
 
@@ -100,7 +100,7 @@ def _adopt(lws: Object, found: Object) -> Part:
     others = meta_of(found).get("ownerReferences") or []
     answer = yield from one(put(_with(found, ownerReferences=[*others, owner(lws)])))
     if answer.refusal is not None:
-        raise SyncError(f"ControllerRevision {name_of(found)} could not be adopted: {answer.refusal.message}")
+        raise ReconcileError(f"ControllerRevision {name_of(found)} could not be adopted: {answer.refusal.message}")
     return answer.object or found
 
 
@@ -115,29 +115,29 @@ def move(found: Revisions, state: Rollout) -> Part:
     notes = {**(meta_of(found.newest).get("annotations") or {}), rollout.ANNOTATION: state.text()}
     answer = yield from one(put(_with(found.newest, annotations=notes)))
     if answer.refusal is not None:
-        raise SyncError(f"ControllerRevision {name_of(found.newest)}: {answer.refusal.message}")
-    yield from tell(*_told(found.lws, found.rollout, state))
+        raise ReconcileError(f"ControllerRevision {name_of(found.newest)}: {answer.refusal.message}")
+    yield from emit(*_told(found.lws, found.rollout, state))
     return Revisions(found.lws, found.every, answer.object or found.newest, found.key, state, found.is_new)
 
 
-def _told(lws: Object, old: Rollout, new: Rollout) -> list[Told]:
+def _told(lws: Object, old: Rollout, new: Rollout) -> list[Event]:
     found = []
     last = min(old.partition, new.groups) - 1
     if new.partition <= last:
         which = f"replica {last}" if new.partition == last else f"replicas {new.partition} to {last} (inclusive)"
-        found.append(Told(lws, "Normal", "GroupsUpdating", f"Updating {which}"))
+        found.append(Event(lws, "Normal", "GroupsUpdating", f"Updating {which}"))
     early = [index for index in new.ahead if index not in old.ahead]
-    found += [Told(lws, "Normal", "GroupsUpdating", f"Updating replica {index}") for index in early]
+    found += [Event(lws, "Normal", "GroupsUpdating", f"Updating replica {index}") for index in early]
     return [*found, *_shrunk(lws, old.groups, new.groups)]
 
 
-def _shrunk(lws: Object, old: int, new: int) -> list[Told]:
+def _shrunk(lws: Object, old: int, new: int) -> list[Event]:
     """Upstream says "surge" whatever they were."""
     if new >= old:
         return []
     first, last = (f"{name_of(lws)}-{index}" for index in (new, old - 1))
     which = f"replica {first}" if first == last else f"replicas from {first} to {last}"
-    return [Told(lws, "Normal", "GroupsProgressing", f"deleting surge {which}")]
+    return [Event(lws, "Normal", "GroupsProgressing", f"deleting surge {which}")]
 
 
 def trim(found: Revisions) -> Part:

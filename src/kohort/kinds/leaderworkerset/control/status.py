@@ -10,7 +10,7 @@ from typing import Any
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.script import Told
+from kohort.controllers.reconcile import Event
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import replicas
 from kohort.kinds.leaderworkerset.control.reading import meta_of, name_of, rolling
@@ -27,7 +27,7 @@ class Draft:
     lws: Object
     now: datetime
     status: dict[str, Any]
-    events: list[Told] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
 
     @classmethod
     def of(cls, lws: Object, now: datetime) -> Draft:
@@ -99,7 +99,7 @@ def _turn(draft: Draft, wanted: list[Kind], ready: int) -> None:
     if _said(draft) != before or stale:
         _, reason, message = wanted[0]
         note = f"{message}, with {ready} groups ready of total {replicas(draft.lws)} groups"
-        draft.events.append(Told(draft.lws, "Normal", reason, note))
+        draft.events.append(Event(draft.lws, "Normal", reason, note))
 
 
 def _stored(draft: Draft) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Step
+from kohort.controllers.reconcile import Step
 from kohort.controllers.writes import create
 from kohort.kinds.leaderworkerset.control import children
 from kohort.kinds.leaderworkerset.control.pods import claim_name

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Final, Literal
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Answer, Refusal, Step, SyncError, Told, Write, tell
+from kohort.controllers.reconcile import Answer, Event, ReconcileError, Refusal, Step, Write, emit
 from kohort.controllers.writes import create, delete, name_of, update
 
 AT_ONCE: Final = 50
@@ -47,8 +47,8 @@ def make_all(lws: Object, wanted: Sequence[Object]) -> Part:
             elif not is_ending(answer.refusal):
                 note = f"{obj['kind']} {name_of(obj)} could not be created: {answer.refusal.message}"
                 problems.append(note)
-                events.append(Told(lws, "Warning", "FailedCreate", note))
-        yield from tell(*events)
+                events.append(Event(lws, "Warning", "FailedCreate", note))
+        yield from emit(*events)
         if problems:
             break
     return made, problems
@@ -61,4 +61,4 @@ def remove_all(gone: Sequence[Object], propagation: Propagation = "Background") 
             refusal = answer.refusal
             # A conflict: another object has the name by now.
             if refusal is not None and not refusal.not_found and not refusal.conflict:
-                raise SyncError(f"{obj['kind']} {name_of(obj)} could not be deleted: {refusal.message}")
+                raise ReconcileError(f"{obj['kind']} {name_of(obj)} could not be deleted: {refusal.message}")

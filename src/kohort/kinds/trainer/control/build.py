@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Answer, Step, Told, Write, one, tell
+from kohort.controllers.reconcile import Answer, Event, Step, Write, emit, one
 from kohort.controllers.writes import apply, create, namespace_of, uid_of
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.kinds.trainer.api import builtin_runtime
@@ -21,13 +21,13 @@ from kohort.kinds.trainer.control import groups
 from kohort.kinds.trainer.control.errors import BuildError, WaitError
 from kohort.kinds.trainer.control.keys import Keys, names, secret
 from kohort.kinds.trainer.control.status import is_idle
-from kohort.kinds.trainer.control.view import View, is_going, is_of, is_suspended, owned_by
+from kohort.kinds.trainer.control.view import TrainJobView, is_going, is_of, is_suspended, owned_by
 
 Part = Generator[Step, Sequence[Answer], Any]
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-def build(view: View, job: Object, ctx: CompileContext, keys: Keys) -> Part:
+def build(view: TrainJobView, job: Object, ctx: CompileContext, keys: Keys) -> Part:
     """-> the JobSet, or None while it is on its way out. What stands in the way is raised."""
     snapshot = yield from _snapshot(view, job)
     if view.jobset is not None and not is_of(view.jobset, job):
@@ -70,7 +70,7 @@ def _must(write: Write) -> Part:
 # ---- the runtime, as it was when the job began
 
 
-def _snapshot(view: View, job: Object) -> Part:
+def _snapshot(view: TrainJobView, job: Object) -> Part:
     """-> the ConfigMap. Whose it is, and whether it holds the right runtime, is asked when it is read."""
     meta = metadata(job, snapshot_name(job))
     made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
@@ -90,13 +90,13 @@ def _snapshot(view: View, job: Object) -> Part:
 # ---- groups
 
 
-def _groups(view: View, job: Object, done: Compilation, ctx: CompileContext, *, running: bool) -> Part:
+def _groups(view: TrainJobView, job: Object, done: Compilation, ctx: CompileContext, *, running: bool) -> Part:
     if not done.plans:
         return
     if not running:
         yield from groups.ensure(job, done.plans[0], view.groups, ctx)
     elif _is_linked(view.jobset, ctx):
-        yield from tell(*groups.missing(job, done.plans[0], view.groups, ctx))
+        yield from emit(*groups.missing(job, done.plans[0], view.groups, ctx))
 
 
 def _is_linked(jobset: Object | None, ctx: CompileContext) -> bool:
@@ -108,7 +108,7 @@ def _is_linked(jobset: Object | None, ctx: CompileContext) -> bool:
 # ---- what stands beside the JobSet
 
 
-def _beside(view: View, job: Object, wanted: Object, *, running: bool) -> Part:
+def _beside(view: TrainJobView, job: Object, wanted: Object, *, running: bool) -> Part:
     """ConfigMaps are put right whenever they are not; PodGroups of other schedulers only before pods exist."""
     found = view.found(wanted)
     if found is not None:
@@ -124,7 +124,7 @@ def _beside(view: View, job: Object, wanted: Object, *, running: bool) -> Part:
     yield from _must(apply(wanted))
 
 
-def _secret(view: View, job: Object, name: str, keys: Keys) -> Part:
+def _secret(view: TrainJobView, job: Object, name: str, keys: Keys) -> Part:
     """One that nobody controls was brought by a user, and is used as it is."""
     meta = metadata(job, name)
     found = view.found({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
@@ -137,10 +137,10 @@ def _secret(view: View, job: Object, name: str, keys: Keys) -> Part:
 # ---- the JobSet
 
 
-def _jobset(view: View, job: Object, wanted: Object, done: Compilation) -> Part:
+def _jobset(view: TrainJobView, job: Object, wanted: Object, done: Compilation) -> Part:
     """Applied, so that a patch that is taken back is gone, and what others wrote stays."""
     if view.jobset is not None and is_going(view.jobset):
         return None
     if view.jobset is None:
-        yield from tell(*(Told(job, "Warning", "RuntimeWarning", str(warning)) for warning in done.warnings))
+        yield from emit(*(Event(job, "Warning", "RuntimeWarning", str(warning)) for warning in done.warnings))
     return (yield from _must(apply(wanted)))

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
-from kohort.controllers.following import Followers
-from kohort.controllers.script import Script
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.reconcile import Reconcile
+from kohort.controllers.reverse_index import ReverseIndex
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.jobset.api import constants as jobset_names
@@ -18,8 +18,8 @@ from kohort.kinds.trainer.api.constants import API_VERSION, CLUSTER_RUNTIME, GRO
 from kohort.kinds.trainer.compile import flux, mpi, others, progress
 from kohort.kinds.trainer.compile.lookup import snapshot_name
 from kohort.kinds.trainer.control.keys import Keys
-from kohort.kinds.trainer.control.sync import sync
-from kohort.kinds.trainer.control.view import View
+from kohort.kinds.trainer.control.reconcile import reconcile
+from kohort.kinds.trainer.control.view import TrainJobView
 
 KIND: Final = "TrainJob"
 _OTHERS: Final = (others.COSCHEDULING_VERSION, others.VOLCANO_VERSION)
@@ -36,15 +36,15 @@ def trainjob_controller(ctx: CompileContext, *, grouping: bool = True, keys: Key
     """`grouping`: whether the server has groups. Without, TrainJobs run, and nothing starts together."""
     if not grouping:
         ctx = replace(ctx, gates=ctx.gates - {"GenericWorkload"})
-    using = Followers(_runtime_of)
+    using = ReverseIndex(_runtime_of)
 
-    def of_job(old: Object | None, new: Object | None) -> Iterable[Due]:
-        using.note(old, new)
+    def of_job(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        using.update(old, new)
         return _of_itself(old, new)
 
-    def of_runtime(old: Object | None, new: Object | None) -> Iterable[Due]:
+    def of_runtime(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         """Jobs that began have a copy; others may have waited for it, or for it to fit."""
-        return () if new is None else using.of((new["kind"], key_of(new)))
+        return () if new is None else using.enqueue((new["kind"], key_of(new)))
 
     watches = [
         Watch(API_VERSION, KIND, of_job),
@@ -59,10 +59,10 @@ def trainjob_controller(ctx: CompileContext, *, grouping: bool = True, keys: Key
         watches += _group_watches(ctx)
     generated = keys or Keys()
 
-    def script(key: Key, reader: Reader, now: datetime) -> Script:
-        return sync(view_of(key, reader, now), ctx, generated)
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
+        return reconcile(view_of(key, reader, now), ctx, generated)
 
-    return Controller(name="trainjob", watches=tuple(watches), script=script, workers=10)
+    return Controller(name="trainjob", watches=tuple(watches), reconcile=reconcile_key, workers=10)
 
 
 def _group_watches(ctx: CompileContext) -> list[Watch]:
@@ -81,17 +81,17 @@ def _alias(api_version: str) -> str:
     return f"{others.KIND}.{api_version.partition('/')[0]}"
 
 
-# ---- what a look sees
+# ---- what a reconcile sees
 
 
-def view_of(key: Key, reader: Reader, now: datetime) -> View:
+def view_of(key: Key, reader: Reader, now: datetime) -> TrainJobView:
     job = reader.get(KIND, key)
     if job is None:
-        return View(None, None, None, (), (), now)
+        return TrainJobView(None, None, None, (), (), now)
     (named,) = _runtime_of(job)
     runtime = reader.get(*named) if named[0] in RUNTIME_KINDS else None
     jobset = reader.get(jobset_names.KIND, key)
-    return View(job, jobset, runtime, _beside(job, key, reader), _groups(key, reader), now)
+    return TrainJobView(job, jobset, runtime, _beside(job, key, reader), _groups(key, reader), now)
 
 
 def _beside(job: Object, key: Key, reader: Reader) -> list[Object]:
@@ -124,7 +124,7 @@ def _groups(key: Key, reader: Reader) -> list[Object]:
     return list(unique.values())
 
 
-# ---- whom a change concerns
+# ---- event handlers: which keys a change enqueues
 
 
 def _runtime_of(job: Object) -> tuple[tuple[str, Key]]:
@@ -134,20 +134,20 @@ def _runtime_of(job: Object) -> tuple[tuple[str, Key]]:
     return ((kind, Key(space, str(ref["name"]))),)
 
 
-def _of_itself(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_itself(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     """A job, or its JobSet, which has the same name; also one that is gone."""
     obj = new or old
     if obj is not None:
-        yield Due(key_of(obj))
+        yield Enqueue(key_of(obj))
 
 
-def _by(keys: Callable[[Object], Iterable[Hashable]]) -> Callable[[Object | None, Object | None], Iterable[Due]]:
-    def concerns(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _by(keys: Callable[[Object], Iterable[Hashable]]) -> Callable[[Object | None, Object | None], Iterable[Enqueue]]:
+    def handler(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         for obj in (old, new):
             if obj is not None:
-                yield from (Due(key) for key in keys(obj) if isinstance(key, Key))
+                yield from (Enqueue(key) for key in keys(obj) if isinstance(key, Key))
 
-    return concerns
+    return handler
 
 
 def _owners(obj: Object) -> Iterable[Hashable]:
@@ -173,12 +173,12 @@ def _workloads(obj: Object) -> Iterable[Hashable]:
         yield (str(obj["metadata"].get("namespace") or ""), str(ref["workloadName"]))
 
 
-def _of_beside(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_beside(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     """Also when a stranger's goes whose name a job needs."""
     yield from _of_owned(old, new)
     if new is None and old is not None:
         space, name = key_of(old)
-        yield from (Due(Key(space, name.removesuffix(end))) for end in _ENDS if name.endswith(end))
+        yield from (Enqueue(Key(space, name.removesuffix(end))) for end in _ENDS if name.endswith(end))
 
 
 _of_owned = _by(_owners)

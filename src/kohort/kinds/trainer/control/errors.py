@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kohort.controllers.script import SyncError
+from kohort.controllers.reconcile import ReconcileError
 
 
-class BuildError(SyncError):
+class BuildError(ReconcileError):
     """Something is wrong; people are told."""
 
 
-class WaitError(SyncError):
+class WaitError(ReconcileError):
     """Something has to happen first, and will."""

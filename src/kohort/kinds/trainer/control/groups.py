@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Answer, Step, SyncError, Told, tell
+from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, emit
 from kohort.controllers.writes import create, delete, uid_of
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import render
@@ -30,12 +30,12 @@ def ensure(job: Object, plan: Plan, known: Sequence[Object], ctx: CompileContext
                 uids[kind, stored["metadata"]["name"]] = uid_of(stored)
 
 
-def missing(job: Object, plan: Plan, known: Sequence[Object], ctx: CompileContext) -> list[Told]:
+def missing(job: Object, plan: Plan, known: Sequence[Object], ctx: CompileContext) -> list[Event]:
     """What somebody took away from a running job. Its pods exist: it is not made again (D15)."""
     there = {(obj["kind"], obj["metadata"]["name"]) for obj in known}
     gone = [obj for obj in _rendered(job, plan, {}, ctx) if (obj["kind"], obj["metadata"]["name"]) not in there]
     return [
-        Told(
+        Event(
             job,
             "Warning",
             f"{obj['kind']}Missing",
@@ -55,8 +55,8 @@ def remove(job: Object, known: Sequence[Object]) -> Part:
         answers = yield Step([delete(obj) for obj in gone])
         for obj, answer in zip(gone, answers, strict=True):
             if answer.refusal is not None and not answer.refusal.not_found:
-                raise SyncError(f"{kind} {obj['metadata']['name']}: {answer.refusal.message}")
-        yield from tell(*(_told(job, obj, "Deleted") for obj in gone))
+                raise ReconcileError(f"{kind} {obj['metadata']['name']}: {answer.refusal.message}")
+        yield from emit(*(_event(job, obj, "Deleted") for obj in gone))
 
 
 def _rendered(job: Object, plan: Plan, uids: dict[tuple[str, str], str], ctx: CompileContext) -> Sequence[Object]:
@@ -85,9 +85,9 @@ def _make(job: Object, wanted: Sequence[Object]) -> Part:
         if answer.refusal is not None
     ]
     made = [obj for obj, answer in zip(wanted, answers, strict=True) if answer.ok]
-    yield from tell(
+    yield from emit(
         *(
-            Told(job, "Normal", f"{obj['kind']}Created", f"created {obj['kind']} {obj['metadata']['name']}")
+            Event(job, "Normal", f"{obj['kind']}Created", f"created {obj['kind']} {obj['metadata']['name']}")
             for obj in made
         )
     )
@@ -96,6 +96,6 @@ def _make(job: Object, wanted: Sequence[Object]) -> Part:
     return [answer.object or obj for obj, answer in zip(wanted, answers, strict=True)]
 
 
-def _told(job: Object, obj: Object, what: str) -> Told:
+def _event(job: Object, obj: Object, what: str) -> Event:
     kind, name = obj["kind"], obj["metadata"]["name"]
-    return Told(job, "Normal", f"{kind}{what}", f"{what.lower()} {kind} {name}")
+    return Event(job, "Normal", f"{kind}{what}", f"{what.lower()} {kind} {name}")

@@ -1,4 +1,4 @@
-"""What one look at a TrainJob sees, and whose an object is."""
+"""What one reconcile of a TrainJob sees, and whose an object is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kohort.kinds.trainer.api.constants import spec_of
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TrainJobView:
     """`runtime`: the one that the job names, as it is now. `beside`: whatever has one of the names that its objects get
     (ConfigMaps, Secrets, PodGroups of other projects). `groups`: Workloads, CompositePodGroups and PodGroups that refer
     to it or have its name."""

@@ -6,35 +6,35 @@ from collections.abc import Hashable, Iterable
 from datetime import datetime
 
 from kohort.api.kind import Object
-from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
-from kohort.controllers.script import Script
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.reconcile import Reconcile
 from kohort.kinds.batch.compile.existing import controller_of
-from kohort.kinds.batch.control.cronjob.sync import sync
+from kohort.kinds.batch.control.cronjob.reconcile import reconcile
 
 
 def cronjob_controller() -> Controller:
-    def script(key: Key, reader: Reader, now: datetime) -> Script:
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         cronjob = reader.get("CronJob", key)
         uid = cronjob["metadata"].get("uid") if cronjob is not None else None
         jobs = reader.indexed("Job", "cronjob", key)
-        return sync(cronjob, [job for job in jobs if (controller_of(job) or {}).get("uid") == uid], now)
+        return reconcile(cronjob, [job for job in jobs if (controller_of(job) or {}).get("uid") == uid], now)
 
     watches = (
         Watch("batch/v1", "CronJob", _of_cronjob),
         Watch("batch/v1", "Job", _of_job, {"cronjob": _cronjob_of}),
     )
-    return Controller(name="cronjob", watches=watches, script=script)
+    return Controller(name="cronjob", watches=watches, reconcile=reconcile_key)
 
 
-def _of_cronjob(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_cronjob(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     if new is not None:
-        yield Due(key_of(new))
+        yield Enqueue(key_of(new))
 
 
-def _of_job(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_job(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     for job in (old, new):
         if job is not None:
-            yield from (Due(key) for key in _keys(job))
+            yield from (Enqueue(key) for key in _keys(job))
 
 
 def _keys(job: Object) -> Iterable[Key]:

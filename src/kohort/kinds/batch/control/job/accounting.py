@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.script import Answer, Step, must, one, tell
+from kohort.controllers.reconcile import Answer, Step, emit, must, one
 from kohort.kinds.batch.control.job import indexes
 from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job.counting import Tally, has_index_limit, is_failed, is_indexed
 from kohort.kinds.batch.control.job.failure_policy import meaning
 from kohort.kinds.batch.control.job.finish import Verdict, add_condition
-from kohort.kinds.batch.control.job.writes import let_all_go, put_status, raise_if, told
+from kohort.kinds.batch.control.job.writes import event_for, let_all_go, put_status, raise_if
 
 AT_ONCE: Final = 500
 _MAYBE: Final = ("active", "succeeded", "failed")  # counters that are left out while they are 0
@@ -74,7 +74,7 @@ def close(book: Book) -> Generator[Step, Sequence[Answer], bool]:
         yield from _flush(book)
     raise_if([problem])
     if ended and book.verdict is not None:
-        yield from tell(_last_word(book, book.verdict))
+        yield from emit(_last_word(book, book.verdict))
     return ended
 
 
@@ -174,7 +174,7 @@ def _index_lists(book: Book) -> None:
     if not is_indexed(book.job):
         return
     done = book.tally.done
-    if book.full:  # only what has been noted; the rest comes with the next look
+    if book.full:  # only what has been noted; the rest comes with the next reconcile
         noted = indexes.of(
             [pod for pod in book.leaving if pods_.phase(pod) == "Succeeded"], book.tally.completions or 0
         )
@@ -202,5 +202,5 @@ def _end(book: Book) -> bool:
 
 def _last_word(book: Book, verdict: Verdict) -> Any:
     if verdict.failed:
-        return told(book.job, "Warning", verdict.reason, verdict.message)
-    return told(book.job, "Normal", "Completed", "Job completed")
+        return event_for(book.job, "Warning", verdict.reason, verdict.message)
+    return event_for(book.job, "Normal", "Completed", "Job completed")

@@ -9,16 +9,16 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.api.releases import Gate
-from kohort.controllers.controller import Controller, Due, Key, Reader, Watch, key_of
-from kohort.controllers.following import Followers
-from kohort.controllers.script import Script
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.reconcile import Reconcile
+from kohort.controllers.reverse_index import ReverseIndex
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import v1alpha2, v1beta1
 from kohort.kinds.batch.compile.existing import MAX_CHAIN, controller_of
 from kohort.kinds.batch.compile.parts import GROUP_TEMPLATE
 from kohort.kinds.batch.control.job.adopters import Adopters
 from kohort.kinds.batch.control.job.pod import is_tracked
-from kohort.kinds.batch.control.job.sync import Memory, View, sync
+from kohort.kinds.batch.control.job.reconcile import BackoffMemory, JobView, reconcile
 
 BATCH: Final = 1.0  # seconds in which changes of pods are gathered
 _NOBODY: Final = ""  # stands for the Job of pods that have none: nobody counts them, so nothing may hold them
@@ -29,30 +29,30 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
     """`grouping`: whether the server has Workloads and PodGroups. Without, Jobs run as they always did."""
     if not grouping:
         ctx = replace(ctx, gates=ctx.gates - {Gate.JOB})
-    waiting, parents = Followers(_delegated), Followers(_above)
+    waiting, parents = ReverseIndex(_delegated), ReverseIndex(_above)
 
     adopters = Adopters()
 
-    def of_job(old: Object | None, new: Object | None) -> Iterable[Due]:
-        waiting.note(old, new)
+    def of_job(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        waiting.update(old, new)
         adopters.see(old, new)
         return _of_job(old, new)
 
-    def of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
+    def of_pod(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         yield from _of_pod(old, new)
         if new is not None and controller_of(new) is None:
-            yield from (Due(key, BATCH) for key in adopters.of(new))
+            yield from (Enqueue(key, BATCH) for key in adopters.of(new))
 
-    def of_parent(old: Object | None, new: Object | None) -> Iterable[Due]:
-        parents.note(old, new)
+    def of_parent(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        parents.update(old, new)
         return ()
 
-    def of_workload(old: Object | None, new: Object | None) -> Iterable[Due]:
+    def of_workload(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         """Jobs whose group is to be of a Workload further up may have waited for it."""
         if old is not None or new is None:
             return _of_owned(old, new)
         owners = [ref for top in _reference(new) for ref in (top, *_between(top, parents))]
-        return [due for ref in owners for due in waiting.of(ref)]
+        return [item for ref in owners for item in waiting.enqueue(ref)]
 
     watches = [
         Watch("batch/v1", "Job", of_job),
@@ -67,18 +67,20 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
             Watch(version, "PodGroup", _nothing if parity else _of_owned, {"workload": _workload}),
             *(Watch(api_version, kind, of_parent, optional=True) for api_version, kind in _PARENTS),
         ]
-    memories: dict[Key, Memory] = {}
+    memories: dict[Key, BackoffMemory] = {}
 
-    def script(key: Key, reader: Reader, now: datetime) -> Script:
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         view = view_of(key, reader, now, grouping=grouping)
         if view.job is None:
             memories.pop(key, None)
-        return sync(view, memories.setdefault(key, Memory()) if view.job is not None else Memory(), ctx)
+        return reconcile(
+            view, memories.setdefault(key, BackoffMemory()) if view.job is not None else BackoffMemory(), ctx
+        )
 
-    return Controller(name="job", watches=tuple(watches), script=script)
+    return Controller(name="job", watches=tuple(watches), reconcile=reconcile_key)
 
 
-def view_of(key: Key, reader: Reader, now: datetime, *, grouping: bool = True) -> View:
+def view_of(key: Key, reader: Reader, now: datetime, *, grouping: bool = True) -> JobView:
     job = reader.get("Job", key)
     pods = reader.indexed("Pod", "job", key)
     if job is not None:
@@ -86,7 +88,7 @@ def view_of(key: Key, reader: Reader, now: datetime, *, grouping: bool = True) -
     elif key.name == _NOBODY:
         pods = [pod for pod in reader.indexed("Pod", "loose", key.namespace) if is_tracked(pod)]
     others = _others(job, key, reader) if job is not None and grouping else []
-    return View(job, pods, others, now)
+    return JobView(job, pods, others, now)
 
 
 def _others(job: Object, key: Key, reader: Reader) -> list[Object]:
@@ -117,32 +119,32 @@ def _once(objects: list[Object]) -> list[Object]:
     return list({str(obj["metadata"].get("uid") or id(obj)): obj for obj in objects}.values())
 
 
-# ---- whom a change concerns
+# ---- event handlers: which keys a change enqueues
 
 
-def _nothing(_: Object | None, __: Object | None) -> Iterable[Due]:
+def _nothing(_: Object | None, __: Object | None) -> Iterable[Enqueue]:
     return ()
 
 
-def _of_job(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_job(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     """What a user changed is looked at now; what the controller itself wrote, in a moment."""
     job = new or old
     if job is None:
         return
     same = old is not None and new is not None and _generation(old) == _generation(new)
-    yield Due(key_of(job), BATCH if same else 0.0)
+    yield Enqueue(key_of(job), BATCH if same else 0.0)
 
 
 def _generation(job: Object) -> Any:
     return job["metadata"].get("generation")
 
 
-def _of_pod(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_pod(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     for pod in (old, new):
         if pod is not None:
-            yield from (Due(key, BATCH) for key in _jobs_of_pod(pod))
+            yield from (Enqueue(key, BATCH) for key in _jobs_of_pod(pod))
     if new is not None and is_tracked(new) and controller_of(new) is None:
-        yield Due(Key(str(new["metadata"].get("namespace") or ""), _NOBODY), 0.0)
+        yield Enqueue(Key(str(new["metadata"].get("namespace") or ""), _NOBODY), 0.0)
 
 
 def _above(obj: Object) -> Iterable[tuple[str, str, str]]:
@@ -155,16 +157,16 @@ def _delegated(job: Object) -> Iterable[tuple[str, str, str]]:
     return _above(job) if GROUP_TEMPLATE in (job["metadata"].get("annotations") or {}) else ()
 
 
-def _between(top: tuple[str, str, str], parents: Followers) -> Iterable[tuple[str, str, str]]:
+def _between(top: tuple[str, str, str], parents: ReverseIndex) -> Iterable[tuple[str, str, str]]:
     """Owners of Jobs that belong to the one on top themselves."""
-    return [(key.namespace, kind, key.name) for _, kind in _PARENTS for key, _ in parents.of(top)]
+    return [(key.namespace, kind, key.name) for _, kind in _PARENTS for key, _ in parents.enqueue(top)]
 
 
-def _of_owned(old: Object | None, new: Object | None) -> Iterable[Due]:
+def _of_owned(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     if old is None:
         return  # made by us, or by somebody who tells the Job in another way
     for key in _owner_job(new or old):
-        yield Due(key, BATCH)
+        yield Enqueue(key, BATCH)
 
 
 def _owner_job(obj: Object) -> Iterable[Key]:

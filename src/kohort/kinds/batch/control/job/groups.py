@@ -10,7 +10,7 @@ from kohort.api import formats
 from kohort.api.errors import ErrorKind, FieldError
 from kohort.api.kind import Object
 from kohort.api.releases import SCHEDULING_GROUP, Release
-from kohort.controllers.script import Answer, Step, SyncError, Told, Write, one, tell
+from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, Write, emit, one
 from kohort.gang import blocks
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.gang.render import pod_link, render
@@ -18,7 +18,7 @@ from kohort.gang.tree import Plan
 from kohort.kinds.batch.compile.job import compile_object
 from kohort.kinds.batch.compile.names import template_name, workload_name
 from kohort.kinds.batch.control.job.finish import is_decided
-from kohort.kinds.batch.control.job.writes import create, namespace, told
+from kohort.kinds.batch.control.job.writes import create, event_for, namespace
 
 WAIT: Final = 5.0  # seconds until a parent that still owes us something is looked for again
 
@@ -45,13 +45,13 @@ def ensure(job: Object, others: Sequence[Object], ctx: CompileContext, *, runnin
     if done.errors:
         return (yield from _impossible(job, done, ctx.release, parity))
     if not parity:
-        yield from tell(*_warnings(job, done))
+        yield from emit(*_warnings(job, done))
     if not done.plans:
         return Grouped()
     (plan,) = done.plans
     plan, problem = yield from _objects(job, plan, others, ctx.release, parity)
     if problem and (parity or not running):
-        raise SyncError(problem)
+        raise ReconcileError(problem)
     return Grouped(pod_link(plan, plan.groups[0].name, ctx.release), problem=problem)
 
 
@@ -60,10 +60,10 @@ def _impossible(job: Object, done: Compilation, release: Release, parity: bool) 
     error = done.errors[0]
     reason, _, text = error.detail.partition(": ")
     if not (parity and _silent(reason, release)):
-        yield from tell(told(job, "Warning", reason, _as_refused(job) if parity else text))
+        yield from emit(event_for(job, "Warning", reason, _as_refused(job) if parity else text))
     if error.kind is ErrorKind.NOT_FOUND:
         return Grouped(wait=WAIT)
-    raise SyncError(str(error))
+    raise ReconcileError(str(error))
 
 
 def _silent(reason: str, release: Release) -> bool:
@@ -80,17 +80,17 @@ def _as_refused(job: Object) -> str:
     return f"Failed to create Workload for Job {name}: {refusal}"
 
 
-def _warnings(job: Object, done: Compilation) -> list[Told]:
+def _warnings(job: Object, done: Compilation) -> list[Event]:
     found = []
     for warning in done.warnings:
         text = warning.detail if isinstance(warning, FieldError) else warning
         reason, _, rest = text.partition(": ")
         if reason.isalnum() and reason[:1].isupper():  # the others are about fields: whoever applied the Job was told
-            found.append(told(job, "Warning", reason, rest))
+            found.append(event_for(job, "Warning", reason, rest))
     least, left = blocks.explicit_minimum(job["spec"].get("scheduling") or {}), _still_to_come(job)
     if done.plans and least is not None and left is not None and 0 < left < least:
         text = f"minCount is {least}, but only {left} more pods will exist: they cannot start together"
-        found.append(told(job, "Warning", "MinCountUnreachable", text))
+        found.append(event_for(job, "Warning", "MinCountUnreachable", text))
     return found
 
 
@@ -145,7 +145,7 @@ def _make(
     """-> the object as it was stored"""
     rendered = render(plan, release, uids=uids)
     if rendered.errors:
-        raise SyncError("; ".join(map(str, rendered.errors)))
+        raise ReconcileError("; ".join(map(str, rendered.errors)))
     wanted = next(obj for obj in rendered.objects if obj["kind"] == kind)
     write, name = create(job, wanted), str(job["metadata"]["name"])
     answer = yield from one(write)
@@ -153,11 +153,11 @@ def _make(
     if answer.refusal is not None:
         if not (parity and (old or kind == "PodGroup")):
             note = f"Failed to create {kind} for Job {name}: {answer.refusal.message}"
-            yield from tell(told(job, "Warning", f"Failed{kind}Create", note))
-        raise SyncError(f"{write}: {answer.refusal.message}")
+            yield from emit(event_for(job, "Warning", f"Failed{kind}Create", note))
+        raise ReconcileError(f"{write}: {answer.refusal.message}")
     if not (parity and old and kind == "PodGroup"):
         note = f"Created {kind} {wanted['metadata']['name']} for Job {name}"
-        yield from tell(told(job, "Normal", f"{kind}Created", note))
+        yield from emit(event_for(job, "Normal", f"{kind}Created", note))
     return answer.object or wanted
 
 

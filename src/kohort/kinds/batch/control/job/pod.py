@@ -39,7 +39,7 @@ def is_active(pod: Object) -> bool:
 
 
 def is_terminating(pod: Object) -> bool:
-    """Told to stop and still at it."""
+    """Event to stop and still at it."""
     return is_deleting(pod) and not is_terminal(pod)
 
 

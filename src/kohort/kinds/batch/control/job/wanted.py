@@ -14,13 +14,13 @@ from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job.backoff import Record
 from kohort.kinds.batch.control.job.counting import Tally, has_index_limit, is_indexed, is_suspended, waits_for_end
 
-AT_ONCE: Final = 500  # creates or deletes of one look
+AT_ONCE: Final = 500  # creates or deletes of one reconcile
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Either pods to remove, or pods to make (`None`: without an index), or nothing; `after`: look again then."""
+    """Either pods to remove, or pods to make (`None`: without an index), or nothing; `after`: reconcile again then."""
 
     remove: tuple[Object, ...] = ()
     create: tuple[int | None, ...] = ()

@@ -6,13 +6,13 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Literal
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Answer, Step, SyncError, Told, Write, tell
+from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, Write, emit
 from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job.template import owner
 
 
-def told(job: Object, kind: Literal["Normal", "Warning"], reason: str, note: str) -> Told:
-    return Told(job, kind, reason, note)
+def event_for(job: Object, kind: Literal["Normal", "Warning"], reason: str, note: str) -> Event:
+    return Event(job, kind, reason, note)
 
 
 def create(job: Object, obj: Object) -> Write:
@@ -105,17 +105,17 @@ def delete_all(job: Object, pods: Sequence[Object]) -> Generator[Step, Sequence[
     for pod, answer in zip(pods, answers, strict=True):
         if answer.refusal is None:
             gone.append(pod)
-            events.append(told(job, "Normal", "SuccessfulDelete", f"Deleted pod: {pods_.name(pod)}"))
+            events.append(event_for(job, "Normal", "SuccessfulDelete", f"Deleted pod: {pods_.name(pod)}"))
         elif answer.refusal.not_found or answer.refusal.conflict:  # or another pod has its name by now
             gone.append(pod)
         else:
             problem = answer.refusal.message
-            events.append(told(job, "Warning", "FailedDelete", f"Error deleting: {problem}"))
-    yield from tell(*events)
+            events.append(event_for(job, "Warning", "FailedDelete", f"Error deleting: {problem}"))
+    yield from emit(*events)
     return gone, problem
 
 
 def raise_if(problems: Iterable[str]) -> None:
     found = [problem for problem in problems if problem]
     if found:
-        raise SyncError("; ".join(found))
+        raise ReconcileError("; ".join(found))

@@ -1,4 +1,4 @@
-"""One look at a CronJob: what became of its runs, whether one is due, which old ones go."""
+"""One reconcile of a CronJob: what became of its runs, whether one is due, which old ones go."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ from typing import Any, Final, Literal
 from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.script import Answer, Outcome, Script, Step, SyncError, Told, Write, must, one, tell
+from kohort.controllers.reconcile import (
+    Answer,
+    Event,
+    Reconcile,
+    ReconcileError,
+    Result,
+    Step,
+    Write,
+    emit,
+    must,
+    one,
+)
 from kohort.kinds.batch.api.status import COMPLETE, holds, is_finished
 from kohort.kinds.batch.compile.cronjob import run_of
 from kohort.kinds.batch.control.cronjob.schedule import BadScheduleError, Schedule, latest, parse
@@ -44,20 +55,20 @@ class Round:
         else:
             self.status.pop("active", None)
 
-    def told(self, kind: Literal["Normal", "Warning"], reason: str, note: str) -> Told:
-        return Told(self.cronjob, kind, reason, note)
+    def event(self, kind: Literal["Normal", "Warning"], reason: str, note: str) -> Event:
+        return Event(self.cronjob, kind, reason, note)
 
 
-def sync(cronjob: Object | None, jobs: Sequence[Object], now: datetime) -> Script:
+def reconcile(cronjob: Object | None, jobs: Sequence[Object], now: datetime) -> Reconcile:
     """`jobs`: those that the CronJob controls."""
     if cronjob is None:
-        return Outcome()
+        return Result()
     turn = Round(cronjob, jobs, now, copied(cronjob.get("status") or {}))
     yield from _follow(turn)
     after: float | None = yield from _run(turn)
     yield from _write_status(turn)
     yield from _clean(turn)
-    return Outcome(after=after)
+    return Result(requeue_after=after)
 
 
 def _write_status(turn: Round) -> Part:
@@ -85,11 +96,11 @@ def _follow(turn: Round) -> Part:
     for reference in turn.active:
         job = known.get(str(reference.get("uid")))
         if job is None:
-            events.append(turn.told("Normal", "MissingJob", f"Active job went missing: {reference.get('name')}"))
+            events.append(turn.event("Normal", "MissingJob", f"Active job went missing: {reference.get('name')}"))
         elif is_finished(job):
             word = "Complete" if holds(job.get("status") or {}, COMPLETE) else "Failed"
             note = f"Saw completed job: {reference.get('name')}, condition: {word}"
-            events.append(turn.told("Normal", "SawCompletedJob", note))
+            events.append(turn.event("Normal", "SawCompletedJob", note))
         else:
             active.append(reference)
     listed = {str(one.get("uid")) for one in active}
@@ -99,7 +110,7 @@ def _follow(turn: Round) -> Part:
             active.append(_reference(job))
     turn.set_active(active)
     _last_success(turn)
-    yield from tell(*events)
+    yield from emit(*events)
 
 
 def _last_success(turn: Round) -> None:
@@ -128,7 +139,7 @@ def _run(turn: Round) -> Part:
     except BadScheduleError as error:
         zone = "time zone" in str(error)
         reason = "UnknownTimeZone" if zone else "UnparseableSchedule"
-        yield from tell(turn.told("Warning", reason, f"cannot be scheduled: {error}"))
+        yield from emit(turn.event("Warning", reason, f"cannot be scheduled: {error}"))
         return None
     due = yield from _due(turn, schedule)
     if due is not None and (yield from _may_start(turn)):
@@ -145,14 +156,14 @@ def _due(turn: Round, schedule: Schedule) -> Part:
     missed = latest(schedule, max(since, late) if late is not None else since, turn.now)
     if missed.many:
         text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-        yield from tell(turn.told("Warning", "TooManyMissedTimes", text))
+        yield from emit(turn.event("Warning", "TooManyMissedTimes", text))
     if missed.latest is None:
         if late is not None and late > since:
             gone = latest(schedule, since, late).latest
             if gone is not None:
                 stamp = gone.strftime("%a, %d %b %Y %H:%M:%S +0000")
                 note = f"Missed scheduled time to start a job: {stamp}"
-                yield from tell(turn.told("Warning", "MissSchedule", note))
+                yield from emit(turn.event("Warning", "MissSchedule", note))
         return None
     name = run_name(turn.cronjob, missed.latest)
     return None if any(one.get("name") == name for one in turn.active) else missed.latest
@@ -167,7 +178,7 @@ def _may_start(turn: Round) -> Part:
     policy = turn.spec.get("concurrencyPolicy") or "Allow"
     if policy == "Forbid" and turn.active:
         text = "Not starting job because prior execution is running and concurrency policy is Forbid"
-        yield from tell(turn.told("Normal", "JobAlreadyActive", text))
+        yield from emit(turn.event("Normal", "JobAlreadyActive", text))
         return False
     if policy == "Replace":
         jobs = {str(one["metadata"].get("uid")): one for one in turn.jobs}
@@ -190,13 +201,13 @@ def _start(turn: Round, due: datetime) -> Part:
     )
     answer = yield from one(write)
     if answer.refusal is not None and not answer.refusal.already_exists:
-        yield from tell(turn.told("Warning", "FailedCreate", f"Error creating job: {answer.refusal.message}"))
-        raise SyncError(f"{write}: {answer.refusal.message}")
+        yield from emit(turn.event("Warning", "FailedCreate", f"Error creating job: {answer.refusal.message}"))
+        raise ReconcileError(f"{write}: {answer.refusal.message}")
     if answer.refusal is None:
         made = answer.object or job
-        yield from tell(turn.told("Normal", "SuccessfulCreate", f"Created job {made['metadata']['name']}"))
+        yield from emit(turn.event("Normal", "SuccessfulCreate", f"Created job {made['metadata']['name']}"))
         turn.set_active([*turn.active, _reference(made)])
-    # If it exists, it is of an earlier look that could not write the status; it is found among the Jobs next time.
+    # If it exists, it is of an earlier reconcile that could not write the status; it is found among the Jobs next time.
     turn.status["lastScheduleTime"] = moments.write(due)
 
 
@@ -239,11 +250,11 @@ def _delete(turn: Round, jobs: Sequence[Object]) -> Part:
         name = job["metadata"]["name"]
         if answer.refusal is None or answer.refusal.not_found:
             gone.add(job["metadata"].get("uid"))
-            events.append(turn.told("Normal", "SuccessfulDelete", f"Deleted job {name}"))
+            events.append(turn.event("Normal", "SuccessfulDelete", f"Deleted job {name}"))
         else:
             problems.append(answer.refusal.message)
-            events.append(turn.told("Warning", "FailedDelete", f"Deleted job: {answer.refusal.message}"))
-    yield from tell(*events)
+            events.append(turn.event("Warning", "FailedDelete", f"Deleted job: {answer.refusal.message}"))
+    yield from emit(*events)
     if problems:
-        raise SyncError("; ".join(problems))
+        raise ReconcileError("; ".join(problems))
     return gone

@@ -1,4 +1,4 @@
-"""One look at a LeaderWorkerSet, in the order of spec lws 3.1. Only this module says what is done when."""
+"""One reconcile of a LeaderWorkerSet, in the order of spec lws 3.1. Only this module says what is done when."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Outcome, Script, Step, SyncError, Told, must, one, tell
+from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, emit, must, one
 from kohort.controllers.writes import create, patch
 from kohort.gang.compile import CompileContext
 from kohort.kinds.leaderworkerset.api.levels import Role, size
@@ -52,7 +52,7 @@ WAIT: Final = 5.0  # seconds until something that nobody tells us of is looked f
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class LeaderWorkerSetView:
     """A set, all pods of its name, its ControllerRevisions, Services and claims by name, the nodes of its leaders.
 
     `groups`: Workloads and groups that it controls; `others`: what its parents have; `grouping`: the server has groups.
@@ -73,10 +73,10 @@ class View:
 
 
 @dataclass(slots=True)
-class Look:
+class Pass:
     """One pass: what is known by now, and what went wrong on the way without ending it."""
 
-    view: View
+    view: LeaderWorkerSetView
     lws: Object
     found: dict[int, Replica]
     revisions: Revisions
@@ -94,29 +94,29 @@ class Look:
         return self.found.get(index) or Replica(index)
 
 
-def sync(view: View, ctx: CompileContext) -> Script:
+def reconcile(view: LeaderWorkerSetView, ctx: CompileContext) -> Reconcile:
     lws = view.lws
     if lws is None or is_going(lws):
-        return Outcome()
+        return Result()
     known: Revisions = yield from revisions.ensure(lws, view.revisions)
     every: Sequence[Object] = yield from _adopt(lws, view.pods)
-    look = Look(view, lws, state.observe(lws, every), known)
+    run = Pass(view, lws, state.observe(lws, every), known)
     if not known.is_new:
-        moved = rollout.go_on(lws, known.rollout, state.seen(look.found, known.key))
-        look.revisions = yield from revisions.move(known, moved)
-    yield from _shared_service(look)
-    kept: set[int] = yield from _stop(look)
-    yield from _groups(look, kept, ctx)
-    yield from _leaders(look)
-    yield from _group_services(look, kept)
-    yield from _volcano_groups(look, kept)
-    yield from _workers(look, kept)
-    yield from _reflect(look)
-    yield from gangs.clean(lws, look.gangs, view.groups, view.pods)
-    yield from volumes.clean(lws, view.claims, view.pods, look.groups)
-    if look.problems:
-        raise SyncError("; ".join(look.problems))
-    return Outcome(after=WAIT if look.waits or look.gangs.reason else None)
+        moved = rollout.go_on(lws, known.rollout, state.seen(run.found, known.key))
+        run.revisions = yield from revisions.move(known, moved)
+    yield from _shared_service(run)
+    kept: set[int] = yield from _stop(run)
+    yield from _groups(run, kept, ctx)
+    yield from _leaders(run)
+    yield from _group_services(run, kept)
+    yield from _volcano_groups(run, kept)
+    yield from _workers(run, kept)
+    yield from _reflect(run)
+    yield from gangs.clean(lws, run.gangs, view.groups, view.pods)
+    yield from volumes.clean(lws, view.claims, view.pods, run.groups)
+    if run.problems:
+        raise ReconcileError("; ".join(run.problems))
+    return Result(requeue_after=WAIT if run.waits or run.gangs.reason else None)
 
 
 def _adopt(lws: Object, every: Sequence[Object]) -> Part:
@@ -133,49 +133,49 @@ def _adopt(lws: Object, every: Sequence[Object]) -> Part:
     return found
 
 
-def _shared_service(look: Look) -> Part:
+def _shared_service(run: Pass) -> Part:
     """One of the name that somebody else made is used as it is."""
-    if not is_unique(look.lws) and name_of(look.lws) not in look.view.services:
-        _, problems = yield from make_all(look.lws, [children.shared_service(look.lws)])
-        look.problems += problems
+    if not is_unique(run.lws) and name_of(run.lws) not in run.view.services:
+        _, problems = yield from make_all(run.lws, [children.shared_service(run.lws)])
+        run.problems += problems
 
 
 # ---- what has to go
 
 
-def _stop(look: Look) -> Part:
+def _stop(run: Pass) -> Part:
     """Groups too many, of an older revision, or to be started anew. -> the indices of those that go on"""
     kept, background, foreground, events = set(), [], [], []
-    for index, replica in look.found.items():
+    for index, replica in run.found.items():
         leader = replica.leader
         if leader is None or is_going(leader):
             continue
-        cause = restart.cause(look.lws, replica)
-        if index >= look.groups or _is_outdated(look, index, leader):
+        cause = restart.cause(run.lws, replica)
+        if index >= run.groups or _is_outdated(run, index, leader):
             background.append(leader)
         elif cause is not None:
             foreground.append(leader)
-            events.append(Told(look.lws, "Normal", "RecreateGroup", restart.note(cause, replica)))
+            events.append(Event(run.lws, "Normal", "RecreateGroup", restart.note(cause, replica)))
         elif has_ended(leader):
             background.append(leader)
         else:
             kept.add(index)
             background += [pod for pod in replica.workers.values() if has_ended(pod) and not is_going(pod)]
-            background += _too_many(look.lws, replica, events)
+            background += _too_many(run.lws, replica, events)
     yield from remove_all(background)
     yield from remove_all(foreground, "Foreground")
-    yield from tell(*events)
+    yield from emit(*events)
     return kept
 
 
-def _is_outdated(look: Look, index: int, leader: Object) -> bool:
-    return look.revisions.rollout.is_new(index) and revision_of(leader) != look.revisions.key
+def _is_outdated(run: Pass, index: int, leader: Object) -> bool:
+    return run.revisions.rollout.is_new(index) and revision_of(leader) != run.revisions.key
 
 
-def _too_many(lws: Object, replica: Replica, events: list[Told]) -> list[Object]:
+def _too_many(lws: Object, replica: Replica, events: list[Event]) -> list[Object]:
     found = [pod for number, pod in replica.workers.items() if number >= replica.size and not is_going(pod)]
     events += [
-        Told(lws, "Warning", "GroupsProgressing", f"deleting pod {name_of(pod)}: the group has {replica.size} pods")
+        Event(lws, "Warning", "GroupsProgressing", f"deleting pod {name_of(pod)}: the group has {replica.size} pods")
         for pod in found
     ]
     return found
@@ -184,120 +184,120 @@ def _too_many(lws: Object, replica: Replica, events: list[Told]) -> list[Object]
 # ---- what has to be there
 
 
-def _groups(look: Look, kept: set[int], ctx: CompileContext) -> Part:
-    lws, view = look.lws, look.view
+def _groups(run: Pass, kept: set[int], ctx: CompileContext) -> Part:
+    lws, view = run.lws, run.view
     if not gangs.is_grouped(lws):
-        look.gangs = Gangs(grouped=False)
+        run.gangs = Gangs(grouped=False)
         return
     if not view.grouping:
-        look.gangs.fail(gangs.NOT_AVAILABLE, "the server has no Workloads and PodGroups, so no pod is started")
+        run.gangs.fail(gangs.NOT_AVAILABLE, "the server has no Workloads and PodGroups, so no pod is started")
         return
     release = ctx.release
-    look.instances = instances.wanted(lws, look.found, kept, look.revisions, view.groups, view.pods, release)
+    run.instances = instances.wanted(lws, run.found, kept, run.revisions, view.groups, view.pods, release)
     newest = instances.numbers(lws, view.groups, release).of(size(lws))
-    look.gangs = yield from gangs.ensure(lws, look.instances, newest, view.groups, view.others, ctx)
+    run.gangs = yield from gangs.ensure(lws, run.instances, newest, view.groups, view.others, ctx)
 
 
-def _leaders(look: Look) -> Part:
+def _leaders(run: Pass) -> Part:
     """All that are missing at once: groups start in any order."""
-    lws, wanted = look.lws, []
-    for index in range(look.groups):
-        replica = look.replica(index)
+    lws, wanted = run.lws, []
+    for index in range(run.groups):
+        replica = run.replica(index)
         if replica.leader is not None:
             continue
         if any(name_of(pod) == leader_name(lws, index) and is_going(pod) for pod in replica.others):
             continue  # of a set that was here before
-        key = look.revisions.target(index)
-        membership = _membership(look, index, key, "leader")
+        key = run.revisions.target(index)
+        membership = _membership(run, index, key, "leader")
         if membership is not None:
-            wanted.append(pods.leader(look.revisions.spec_at(key), index, key, membership))
-    for pod in (yield from _make(look, wanted)):
+            wanted.append(pods.leader(run.revisions.spec_at(key), index, key, membership))
+    for pod in (yield from _make(run, wanted)):
         index = group_index(pod)
-        look.found[index] = replace(look.replica(index), leader=pod)
+        run.found[index] = replace(run.replica(index), leader=pod)
 
 
-def _membership(look: Look, index: int, key: str, role: Role) -> pods.Membership | None:
+def _membership(run: Pass, index: int, key: str, role: Role) -> pods.Membership | None:
     """What a pod has of its scheduling group; None: the group is not there yet."""
-    if look.gangs.grouped:
-        instance = look.instances.get(index)
-        return look.gangs.membership(look.lws, instance, role) if instance is not None else None
-    if look.view.volcano is None:
+    if run.gangs.grouped:
+        instance = run.instances.get(index)
+        return run.gangs.membership(run.lws, instance, role) if instance is not None else None
+    if run.view.volcano is None:
         return pods.ALONE
-    if role == "worker" and volcano.name(look.lws, index, key) not in look.volcano:
+    if role == "worker" and volcano.name(run.lws, index, key) not in run.volcano:
         return None
-    return volcano.membership(look.lws, index, key)
+    return volcano.membership(run.lws, index, key)
 
 
-def _make(look: Look, wanted: Sequence[Object]) -> Part:
+def _make(run: Pass, wanted: Sequence[Object]) -> Part:
     """Pods, their claims first. -> those that were made"""
     if not wanted:
         return []
     for key in sorted({revision_of(pod) for pod in wanted}):
         mates = [pod for pod in wanted if revision_of(pod) == key]
-        problems = yield from volumes.ensure(look.revisions.spec_at(key), mates, look.view.claims)
+        problems = yield from volumes.ensure(run.revisions.spec_at(key), mates, run.view.claims)
         if problems:
-            look.problems += problems
-            yield from tell(*(Told(look.lws, "Warning", "FailedCreate", text) for text in problems))
+            run.problems += problems
+            yield from emit(*(Event(run.lws, "Warning", "FailedCreate", text) for text in problems))
             return []
-    made, problems = yield from make_all(look.lws, wanted)
-    look.problems += problems
+    made, problems = yield from make_all(run.lws, wanted)
+    run.problems += problems
     leaders = sorted((pod for pod in made if worker_index(pod) == 0), key=group_index)
     if leaders:
         names = ", ".join(map(name_of, leaders[:10])) + (" and more" if len(leaders) > 10 else "")
-        yield from tell(Told(look.lws, "Normal", "GroupsProgressing", f"Created leader pods {names}"))
+        yield from emit(Event(run.lws, "Normal", "GroupsProgressing", f"Created leader pods {names}"))
     return made
 
 
-def _led(look: Look, kept: set[int]) -> list[Replica]:
+def _led(run: Pass, kept: set[int]) -> list[Replica]:
     """Groups whose leader stays: it was there, or was made just now."""
-    before = {uid_of(pod) for pod in look.view.pods}
+    before = {uid_of(pod) for pod in run.view.pods}
     return [
         replica
-        for index, replica in sorted(look.found.items())
+        for index, replica in sorted(run.found.items())
         if replica.leader is not None and (index in kept or uid_of(replica.leader) not in before)
     ]
 
 
-def _group_services(look: Look, kept: set[int]) -> Part:
+def _group_services(run: Pass, kept: set[int]) -> Part:
     wanted = []
-    for replica in _led(look, kept):
+    for replica in _led(run, kept):
         leader = replica.leader
-        if leader is None or not is_unique(look.revisions.spec_at(revision_of(leader))):
+        if leader is None or not is_unique(run.revisions.spec_at(revision_of(leader))):
             continue
-        known = look.view.services.get(name_of(leader))
+        known = run.view.services.get(name_of(leader))
         if known is None:
-            wanted.append(children.group_service(look.lws, leader))
+            wanted.append(children.group_service(run.lws, leader))
         elif is_going(known) or (controller_uid(known) and controller_uid(known) != uid_of(leader)):
-            look.waits = True  # the one before goes with its leader
-    _, problems = yield from make_all(look.lws, wanted)
-    look.problems += problems
+            run.waits = True  # the one before goes with its leader
+    _, problems = yield from make_all(run.lws, wanted)
+    run.problems += problems
 
 
-def _volcano_groups(look: Look, kept: set[int]) -> Part:
+def _volcano_groups(run: Pass, kept: set[int]) -> Part:
     """After the leader, to which it belongs, and before the workers."""
-    if look.view.volcano is None:
+    if run.view.volcano is None:
         return
     wanted = []
-    for replica in _led(look, kept):
+    for replica in _led(run, kept):
         if replica.leader is not None:
-            group = volcano.pod_group(look.lws, replica.leader)
-            found = look.view.volcano.get(name_of(group))
+            group = volcano.pod_group(run.lws, replica.leader)
+            found = run.view.volcano.get(name_of(group))
             if found is None:
                 wanted.append(group)
             elif found == uid_of(replica.leader):
-                look.volcano.add(name_of(group))
+                run.volcano.add(name_of(group))
             else:
-                look.waits = True  # the one before goes with its leader
+                run.waits = True  # the one before goes with its leader
     answers = (yield Step([create(group) for group in wanted])) if wanted else ()
     for group, first in zip(wanted, answers, strict=True):
         there = first.refusal is not None and first.refusal.already_exists
         answer = (yield from _unseen(group)) if there else first
         if answer.refusal is None:
-            look.volcano.add(name_of(group))
+            run.volcano.add(name_of(group))
         else:
             note = f"PodGroup {name_of(group)} could not be created: {answer.refusal.message}"
-            look.problems.append(note)
-            yield from tell(Told(look.lws, "Warning", "FailedCreate", note))
+            run.problems.append(note)
+            yield from emit(Event(run.lws, "Warning", "FailedCreate", note))
 
 
 def _unseen(group: Object) -> Part:
@@ -309,36 +309,36 @@ def _unseen(group: Object) -> Part:
     return (yield from one(patch(group, {"metadata": owners, "spec": group["spec"]})))
 
 
-def _workers(look: Look, kept: set[int]) -> Part:
+def _workers(run: Pass, kept: set[int]) -> Part:
     wanted, begun = [], []
-    for replica in _led(look, kept):
-        missing = _missing_workers(look, replica)
+    for replica in _led(run, kept):
+        missing = _missing_workers(run, replica)
         if missing and not replica.workers and replica.leader is not None:
             begun.append(name_of(replica.leader))
         wanted += missing
-    made = yield from _make(look, wanted)
+    made = yield from _make(run, wanted)
     for pod in made:
-        replica = look.found[group_index(pod)]
-        look.found[replica.index] = replace(replica, workers={**replica.workers, worker_index(pod): pod})
+        replica = run.found[group_index(pod)]
+        run.found[replica.index] = replace(replica, workers={**replica.workers, worker_index(pod): pod})
     there = {str((meta_of(pod).get("ownerReferences") or [{}])[0].get("name")) for pod in made}
     notes = [f"Created worker pods for leader pod {name}" for name in begun if name in there]
-    yield from tell(*(Told(look.lws, "Normal", "GroupsProgressing", note) for note in notes))
+    yield from emit(*(Event(run.lws, "Normal", "GroupsProgressing", note) for note in notes))
 
 
-def _missing_workers(look: Look, replica: Replica) -> list[Object]:
-    leader, lws = replica.leader, look.lws
+def _missing_workers(run: Pass, replica: Replica) -> list[Object]:
+    leader, lws = replica.leader, run.lws
     if leader is None or replica.size <= 1:
         return []
     late = (lws.get("spec") or {}).get("startupPolicy") == "LeaderReady"
     if late and not replica.workers and not is_ready(leader):
         return []
-    domain = _domain(look, leader) if topology(lws) else ""
+    domain = _domain(run, leader) if topology(lws) else ""
     if domain is None:
         return []
-    membership = _membership(look, replica.index, revision_of(leader), "worker")
+    membership = _membership(run, replica.index, revision_of(leader), "worker")
     if membership is None:
         return []
-    at = look.revisions.spec_at(revision_of(leader))
+    at = run.revisions.spec_at(revision_of(leader))
     taken = {name_of(pod) for pod in replica.others}  # of the leader before; they go, and then it is our turn
     found_pods = [
         pods.worker(at, leader, number, domain, membership)
@@ -348,26 +348,26 @@ def _missing_workers(look: Look, replica: Replica) -> list[Object]:
     return [pod for pod in found_pods if name_of(pod) not in taken]
 
 
-def _domain(look: Look, leader: Object) -> str | None:
+def _domain(run: Pass, leader: Object) -> str | None:
     """The value of the exclusive topology's label where the leader is; None: not known yet."""
-    node = look.view.nodes.get(str((leader.get("spec") or {}).get("nodeName") or ""))
+    node = run.view.nodes.get(str((leader.get("spec") or {}).get("nodeName") or ""))
     if node is None:
         return None
-    found = (meta_of(node).get("labels") or {}).get(topology(look.lws))
-    look.waits = look.waits or not found
+    found = (meta_of(node).get("labels") or {}).get(topology(run.lws))
+    run.waits = run.waits or not found
     return str(found) if found else None
 
 
 # ---- what is told
 
 
-def _reflect(look: Look) -> Part:
-    draft = Draft.of(look.lws, look.view.now)
-    settled = status.fill(draft, look.found, state.seen(look.found, look.revisions.key))
-    gangs.tell_condition(draft, look.gangs)
-    if draft.status != (look.lws.get("status") or {}):
-        write = put_status(look.lws, draft.status)
+def _reflect(run: Pass) -> Part:
+    draft = Draft.of(run.lws, run.view.now)
+    settled = status.fill(draft, run.found, state.seen(run.found, run.revisions.key))
+    gangs.tell_condition(draft, run.gangs)
+    if draft.status != (run.lws.get("status") or {}):
+        write = put_status(run.lws, draft.status)
         must(write, (yield from one(write)))
-    yield from tell(*draft.events)
-    if settled and look.revisions.rollout.partition == 0:
-        yield from revisions.trim(look.revisions)
+    yield from emit(*draft.events)
+    if settled and run.revisions.rollout.partition == 0:
+        yield from revisions.trim(run.revisions)

@@ -1,4 +1,4 @@
-"""One look at a TrainJob (spec trainjob 2.5). Only this module says what is done when."""
+"""One reconcile of a TrainJob (spec trainjob 2.5). Only this module says what is done when."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.script import Answer, Outcome, Script, Step, SyncError, Told, must, one, tell
+from kohort.controllers.reconcile import Answer, Event, Reconcile, ReconcileError, Result, Step, emit, must, one
 from kohort.controllers.writes import delete, patch
 from kohort.gang.compile import CompileContext
 from kohort.kinds.trainer.api.constants import CLUSTER_RUNTIME, GROUP, MANAGED_HERE, RUNTIME_KINDS, spec_of
@@ -14,16 +14,16 @@ from kohort.kinds.trainer.control.build import build
 from kohort.kinds.trainer.control.errors import WaitError
 from kohort.kinds.trainer.control.keys import Keys
 from kohort.kinds.trainer.control.status import DEADLINE, FAILED, NOT_SUPPORTED, Draft
-from kohort.kinds.trainer.control.view import View, is_going, is_of, is_suspended
+from kohort.kinds.trainer.control.view import TrainJobView, is_going, is_of, is_suspended
 
 Part = Generator[Step, Sequence[Answer], Any]
 _LONGEST: Final = 950  # of what an event says
 
 
-def sync(view: View, ctx: CompileContext, keys: Keys) -> Script:
+def reconcile(view: TrainJobView, ctx: CompileContext, keys: Keys) -> Reconcile:
     job = view.job
     if job is None or is_going(job) or spec_of(job).get("managedBy", MANAGED_HERE) != MANAGED_HERE:
-        return Outcome()
+        return Result()
     draft = Draft(job, view.now)
     jobset = view.jobset if is_of(view.jobset, job) else None
     problem = ""
@@ -34,7 +34,7 @@ def sync(view: View, ctx: CompileContext, keys: Keys) -> Script:
         else:
             try:
                 jobset = yield from build(view, job, ctx, keys)
-            except SyncError as error:
+            except ReconcileError as error:
                 problem = str(error)
                 yield from _tell(job, error)
                 yield from _stop(job, jobset)
@@ -56,17 +56,17 @@ def _stop(job: Object, jobset: Object | None) -> Part:
         yield from one(patch(jobset, {"spec": {"suspend": True}}))
 
 
-def _tell(job: Object, error: SyncError) -> Part:
+def _tell(job: Object, error: ReconcileError) -> Part:
     if isinstance(error, WaitError):
         return
     text = str(error)
     short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
     note = f"TrainJob resources reconciliation failed: {short}"
-    yield from tell(Told(job, "Warning", "TrainJobResourcesCreationFailed", note))
+    yield from emit(Event(job, "Warning", "TrainJobResourcesCreationFailed", note))
 
 
-def _end(draft: Draft, view: View, jobset: Object | None, problem: str) -> Script:
-    """The status before anything is taken away for it: who looks next must know that the job is over."""
+def _end(draft: Draft, view: TrainJobView, jobset: Object | None, problem: str) -> Reconcile:
+    """The status before anything is taken away for it: who reconciles next must know that the job is over."""
     deadline = draft.deadline()
     if deadline is not None and deadline <= view.now:
         draft.set(FAILED, True, DEADLINE, "TrainJob exceeded its active deadline")
@@ -79,7 +79,7 @@ def _end(draft: Draft, view: View, jobset: Object | None, problem: str) -> Scrip
         if answer.refusal is not None and not answer.refusal.not_found:
             must(gone, answer)
     if problem and not draft.is_finished:
-        raise SyncError(problem)
+        raise ReconcileError(problem)
     if deadline is None or draft.is_finished:
-        return Outcome()
-    return Outcome(after=(deadline - view.now).total_seconds())
+        return Result()
+    return Result(requeue_after=(deadline - view.now).total_seconds())

@@ -1,6 +1,6 @@
-"""Our own writes, until the watch has told of them: who has just made something must not make it again.
+"""Read your writes: what was just written is put over the informer cache until the watch has brought it.
 
-This takes the place of counting what is expected: the state that a script sees is what the informers know, with the
+This takes the place of counting what is expected: the state that a reconcile sees is what the informers know, with the
 answers to our own writes put over it where they are newer.
 """
 
@@ -26,7 +26,7 @@ class _Written:
     at: float
 
 
-class Recent:
+class WriteOverlay:
     """The writes to one kind. `seen` is told of every change that the informer knows."""
 
     def __init__(self) -> None:

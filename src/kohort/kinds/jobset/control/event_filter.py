@@ -1,4 +1,4 @@
-"""Warnings that every look would repeat are told once for each generation of the JobSet (spec jobset 4.9)."""
+"""Warnings that every reconcile would repeat are told once for each generation of the JobSet (spec jobset 4.9)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from kohort.controllers.script import Answer, Outcome, Script, Told
+from kohort.controllers.reconcile import Answer, Event, Reconcile, Result
 
 ONCE: Final = frozenset(
     {
@@ -25,13 +25,13 @@ _MOST: Final = 10_000
 Key = tuple[str, int, str, str]
 
 
-class Memory:
+class EventFilter:
     """What was told. A new process begins with none, and tells it again."""
 
     def __init__(self) -> None:
         self._told: OrderedDict[Key, None] = OrderedDict()
 
-    def is_news(self, event: Told) -> bool:
+    def is_news(self, event: Event) -> bool:
         if event.reason not in ONCE:
             return True
         meta = event.regarding["metadata"]
@@ -44,16 +44,16 @@ class Memory:
         return True
 
 
-def once(script: Script, memory: Memory) -> Script:
-    """The script, without what was told before."""
+def filtered(reconcile: Reconcile, seen_events: EventFilter) -> Reconcile:
+    """The same reconcile, without events that were recorded before."""
     answers: Sequence[Answer] | None = None
     try:
         while True:
-            step = next(script) if answers is None else script.send(answers)
-            news = [replace(event, action=ACTION) for event in step.events if memory.is_news(event)]
+            step = next(reconcile) if answers is None else reconcile.send(answers)
+            news = [replace(event, action=ACTION) for event in step.events if seen_events.is_news(event)]
             answers = yield replace(step, events=news)
     except StopIteration as end:
-        outcome: Outcome = end.value
-        return outcome
+        result: Result = end.value
+        return result
     finally:
-        script.close()
+        reconcile.close()

@@ -1,4 +1,4 @@
-"""One look at a JobSet, in the order of spec jobset 2.1. Only this module says what is done when."""
+"""One reconcile of a JobSet, in the order of spec jobset 2.1. Only this module says what is done when."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ from typing import Any, Final
 from kohort.api.kind import Object
 from kohort.api.releases import Gate
 from kohort.controllers import moments
-from kohort.controllers.script import Answer, Outcome, Script, Step, SyncError, Told, Write, must, one, tell
+from kohort.controllers.reconcile import (
+    Answer,
+    Event,
+    Reconcile,
+    ReconcileError,
+    Result,
+    Step,
+    Write,
+    emit,
+    must,
+    one,
+)
 from kohort.controllers.writes import create, delete
 from kohort.gang.compile import CompileContext
 from kohort.kinds.jobset.api import validate
@@ -27,22 +38,22 @@ from kohort.kinds.jobset.control import children, groups, inplace, policies, sta
 from kohort.kinds.jobset.control.children import Wiring
 from kohort.kinds.jobset.control.conditions import COMPLETED, FAILED, RESTARTING, SUSPENDED, Draft
 from kohort.kinds.jobset.control.state import Jobs
-from kohort.kinds.jobset.control.view import View
+from kohort.kinds.jobset.control.view import JobSetView
 
 AT_ONCE: Final = 50
 _COUNTERS: Final = ((COMPLETED, "jobset_completed"), (FAILED, "jobset_failed"))
 Part = Generator[Step, Sequence[Answer], Any]
 
 
-def sync(view: View, ctx: CompileContext, *, grouping: bool = True) -> Script:
+def reconcile(view: JobSetView, ctx: CompileContext, *, grouping: bool = True) -> Reconcile:
     """`grouping`: whether the server has groups."""
     jobset = view.jobset
     if jobset is None or meta_of(jobset).get("deletionTimestamp") or is_managed_elsewhere(jobset):
-        return Outcome()
+        return Result()
     if not jobset.get("status") and (wrong := validate(jobset, ctx)):
         # No webhook has judged it: a server that has the definition only. It is looked at again when it is changed.
-        yield from tell(Told(jobset, "Warning", "InvalidJobSet", "; ".join(map(str, wrong))))
-        return Outcome()
+        yield from emit(Event(jobset, "Warning", "InvalidJobSet", "; ".join(map(str, wrong))))
+        return Result()
     jobs = state.sort(jobset, view.jobs)
     draft = Draft(jobset, {"restarts": 0, **deepcopy(jobset.get("status") or {})}, view.now)
     rows = state.counters(jobset, jobs)
@@ -58,25 +69,25 @@ def sync(view: View, ctx: CompileContext, *, grouping: bool = True) -> Script:
     else:
         yield from _go_on(jobset, jobs, draft, view, ctx, grouping)
     yield from _write(draft)
-    return Outcome(counted=tuple(name for kind, name in _COUNTERS if draft.holds(kind)))
+    return Result(counted=tuple(name for kind, name in _COUNTERS if draft.holds(kind)))
 
 
-def _ended(jobset: Object, jobs: Jobs, draft: Draft, view: View) -> Script:
+def _ended(jobset: Object, jobs: Jobs, draft: Draft, view: JobSetView) -> Reconcile:
     yield from _delete_jobs(jobs.active)
     yield from groups.remove(jobset, view.groups)
     yield from _write(draft)
     ttl = spec_of(jobset).get("ttlSecondsAfterFinished")
     if ttl is None:
-        return Outcome()
+        return Result()
     ended = draft.condition(COMPLETED) if draft.holds(COMPLETED) else draft.condition(FAILED)
     end = (moments.read((ended or {}).get("lastTransitionTime")) or view.now) + timedelta(seconds=int(ttl))
     if end > view.now:
-        return Outcome(after=(end - view.now).total_seconds())
+        return Result(requeue_after=(end - view.now).total_seconds())
     write = delete(jobset, "Foreground")
     answer = yield from one(write)
     if answer.refusal is not None and not answer.refusal.not_found:
-        raise SyncError(answer.refusal.message)
-    return Outcome()
+        raise ReconcileError(answer.refusal.message)
+    return Result()
 
 
 def _delete_jobs(jobs: Sequence[Object]) -> Part:
@@ -87,7 +98,7 @@ def _delete_jobs(jobs: Sequence[Object]) -> Part:
         answers = yield Step([delete(job, "Foreground") for job in batch])
         for answer in answers:
             if answer.refusal is not None and not answer.refusal.not_found:
-                raise SyncError(answer.refusal.message)
+                raise ReconcileError(answer.refusal.message)
 
 
 def _ready(jobset: Object, draft: Draft, rows: Sequence[dict[str, Any]]) -> None:
@@ -144,10 +155,10 @@ def _restart_all(draft: Draft, decision: policies.Decision, text: str) -> None:
     draft.status["restarts"] = int(draft.status.get("restarts") or 0) + 1
     if decision.counts:
         draft.status["restartsCountTowardsMax"] = int(draft.status.get("restartsCountTowardsMax") or 0) + 1
-    draft.tell("Warning", f"{decision.action}FailurePolicyAction", text)
+    draft.event("Warning", f"{decision.action}FailurePolicyAction", text)
     reason = f"FailurePolicy_{decision.rule}" if decision.rule else "DefaultFailurePolicy"
     draft.set(RESTARTING, True, reason, text, event=None)
-    draft.tell("Warning", reason, text)
+    draft.event("Warning", reason, text)
 
 
 def _restart_one(jobset: Object, draft: Draft, decision: policies.Decision, text: str) -> None:
@@ -161,13 +172,13 @@ def _restart_one(jobset: Object, draft: Draft, decision: policies.Decision, text
         counts = [*(row.get(member) or ()), *([0] * replicas)][: max(replicas, index + 1)]
         counts[index] += 1
         row[member] = counts
-    draft.tell("Warning", f"{decision.action}FailurePolicyAction", text)
+    draft.event("Warning", f"{decision.action}FailurePolicyAction", text)
 
 
 # ---- what has to be there
 
 
-def _go_on(jobset: Object, jobs: Jobs, draft: Draft, view: View, ctx: CompileContext, grouping: bool) -> Part:
+def _go_on(jobset: Object, jobs: Jobs, draft: Draft, view: JobSetView, ctx: CompileContext, grouping: bool) -> Part:
     if children.has_service(jobset) and not view.services:
         yield from _make(draft, children.service(jobset), "HeadlessServiceCreationFailed", "{error}")
     known = {claim["metadata"]["name"] for claim in view.claims}
@@ -180,7 +191,7 @@ def _go_on(jobset: Object, jobs: Jobs, draft: Draft, view: View, ctx: CompileCon
         yield from startup.scale(jobset, jobs.active)
     if gangs.wait:
         yield from _write(draft)
-        raise SyncError(gangs.wait)
+        raise ReconcileError(gangs.wait)
     rows = draft.status["replicatedJobsStatus"]
     yield from _create(draft, startup.missing(jobset, jobs, rows, _wire(jobset, gangs, view, ctx)), gangs)
     if is_suspended(jobset):
@@ -195,7 +206,7 @@ def _go_on(jobset: Object, jobs: Jobs, draft: Draft, view: View, ctx: CompileCon
         _fail(draft, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts")
 
 
-def _wire(jobset: Object, gangs: groups.Gangs, view: View, ctx: CompileContext) -> startup.Wire:
+def _wire(jobset: Object, gangs: groups.Gangs, view: JobSetView, ctx: CompileContext) -> startup.Wire:
     status = jobset.get("status") or {}
     counted, alone = ctx.on("RestartJob"), placement_by_template(ctx)
 
@@ -231,8 +242,8 @@ def _make(draft: Draft, obj: Object, reason: str, text: str) -> Part:
     answer = yield from one(write)
     if answer.refusal is not None and not answer.refusal.already_exists:
         note = text.format(error=answer.refusal.message, name=obj["metadata"]["name"])
-        yield from tell(Told(draft.jobset, "Warning", reason, note))
-        raise SyncError(note)
+        yield from emit(Event(draft.jobset, "Warning", reason, note))
+        raise ReconcileError(note)
 
 
 def _create(draft: Draft, batches: Sequence[Sequence[Object]], gangs: groups.Gangs) -> Part:
@@ -249,13 +260,13 @@ def _create(draft: Draft, batches: Sequence[Sequence[Object]], gangs: groups.Gan
                 else:
                     note = f'job "{name}" creation failed with error: {answer.refusal.message}'
                     problems.append(note)
-                    events.append(Told(draft.jobset, "Warning", "JobCreationFailed", note))
-        yield from tell(*events)
+                    events.append(Event(draft.jobset, "Warning", "JobCreationFailed", note))
+        yield from emit(*events)
         if problems:
-            raise SyncError("; ".join(problems))
+            raise ReconcileError("; ".join(problems))
 
 
-def _dropped(jobset: Object, job: Object | None, link: Mapping[str, Any]) -> list[Told]:
+def _dropped(jobset: Object, job: Object | None, link: Mapping[str, Any]) -> list[Event]:
     """A server without the Workload API drops the field from the Job, and its pods would start one by one (4.1)."""
     pod = (((job or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
     lost = [member for member in link if member not in pod] if job is not None else []
@@ -264,7 +275,7 @@ def _dropped(jobset: Object, job: Object | None, link: Mapping[str, Any]) -> lis
     note = (
         f"Job {(job or {})['metadata']['name']}: the server dropped {', '.join(lost)}; its pods do not start together"
     )
-    return [Told(jobset, "Warning", "WorkloadAPIUnavailable", note)]
+    return [Event(jobset, "Warning", "WorkloadAPIUnavailable", note)]
 
 
 def _write(draft: Draft) -> Part:
@@ -282,5 +293,5 @@ def _write(draft: Draft) -> Part:
             body={**draft.jobset, "status": draft.status},
         )
         draft.jobset = must(write, (yield from one(write)))
-    yield from tell(*draft.events)
+    yield from emit(*draft.events)
     draft.events.clear()

@@ -1,4 +1,4 @@
-"""One look at a Job: groups, pods, status, in that order (spec job 3.1). Only this module says what is done when."""
+"""One reconcile of a Job: groups, pods, status (spec job 3.1). Only this module says what is done when."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kohort.api.copying import copied
 from kohort.api.core.selectors import matches
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.script import Answer, Outcome, Script, Step, tell
+from kohort.controllers.reconcile import Answer, Reconcile, Result, Step, emit
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.api.status import is_finished
 from kohort.kinds.batch.compile.existing import controller_of
@@ -24,20 +24,20 @@ from kohort.kinds.batch.control.job.counting import Tally, has_index_limit, is_s
 from kohort.kinds.batch.control.job.groups import Grouped, ensure
 from kohort.kinds.batch.control.job.template import new_pod
 from kohort.kinds.batch.control.job.wanted import Wanted, want_active, wanted
-from kohort.kinds.batch.control.job.writes import adopt, create, delete_all, let_all_go, raise_if, release, told
+from kohort.kinds.batch.control.job.writes import adopt, create, delete_all, event_for, let_all_go, raise_if, release
 
 _SLOW_START: Final = 1
 
 
 @dataclass(slots=True)
-class Memory:
-    """What is remembered about one Job between two looks. Losing it makes a retry come sooner, nothing else."""
+class BackoffMemory:
+    """What is remembered about one Job between two reconciles. Losing it makes a retry come sooner, nothing else."""
 
     record: Record = field(default_factory=Record)
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class JobView:
     """A Job (None: it is gone), the pods that are or might become its own, and what else its groups depend on."""
 
     job: Object | None
@@ -49,13 +49,13 @@ class View:
 Part = Generator[Step, Sequence[Answer], Any]
 
 
-def sync(view: View, memory: Memory, ctx: CompileContext) -> Script:
+def reconcile(view: JobView, memory: BackoffMemory, ctx: CompileContext) -> Reconcile:
     job = view.job
     if job is None:
         memory.record = Record()
         return (yield from _forsaken(view.pods))
     if (job["spec"].get("managedBy") or BUILT_IN) != BUILT_IN:
-        return Outcome()
+        return Result()
     own = [pod for pod in view.pods if _owner(pod) == job["metadata"]["uid"]]
     orphans = [pod for pod in view.pods if not _owner(pod)]
     strangers = [pod for pod in view.pods if _owner(pod) not in ("", job["metadata"]["uid"])]
@@ -65,13 +65,13 @@ def sync(view: View, memory: Memory, ctx: CompileContext) -> Script:
         return (yield from _forsaken(own))
     if job["spec"].get("completionMode") not in ("Indexed", "NonIndexed", None):
         text = "Skipped Job sync because completion mode is unknown"
-        yield from tell(told(job, "Warning", "UnknownCompletionMode", text))
-        return Outcome()
+        yield from emit(event_for(job, "Warning", "UnknownCompletionMode", text))
+        return Result()
     own = yield from _claim(job, own, orphans)
     grouped: Grouped = yield from ensure(job, [*view.others, *own], ctx, running=bool(own))
     if grouped.wait is not None and not own:
-        return Outcome(after=grouped.wait)  # it has not begun: only a new Job gets a group
-    return (yield from _look(job, own, grouped, view.now, memory, ctx))
+        return Result(requeue_after=grouped.wait)  # it has not begun: only a new Job gets a group
+    return (yield from _reconcile_active(job, own, grouped, view.now, memory, ctx))
 
 
 def _owner(pod: Object) -> str:
@@ -79,11 +79,11 @@ def _owner(pod: Object) -> str:
     return str(owner.get("uid") or "")
 
 
-def _forsaken(pods: Sequence[Object]) -> Script:
+def _forsaken(pods: Sequence[Object]) -> Reconcile:
     """Nobody counts these any more: their Job is gone or has ended."""
     _, problem = yield from let_all_go([pod for pod in pods if pods_.is_tracked(pod)])
     raise_if([problem])
-    return Outcome()
+    return Result()
 
 
 def _claim(job: Object, own: list[Object], orphans: list[Object]) -> Part:
@@ -104,9 +104,9 @@ def _claim(job: Object, own: list[Object], orphans: list[Object]) -> Part:
     return [*kept, *(answer.object for answer in answers[: len(found)] if answer.object is not None)]
 
 
-def _look(
-    job: Object, pods: list[Object], grouped: Grouped, now: datetime, memory: Memory, ctx: CompileContext
-) -> Script:
+def _reconcile_active(
+    job: Object, pods: list[Object], grouped: Grouped, now: datetime, memory: BackoffMemory, ctx: CompileContext
+) -> Reconcile:
     """Count, decide, act, account."""
     parity = bool(ctx.settings.get("parity"))
     status: dict[str, Any] = copied(job.get("status") or {})
@@ -125,11 +125,11 @@ def _look(
     try:
         yield from close(book)
     finally:
-        if book.noted:  # before, the same pods are new at the next look
+        if book.noted:  # before, the same pods are new at the next reconcile
             memory.record = record
     raise_if([acted.problem, grouped.problem])
     waits = [wait for wait in (left, acted.after, grouped.wait) if wait is not None]
-    return Outcome(after=0.0 if book.full else min(waits, default=None))
+    return Result(requeue_after=0.0 if book.full else min(waits, default=None))
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ def _act(book: Book, record: Record, grouped: Grouped, ctx: CompileContext) -> P
     change = suspend.reflect(book.status, is_suspended(book.job), book.now)
     if change is not None:
         book.dirty = True
-        yield from tell(told(book.job, "Normal", *change))
+        yield from emit(event_for(book.job, "Normal", *change))
     return acted
 
 
@@ -168,7 +168,7 @@ def _complete(book: Book) -> Part:
     book.verdict = finish.COMPLETED
     if book.tally.completions is not None and book.tally.succeeded > book.tally.completions:
         text = "Too many succeeded pods running after completion count reached"
-        yield from tell(told(book.job, "Warning", "TooManySucceededPods", text))
+        yield from emit(event_for(book.job, "Warning", "TooManySucceededPods", text))
 
 
 def _stop(book: Book, acted: _Acted) -> Part:
@@ -218,11 +218,11 @@ def _create(book: Book, indexes: Sequence[int | None], grouped: Grouped, acted: 
             if answer.refusal is None:
                 acted.active += 1
                 name = pods_.name(answer.object or {"metadata": {"name": ""}})
-                events.append(told(job, "Normal", "SuccessfulCreate", f"Created pod: {name}"))
+                events.append(event_for(job, "Normal", "SuccessfulCreate", f"Created pod: {name}"))
             else:
                 acted.problem = answer.refusal.message
-                events.append(told(job, "Warning", "FailedCreate", f"Error creating: {acted.problem}"))
-        yield from tell(*events)
+                events.append(event_for(job, "Warning", "FailedCreate", f"Error creating: {acted.problem}"))
+        yield from emit(*events)
         size *= 2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kohort.api.kind import Object
 from kohort.controllers.controller import Key, key_of
-from kohort.controllers.recent import FORGET, Recent
+from kohort.controllers.overlay import FORGET, WriteOverlay
 
 KEY = Key("lab", "p")
 
@@ -19,7 +19,7 @@ def jobs(obj: Object) -> list[str]:
 
 
 def test_what_was_made_is_there_before_the_watch_says_so() -> None:
-    recent = Recent()
+    recent = WriteOverlay()
     recent.wrote(pod(5), reached="4", now=0)
     assert recent.get(KEY, None, 0) == pod(5)
     assert recent.over([], jobs, "j", 0) == [pod(5)]
@@ -29,13 +29,13 @@ def test_what_was_made_is_there_before_the_watch_says_so() -> None:
 
 
 def test_the_watch_was_faster_than_the_answer() -> None:
-    recent = Recent()
+    recent = WriteOverlay()
     recent.wrote(pod(5), reached="7", now=0)
     assert recent.get(KEY, None, 0) is None
 
 
 def test_an_older_state_does_not_hide_ours() -> None:
-    recent = Recent()
+    recent = WriteOverlay()
     recent.wrote(pod(5), reached="2", now=0)
     recent.seen(pod(2), pod(3))
     assert recent.get(KEY, pod(3), 0) == pod(5)
@@ -44,14 +44,14 @@ def test_an_older_state_does_not_hide_ours() -> None:
 
 
 def test_a_change_can_move_an_object_out_of_an_index() -> None:
-    recent = Recent()
+    recent = WriteOverlay()
     recent.wrote(pod(5, job="new"), reached="4", now=0)
     assert recent.over([pod(3)], jobs, "j", 0) == []
     assert recent.over([], jobs, "new", 0) == [pod(5, job="new")]
 
 
 def test_what_was_deleted_is_gone() -> None:
-    recent = Recent()
+    recent = WriteOverlay()
     recent.deleted(KEY, "u", {"kind": "Status"}, "4", 0)
     assert recent.get(KEY, pod(3), 0) is None
     assert recent.over([pod(3)], jobs, "j", 0) == []
@@ -61,7 +61,7 @@ def test_what_was_deleted_is_gone() -> None:
 
 
 def test_what_is_on_its_way_out_is_seen_so() -> None:
-    recent = Recent()
+    recent = WriteOverlay()
     going = pod(6, deletionTimestamp="2026-01-01T00:00:00Z", deletionGracePeriodSeconds=30)
     recent.deleted(KEY, "u", going, "4", 0)
     assert recent.get(KEY, pod(3), 0) == going
@@ -71,7 +71,7 @@ def test_what_is_on_its_way_out_is_seen_so() -> None:
 
 
 def test_nothing_is_believed_for_ever() -> None:
-    recent = Recent()
+    recent = WriteOverlay()
     recent.wrote(pod(5), reached="4", now=0)
     assert recent.get(KEY, None, FORGET + 1) is None
     recent.wrote(pod(5), reached="4", now=0)

@@ -1,7 +1,7 @@
-"""What a controller decides, without doing it: a script.
+"""The reconcile of one key: what a controller decides, without doing it.
 
-A script is a generator. It is given what was observed and the time, yields steps (writes that may be done at once, and
-events to tell), gets for each write what the server answered, and ends with an Outcome. It does no I/O and reads no
+A reconcile is a generator. It is given what was observed and the time, yields steps (writes that may be done at once,
+and events), gets for each write what the server answered, and ends with a Result. It does no I/O and reads no
 clock: the same view and the same answers give the same steps. Whoever runs it may stop between any two writes; the
 next run begins with a fresh view and does what is left.
 """
@@ -45,7 +45,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Event:
     """An event, for people."""
 
     regarding: Object
@@ -90,46 +90,45 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Writes that do not depend on each other, and events that are told before they are done."""
+    """Writes that do not depend on each other, and events that are recorded before they are done."""
 
     writes: Sequence[Write] = ()
-    events: Sequence[Told] = ()
+    events: Sequence[Event] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """The end of a script. `after`: look again in so many seconds; `failed`: it did not work, look again soon.
+class Result:
+    """The end of a reconcile. `requeue_after`: reconcile again in so many seconds.
 
     `counted`: what has happened to the object, for counters of that name.
     """
 
-    after: float | None = None
-    failed: str = ""
+    requeue_after: float | None = None
     counted: tuple[str, ...] = ()
 
 
-class SyncError(Exception):
-    """A write was refused and the script cannot go on: it is run again later."""
+class ReconcileError(Exception):
+    """A write was refused and the reconcile cannot go on: it is run again later."""
 
 
-Script = Generator[Step, Sequence[Answer], Outcome]
-# A part of a script that ends with something else than an outcome.
+Reconcile = Generator[Step, Sequence[Answer], Result]
+# A part of a reconcile that ends with something else than a Result.
 Part = Generator[Step, Sequence[Answer], Any]
 
 
-def one(write: Write, *events: Told) -> Generator[Step, Sequence[Answer], Answer]:
+def one(write: Write, *events: Event) -> Generator[Step, Sequence[Answer], Answer]:
     """Do one write, and have its answer."""
     (answer,) = yield Step((write,), events)
     return answer
 
 
-def tell(*events: Told) -> Generator[Step, Sequence[Answer], None]:
+def emit(*events: Event) -> Generator[Step, Sequence[Answer], None]:
     if events:
         yield Step((), events)
 
 
 def must(write: Write, answer: Answer) -> Object:
-    """The object of an accepted write; SyncError if it was refused."""
+    """The object of an accepted write; ReconcileError if it was refused."""
     if answer.refusal is not None:
-        raise SyncError(f"{write}: {answer.refusal.code} {answer.refusal.message}")
+        raise ReconcileError(f"{write}: {answer.refusal.code} {answer.refusal.message}")
     return answer.object or {}
