@@ -23,7 +23,7 @@ from kohort.place.engine import Engine
 from kohort.place.explain import explain
 from kohort.place.preempt import Preemptor
 from kohort.place.search import Search
-from kohort.place.units import GroupFacts, find_units
+from kohort.place.victims import GroupInfo, find_victim_sets
 
 _GROWTH_BAR = 1.25  # exponent: 1 is linear; the rest is noise of a shared machine
 
@@ -114,20 +114,20 @@ def no_fit() -> list[Row]:
 def preemption() -> list[Row]:
     rows = []
     for case, nodes, groups, bar in (("preempt-100", 100, 0, 100), ("preempt-1000", 1000, 1000, 500)):
-        for together in (False, True) if groups else (False,):
+        for disrupt_all in (False, True) if groups else (False,):
             engine = cluster(nodes)
             fill(engine, 10, {"cpu": 400, "memory": 100 << 20}, groups)
-            facts = {f"default/v{n}": GroupFacts(None, together, 0, False, 10) for n in range(groups)}
+            group_infos = {f"default/v{n}": GroupInfo(None, disrupt_all, 0, False, 10) for n in range(groups)}
             leaf = gang(engine, "g", 100, None, {"cpu": 3970})
 
-            def work(engine: Engine = engine, facts: dict[str, GroupFacts] = facts, leaf: Leaf = leaf) -> None:
-                plan = Preemptor(engine, find_units(engine.state, facts)).plan(leaf, 100)
+            def work(engine: Engine = engine, groups: dict[str, GroupInfo] = group_infos, leaf: Leaf = leaf) -> None:
+                plan = Preemptor(engine, find_victim_sets(engine.state, groups)).plan(leaf, 100)
                 assert plan is not None
                 assert len(plan.result.placed) == 100
 
             value = min(spent(work) for _ in range(5)) * 1e3
-            mode = f", {groups} gangs of 10, disruption {'all' if together else 'single'}" if groups else ""
-            name = f"{case}-all" if together else case
+            mode = f", {groups} gangs of 10, disruption {'all' if disrupt_all else 'single'}" if groups else ""
+            name = f"{case}-all" if disrupt_all else case
             rows.append(Row(name, value, "ms", bar, note=f"{nodes} nodes, {nodes * 10} victims{mode}"))
     return rows
 

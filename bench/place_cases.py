@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import process_time
 
-from kohort.place.demand import Branch, Leaf, Pod, Result
+from kohort.place.demand import Branch, Leaf, PendingPod, Result
 from kohort.place.engine import Engine
 from kohort.place.search import Search
-from kohort.place.state import ClusterState, PodKey
+from kohort.place.state import AssignedPod, ClusterState
 
 HOST, RACK, ZONE = "kubernetes.io/hostname", "rack", "zone"
 NODE = {"cpu": 4000, "memory": 32 << 30, "pods": 110}
@@ -25,8 +25,8 @@ def cluster(nodes: int, racks: int = 50, zones: int = 5) -> Engine:
 
 def gang(engine: Engine, name: str, size: int, key: str | None = None, asks: dict[str, int] | None = None) -> Leaf:
     state = engine.state
-    kind = state.pairs.class_of(state.shapes.of_requests(asks or SMALL), "default", {})
-    return Leaf(name, [Pod(f"{name}-{number}", kind) for number in range(size)], size, key)
+    eq_class = state.interpod.class_of(state.signatures.of_requests(asks or SMALL), "default", {})
+    return Leaf(name, [PendingPod(f"{name}-{number}", eq_class) for number in range(size)], size, key)
 
 
 def tree(engine: Engine, branches: int = 8, leaves: int = 8, pods: int = 16) -> Branch:
@@ -51,14 +51,16 @@ def decide(engine: Engine, leaf: Leaf) -> Result:
     return result
 
 
-def seat(state: ClusterState, pod: Pod, group: str, node: str) -> None:
-    state.put_pod(PodKey(pod.key, "default", pod.key, pod.labels, pod.kind.shape, 0, f"default/{group}"), node)
+def seat(state: ClusterState, pod: PendingPod, group: str, node: str) -> None:
+    state.put_pod(
+        AssignedPod(pod.key, "default", pod.key, pod.labels, pod.eq_class.signature, 0, f"default/{group}"), node
+    )
 
 
 def fill(engine: Engine, per_node: int, asks: dict[str, int], groups: int = 0, skip: int = 0) -> None:
     """Running pods on every node but the first so many; with groups, every so many of them are one gang's."""
     state = engine.state
-    shape = state.shapes.of_requests(asks)
+    signature = state.signatures.of_requests(asks)
     nodes = [name for name in (f"n{number}" for number in range(skip, state.rows)) if state.row(name) is not None]
     total = per_node * len(nodes)
     size = total // groups if groups else 0
@@ -67,7 +69,7 @@ def fill(engine: Engine, per_node: int, asks: dict[str, int], groups: int = 0, s
         labels = {"app": f"a{number % 50}", "job": f"j{number // 10}"}
         uid = f"00000000-0000-4000-8000-{number:012}"
         started = f"2026-01-01T00:{number // 60 % 60:02}:{number % 60:02}Z"
-        key = PodKey(uid, "default", f"pod-{number}", labels, shape, 0, group, started)
+        key = AssignedPod(uid, "default", f"pod-{number}", labels, signature, 0, group, started)
         state.put_pod(key, nodes[number % len(nodes)])
 
 

@@ -8,19 +8,19 @@ from typing import Any
 import msgspec
 
 from bench.place_cases import HOST, RACK
-from kohort.scheduler.core import Core
+from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.model import GroupObject, Node, Pod
 from kohort.scheduler.settings import Settings
 
 Json = dict[str, Any]
 
 
-def core(nodes: int, racks: int = 50) -> Core:
-    made = Core(Settings(names=frozenset({"kohort"})), lambda: "2026-01-01T00:00:00Z")
+def core(nodes: int, racks: int = 50) -> SchedulerCore:
+    made = SchedulerCore(Settings(names=frozenset({"kohort"})), lambda: "2026-01-01T00:00:00Z")
     for number in range(nodes):
         meta = {"name": f"n{number}", "labels": {HOST: f"n{number}", RACK: f"r{number * racks // nodes}"}}
         status = {"allocatable": {"cpu": "4", "memory": "32Gi", "pods": "110"}}
-        made.world.set_node(msgspec.convert({"metadata": meta, "status": status}, Node))
+        made.cache.set_node(msgspec.convert({"metadata": meta, "status": status}, Node))
     return made
 
 
@@ -41,22 +41,22 @@ def _meta(name: str) -> Json:
     return {"name": name, "namespace": "default", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
 
 
-def schedule(made: Core, groups: list[GroupObject], pods: list[Pod]) -> int:
+def schedule(made: SchedulerCore, groups: list[GroupObject], pods: list[Pod]) -> int:
     """Told, decided, bound, and told back; how many pods were bound."""
     for group in groups:
-        made.world.set_group(group)
+        made.cache.set_group(group)
     for pod in pods:
-        made.world.set_pod(pod)
+        made.cache.set_pod(pod)
     bound = 0
     while (step := made.step(0.0)) is not None:
-        if step.verdict is None:
+        if step.decision is None:
             continue
-        seats = made.confirm(step.verdict, 0.0)
-        made.volumes(seats, 0.0)
-        for uid, node in seats.items():
+        assignments = made.confirm(step.decision, 0.0)
+        made.volumes(assignments, 0.0)
+        for uid, node in assignments.items():
             made.bound(uid, node)
-            pod = made.world.members[uid].pod
-            made.world.set_pod(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node)))
+            pod = made.cache.members[uid].pod
+            made.cache.set_pod(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node)))
             bound += 1
     return bound
 
@@ -78,9 +78,9 @@ def backlog(nodes: int, gangs: int) -> Callable[[], Callable[[], int]]:
         for number, pod in enumerate(pods):
             pod.spec.node_name = f"n{number}"
         for one in groups:
-            made.world.set_group(one)
+            made.cache.set_group(one)
         for one in pods:
-            made.world.set_pod(one)
+            made.cache.set_pod(one)
         waiting = [[_renamed(one, "w") for one in part] for part in objects(gangs, 3, "1")]
         return lambda: schedule(made, *waiting)  # type: ignore[arg-type]
 

@@ -20,8 +20,8 @@ from kohort.kube.client import Client
 from kohort.kube.transport import ADMIN
 from kohort.kube.wire import User
 from kohort.place.profile import Profile
+from kohort.scheduler.endpoints import listening
 from kohort.scheduler.loop import Scheduler, running
-from kohort.scheduler.page import listening
 from kohort.scheduler.settings import KOHORT, Settings
 from kohort.server.server import Server
 from kohort.sim.cluster import Pool

@@ -18,8 +18,8 @@ from kohort.cli.explainprint import page
 from kohort.cli.lookup import find_in_state
 from kohort.cli.main import app
 from kohort.place.demand import Reason
-from kohort.scheduler.ask import about
 from kohort.scheduler.model import Workload
+from kohort.scheduler.rootstatus import root_status
 
 NOW = datetime(2026, 1, 1, 0, 12, tzinfo=UTC)
 SINCE = "12 min (since 2026-01-01T00:00:00Z)"
@@ -36,14 +36,16 @@ def gang(sim: Sim, name: str, size: int, minimum: int | None = None, cpu: str = 
 
 def asked(sim: Sim, kind: str, name: str) -> tuple[str, set[Reason]]:
     """The page, and the reasons on it. Asking twice gives the same, and changes nothing."""
-    used = sim.core.world.state.used.copy()
+    used = sim.core.cache.state.used.copy()
     found = find_in_state(sim.core, kind, name, "default")
-    answers = [about(sim.core, root, member) for root, member in found.roots]
+    answers = [root_status(sim.core, root, member) for root, member in found.roots]
     console = Console(width=200, color_system=None, highlight=False, soft_wrap=True)
     with console.capture() as text:
         console.print(page(found, answers, NOW))
-    assert (sim.core.world.state.used == used).all()
-    return text.get(), {one.told.reason for one in answers if one.told is not None and one.told.reason is not None}
+    assert (sim.core.cache.state.used == used).all()
+    return text.get(), {
+        one.explanation.reason for one in answers if one.explanation is not None and one.explanation.reason is not None
+    }
 
 
 def waiting_for_group(sim: Sim) -> str:
@@ -293,7 +295,7 @@ def test_a_workload_is_found_by_its_groups_and_a_job_by_its_pods() -> None:
     sim.objects["pod"]["g1-0"]["metadata"]["ownerReferences"] = [
         {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
     ]
-    sim.core.world.drop_pod(sim.core.world.members[sim.objects["pod"]["g1-0"]["metadata"]["uid"]].pod)
+    sim.core.cache.drop_pod(sim.core.cache.members[sim.objects["pod"]["g1-0"]["metadata"]["uid"]].pod)
     sim.tell("pod", "g1-0")
     text, _ = asked(sim, "Workload", "w")
     assert "PodGroup g1  5 pods wait" in text
@@ -307,7 +309,7 @@ def test_a_group_of_1_35_is_a_part_of_its_workload() -> None:
     sim = cluster()
     groups = [{"name": "ranks", "policy": {"gang": {"minCount": 8}}}]
     body = {"metadata": {"name": "w", "namespace": "default", "uid": "w"}, "spec": {"podGroups": groups}}
-    sim.core.world.set_workload(msgspec.convert(body, Workload))
+    sim.core.cache.set_workload(msgspec.convert(body, Workload))
     for number in range(8):
         pod = pod_body({"pod": f"p{number}", "cpu": "1"})
         pod["spec"]["workloadRef"] = {"name": "w", "podGroup": "ranks", "podGroupReplicaKey": "0"}
@@ -341,9 +343,9 @@ def test_a_saved_state_answers(tmp_path: Path) -> None:
 
 def test_as_json(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["explain", "g", "--state", str(saved(tmp_path)), "-o", "json"])
-    told = json.loads(result.stdout)
-    (answer,) = told["answers"]
-    assert (told["asked"], answer["state"], answer["pending"]) == ("PodGroup default/g", "Waiting", 8)
+    explanation = json.loads(result.stdout)
+    (answer,) = explanation["answers"]
+    assert (explanation["asked"], answer["state"], answer["pending"]) == ("PodGroup default/g", "Waiting", 8)
     assert answer["explanation"]["reason"] == "InsufficientResource"
     assert [one["kind"] for one in answer["explanation"]["remedies"]] == ["nodes", "minimum"]
 

@@ -9,15 +9,15 @@ from tests.e2e.test_whole_cluster import JOBSET, gang, job
 
 from kohort.cli.common import UsageError
 from kohort.cli.lookup import find_in_cluster
-from kohort.scheduler.ask import Answer, State, about
-from kohort.scheduler.gather import look
+from kohort.scheduler.clusterlist import list_cluster
+from kohort.scheduler.rootstatus import RootState, RootStatus, root_status
 from kohort.testing.cluster import Cluster
 
 
-async def asked(cluster: Cluster, kind: str, name: str) -> tuple[list[Answer], str]:
-    found = await find_in_cluster(cluster.client, await look(cluster.client), kind, name, cluster.namespace)
+async def asked(cluster: Cluster, kind: str, name: str) -> tuple[list[RootStatus], str]:
+    found = await find_in_cluster(cluster.client, await list_cluster(cluster.client), kind, name, cluster.namespace)
     assert found.unread == []
-    return [about(found.core, root, member) for root, member in found.roots], found.note
+    return [root_status(found.core, root, member) for root, member in found.roots], found.note
 
 
 @pytest.mark.releases("1.36", "1.37")
@@ -30,10 +30,10 @@ async def test_a_job_that_waits_and_one_that_runs(cluster: Cluster) -> None:
 
     await cluster.until(there)
     (waits,), _ = await asked(cluster, "", "giant")
-    assert (waits.kind, waits.state, waits.pending) == ("PodGroup", State.WAITING, 100)
-    assert waits.told is not None
-    assert waits.told.reason == "InsufficientResource"
-    assert {remedy.kind for remedy in waits.told.remedies} >= {"nodes", "minimum"}
+    assert (waits.kind, waits.state, waits.pending) == ("PodGroup", RootState.WAITING, 100)
+    assert waits.explanation is not None
+    assert waits.explanation.reason == "InsufficientResource"
+    assert {remedy.kind for remedy in waits.explanation.remedies} >= {"nodes", "minimum"}
     (other,), _ = await asked(cluster, "jobs", "ring")
     assert other.pending + other.placed + other.finished == 4
 

@@ -6,20 +6,23 @@ from typing import Any
 
 from tests.place.model import Case, Group, Kind
 
-from kohort.place.demand import Branch, Demand, Leaf, Pod, Result
+from kohort.place.demand import Branch, Demand, Leaf, PendingPod, Result
 from kohort.place.engine import Engine
 from kohort.place.state import ClusterState
 
 
-def pod_object(name: str, kind: Kind, **more: Any) -> dict[str, Any]:
-    requests = {"cpu": str(kind.cpu), "memory": f"{kind.memory}Gi"}
+def pod_object(name: str, eq_class: Kind, **more: Any) -> dict[str, Any]:
+    requests = {"cpu": str(eq_class.cpu), "memory": f"{eq_class.memory}Gi"}
     spec: dict[str, Any] = {"containers": [{"name": "c", "resources": {"requests": requests}}], **more}
-    if kind.select:
-        spec["nodeSelector"] = dict(kind.select)
-    if kind.apart:
-        term = {"topologyKey": kind.apart[0], "labelSelector": {"matchLabels": {"colour": kind.apart[1]}}}
+    if eq_class.select:
+        spec["nodeSelector"] = dict(eq_class.select)
+    if eq_class.pod_anti_affinity:
+        term = {
+            "topologyKey": eq_class.pod_anti_affinity[0],
+            "labelSelector": {"matchLabels": {"colour": eq_class.pod_anti_affinity[1]}},
+        }
         spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    labels = {"colour": kind.colour} if kind.colour else {}
+    labels = {"colour": eq_class.colour} if eq_class.colour else {}
     return {"metadata": {"name": name, "uid": name, "labels": labels}, "spec": spec}
 
 
@@ -32,25 +35,25 @@ def state_of(case: Case) -> ClusterState:
     state = ClusterState()
     for node in case.nodes:
         state.set_node(node_object(node.name, node.cpu, node.memory, node.labels))
-    for number, (kind, where) in enumerate(case.others):
-        state.set_pod(pod_object(f"other-{number}", kind), where)
+    for number, (eq_class, where) in enumerate(case.others):
+        state.set_pod(pod_object(f"other-{number}", eq_class), where)
     for leaf in case.root.leaves():
-        for number, (kind, where) in enumerate(leaf.running):
-            state.set_pod(pod_object(f"{leaf.name}-running-{number}", kind), where)
+        for number, (eq_class, where) in enumerate(leaf.running):
+            state.set_pod(pod_object(f"{leaf.name}-running-{number}", eq_class), where)
     return state
 
 
 def demand_of(state: ClusterState, group: Group) -> Demand:
     if not group.is_leaf:
         return Branch(group.name, [demand_of(state, child) for child in group.children], group.need, group.key)
-    pods = [pending(state, f"{group.name}/{number}", kind) for number, kind in enumerate(group.pods)]
+    pods = [pending(state, f"{group.name}/{number}", eq_class) for number, eq_class in enumerate(group.pods)]
     running = [row for _, where in group.running if (row := state.row(where)) is not None]
     return Leaf(group.name, pods, group.need, group.key, running)
 
 
-def pending(state: ClusterState, key: str, kind: Kind) -> Pod:
-    obj = pod_object(key, kind)
-    return Pod(key, state.pending(obj), obj["metadata"]["labels"])
+def pending(state: ClusterState, key: str, eq_class: Kind) -> PendingPod:
+    obj = pod_object(key, eq_class)
+    return PendingPod(key, state.equivalence_class(obj), obj["metadata"]["labels"])
 
 
 def placed_of(engine: Engine, result: Result) -> dict[str, dict[int, str]]:

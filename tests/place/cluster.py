@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kohort.place.claims import Claim
-from kohort.place.demand import Branch, Demand, Leaf, Outcome, Pod, Reason
+from kohort.place.demand import Branch, Demand, Leaf, Outcome, PendingPod, Reason
 from kohort.place.engine import Engine
 from kohort.place.preempt import Preemptor
 from kohort.place.score import Profile
 from kohort.place.search import Search
 from kohort.place.state import ClusterState
-from kohort.place.units import Budget, GroupFacts, find_units
+from kohort.place.victims import Budget, GroupInfo, find_victim_sets
 
 SPACE = "default"
 
@@ -87,29 +87,29 @@ class Cluster:
             self.groups[name] = dict(item)
             self.second[name] = self.now
 
-    def change(self, kind: str, name: str, what: dict[str, Any]) -> None:
+    def change(self, eq_class: str, name: str, what: dict[str, Any]) -> None:
         if "minCount" in what:
             self.groups[name]["gang"] = what["minCount"]
         elif "ungate" in what:
             del self.pods[name]["gates"]
         elif what.get("phase") in {"Succeeded", "Failed"}:
-            self.delete(kind, name)
+            self.delete(eq_class, name)
         else:
             raise AssertionError(f"no such change: {what}")
 
-    def delete(self, kind: str, name: str) -> None:
-        if kind == "pod":
+    def delete(self, eq_class: str, name: str) -> None:
+        if eq_class == "pod":
             self.pods.pop(name)
             if self.bound.pop(name, None):
                 self.state.remove_pod(name)
-        elif kind == "node":
+        elif eq_class == "node":
             self.state.remove_node(name)
         else:
             self.groups.pop(name)
 
     def _seat(self, name: str, node: str) -> None:
         item = self.pods[name]
-        key = self.state.pod_key(self._object(name))
+        key = self.state.assigned_pod(self._object(name))
         started = f"{10_000 - item['started']:05}" if "started" in item else ""
         self.state.put_pod(replace(key, priority=_number(item), group=item.get("in"), started=started), node)
         self.bound[name] = node
@@ -170,10 +170,10 @@ class Cluster:
         pending = [self._pod(pod) for pod in members if pod not in self.bound]
         return Leaf(name, pending, item.get("gang"), item.get("topology"), [row for row in running if row is not None])
 
-    def _pod(self, name: str) -> Pod:
+    def _pod(self, name: str) -> PendingPod:
         item = self.pods[name]
         nominated = self.state.row(item["nominated"]) if "nominated" in item else None
-        return Pod(name, self.state.pending(self._object(name)), item.get("labels", {}), nominated)
+        return PendingPod(name, self.state.equivalence_class(self._object(name)), item.get("labels", {}), nominated)
 
     def _object(self, name: str) -> dict[str, Any]:
         item = self.pods[name]
@@ -200,8 +200,8 @@ class Cluster:
         items = [self.pods[pod.key] for leaf in demand.leaves() for pod in leaf.pods]
         if any("never" in item.get("priority", "") or item.get("preemptionPolicy") == "Never" for item in items):
             return False
-        facts = {
-            name: GroupFacts(
+        group_infos = {
+            name: GroupInfo(
                 item.get("parent"),
                 item.get("disruption") == "all",
                 _number(item),
@@ -210,18 +210,18 @@ class Cluster:
             )
             for name, item in self.groups.items()
         }
-        units = find_units(self.state, facts)
+        victim_sets = find_victim_sets(self.state, group_infos)
         budgets = [
             Budget(one["pdb"], frozenset(p for p, i in self.pods.items() if _covers(one, i)), one["allowed"])
             for one in self.budgets
         ]
-        preemptor, priority = Preemptor(self.engine, units, budgets), self._priority(demand.name)
+        preemptor, priority = Preemptor(self.engine, victim_sets, budgets), self._priority(demand.name)
         alone = demand if isinstance(demand, Leaf) and demand.name in self.pods else None
         plan = preemptor.plan(demand, priority) if alone is None else preemptor.plan_pod(alone, priority)
         if plan is None:
             return False
-        for unit in plan.victims:
-            for victim in unit.pods:
+        for victim_set in plan.victims:
+            for victim in victim_set.pods:
                 self.delete("pod", victim.pod.name)
                 self.evicted.add(victim.pod.name)
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kohort.place.demand import Leaf, Pod
+from kohort.place.demand import Leaf, PendingPod
 from kohort.place.engine import Engine
 from kohort.place.profile import Profile
 from kohort.place.search import Search
@@ -45,13 +45,13 @@ class Short:
             obj["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         self.state.set_pod(obj, node)
 
-    def pod(self, name: str, cpu: float = 1, *, nominated: str | None = None, **pod: Any) -> Pod:
+    def pod(self, name: str, cpu: float = 1, *, nominated: str | None = None, **pod: Any) -> PendingPod:
         """A pod that waits."""
         obj = self.obj(name, cpu, **pod)
         row = None if nominated is None else self.state.row(nominated)
-        return Pod(name, self.state.pending(obj), obj["metadata"]["labels"], row)
+        return PendingPod(name, self.state.equivalence_class(obj), obj["metadata"]["labels"], row)
 
-    def place(self, *pods: Pod, minimum: int | None = None, **leaf: Any) -> dict[str, str]:
+    def place(self, *pods: PendingPod, minimum: int | None = None, **leaf: Any) -> dict[str, str]:
         """Where a gang of these pods goes (all of them, unless a minimum is given); empty: it does not fit."""
         demand = Leaf("g", pods, len(pods) if minimum is None else minimum, **leaf)
         mark = self.engine.mark()
@@ -60,16 +60,16 @@ class Short:
         return {key: self.state.node(row).name for key, row in result.placed.items()}
 
 
-def apart(labels: dict[str, str], key: str = HOST, **more: Any) -> dict[str, Any]:
+def pod_anti_affinity(labels: dict[str, str], key: str = HOST, **more: Any) -> dict[str, Any]:
     return {"affinity": {"podAntiAffinity": {_HARD: [_term(labels, key, **more)]}}}
 
 
-def together(*terms: tuple[dict[str, str], str], **more: Any) -> dict[str, Any]:
+def pod_affinity(*terms: tuple[dict[str, str], str], **more: Any) -> dict[str, Any]:
     return {"affinity": {"podAffinity": {_HARD: [_term(labels, key, **more) for labels, key in terms]}}}
 
 
-def likes(labels: dict[str, str], key: str, weight: int = 10, kind: str = "podAffinity") -> dict[str, Any]:
-    return {"affinity": {kind: {_SOFT: [{"weight": weight, "podAffinityTerm": _term(labels, key)}]}}}
+def likes(labels: dict[str, str], key: str, weight: int = 10, eq_class: str = "podAffinity") -> dict[str, Any]:
+    return {"affinity": {eq_class: {_SOFT: [{"weight": weight, "podAffinityTerm": _term(labels, key)}]}}}
 
 
 def spread(labels: dict[str, str], key: str, skew: int = 1, hard: bool = True, **more: Any) -> dict[str, Any]:

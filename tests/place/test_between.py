@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.place.short import HOST, Short, apart, likes, spread, together
+from tests.place.short import HOST, Short, likes, pod_affinity, pod_anti_affinity, spread
 
 from kohort.place.profile import Profile, default_constraints
 
@@ -21,7 +21,7 @@ def _rack(name: str, rack: str | None, short: Short, cpu: float = 4) -> None:
 
 def test_f12_members_keep_apart() -> None:
     short = Short(n1=4, n2=4)
-    pods = [short.pod(f"p{n}", labels=RED, **apart(RED)) for n in range(2)]
+    pods = [short.pod(f"p{n}", labels=RED, **pod_anti_affinity(RED)) for n in range(2)]
     assert sorted(short.place(*pods).values()) == ["n1", "n2"]
     short.state.remove_node("n2")
     assert short.place(*pods) == {}
@@ -31,7 +31,7 @@ def test_a_rule_that_comes_later_speaks_of_a_pod_seen_before() -> None:
     """The class of the plain pod is made before anybody keeps away from it."""
     short = Short(n1=8)
     plain = short.pod("plain", labels=RED)
-    shy = short.pod("shy", **apart(RED))
+    shy = short.pod("shy", **pod_anti_affinity(RED))
     assert short.place(plain, shy) == {}
     assert short.place(shy, plain) == {}
     short.node("n2", 8)
@@ -40,16 +40,16 @@ def test_a_rule_that_comes_later_speaks_of_a_pod_seen_before() -> None:
 
 def test_a_pod_on_a_node_is_counted_once_for_a_term_it_brings_itself() -> None:
     short = Short(n1=8, n2=8)
-    short.run("first", "n1", labels=RED, **apart(RED))
-    (counter,) = short.state.pairs.counters()
-    assert (counter.total, counter.held) == (1, 1)
+    short.run("first", "n1", labels=RED, **pod_anti_affinity(RED))
+    (counter,) = short.state.interpod.counters()
+    assert (counter.total, counter.anti_affinity_total) == (1, 1)
     short.state.remove_pod("first")
-    assert (counter.total, counter.held) == (0, 0)
+    assert (counter.total, counter.anti_affinity_total) == (0, 0)
 
 
 def test_anti_affinity_works_against_newcomers_too() -> None:
     short = Short(n1=8, n2=8)
-    short.run("shy", "n1", **apart(RED))
+    short.run("shy", "n1", **pod_anti_affinity(RED))
     assert short.place(short.pod("p", labels=RED)) == {"p": "n2"}
 
 
@@ -57,7 +57,7 @@ def test_a_node_without_the_label_is_in_no_domain() -> None:
     short = Short()
     _rack("a", "r1", short)
     _rack("b", None, short)
-    pods = [short.pod(f"p{n}", labels=RED, **apart(RED, "rack")) for n in range(3)]
+    pods = [short.pod(f"p{n}", labels=RED, **pod_anti_affinity(RED, "rack")) for n in range(3)]
     placed = short.place(*pods)
     assert sorted(placed.values()) == ["a", "b", "b"]
 
@@ -65,18 +65,18 @@ def test_a_node_without_the_label_is_in_no_domain() -> None:
 def test_other_namespaces_are_other_pods_unless_named() -> None:
     short = Short(n1=8)
     short.run("far", "n1", labels=RED, namespace="other")
-    assert short.place(short.pod("p", **apart(RED)))
-    assert not short.place(short.pod("p", **apart(RED, namespaces=["other"])))
+    assert short.place(short.pod("p", **pod_anti_affinity(RED)))
+    assert not short.place(short.pod("p", **pod_anti_affinity(RED, namespaces=["other"])))
 
 
 def test_namespaces_are_selected_by_their_labels_now() -> None:
     short = Short(n1=8)
     short.run("far", "n1", labels=RED, namespace="other")
-    rule = apart(RED, namespaceSelector={"matchLabels": {"team": "x"}})
+    rule = pod_anti_affinity(RED, namespaceSelector={"matchLabels": {"team": "x"}})
     assert short.place(short.pod("p", **rule))
-    short.state.pairs.set_namespace("other", {"team": "x"})
+    short.state.interpod.set_namespace("other", {"team": "x"})
     assert not short.place(short.pod("p", **rule))
-    short.state.pairs.set_namespace("other", None)
+    short.state.interpod.set_namespace("other", None)
     assert short.place(short.pod("p", **rule))
 
 
@@ -87,7 +87,7 @@ def test_the_first_of_its_kind_may_start_anywhere() -> None:
     short = Short()
     for name, rack in (("a1", "a"), ("a2", "a"), ("b1", "b")):
         _rack(name, rack, short, 1)
-    pods = [short.pod(f"p{n}", labels=RED, **together((RED, "rack"))) for n in range(2)]
+    pods = [short.pod(f"p{n}", labels=RED, **pod_affinity((RED, "rack"))) for n in range(2)]
     placed = short.place(*pods)
     assert set(placed.values()) == {"a1", "a2"}
 
@@ -96,15 +96,15 @@ def test_who_wants_its_own_company_starts_where_all_find_room() -> None:
     short = Short()
     for name, rack, cpu in (("b1", "b", 3), ("a1", "a", 2), ("a2", "a", 2)):
         _rack(name, rack, short, cpu)
-    pods = [short.pod(f"p{n}", labels=RED, **together((RED, "rack"))) for n in range(4)]
+    pods = [short.pod(f"p{n}", labels=RED, **pod_affinity((RED, "rack"))) for n in range(4)]
     assert set(short.place(*pods).values()) == {"a1", "a2"}
 
 
 def test_who_wants_company_it_is_not_itself_needs_it_there() -> None:
     short = Short(n1=4, n2=4)
-    assert short.place(short.pod("p", **together((RED, HOST)))) == {}
+    assert short.place(short.pod("p", **pod_affinity((RED, HOST)))) == {}
     short.run("red", "n2", labels=RED)
-    assert short.place(short.pod("p", **together((RED, HOST)))) == {"p": "n2"}
+    assert short.place(short.pod("p", **pod_affinity((RED, HOST)))) == {"p": "n2"}
 
 
 def test_all_terms_must_be_met_by_the_same_pod() -> None:
@@ -112,7 +112,7 @@ def test_all_terms_must_be_met_by_the_same_pod() -> None:
     short = Short(n1=8)
     short.run("red", "n1", labels=RED)
     short.run("large", "n1", labels={"size": "large"})
-    rule = together((RED, HOST), ({"size": "large"}, HOST))
+    rule = pod_affinity((RED, HOST), ({"size": "large"}, HOST))
     assert short.place(short.pod("p", **rule)) == {}
     short.run("both", "n1", labels={**RED, "size": "large"})
     assert short.place(short.pod("p", **rule)) == {"p": "n1"}
@@ -124,7 +124,7 @@ def test_preferences_of_pods_on_nodes_count_for_newcomers() -> None:
     short.run("balance", "n1", 2)
     assert short.place(short.pod("p", labels=RED)) == {"p": "n2"}
     short.state.remove_pod("friend")
-    short.run("foe", "n2", 1, **likes(RED, HOST, 100, kind="podAntiAffinity"))
+    short.run("foe", "n2", 1, **likes(RED, HOST, 100, eq_class="podAntiAffinity"))
     assert short.place(short.pod("p", labels=RED)) == {"p": "n1"}
 
 
@@ -160,7 +160,7 @@ def test_a_pod_that_begins_to_terminate_is_counted_no_more() -> None:
     short.run("one", "a", labels=RED, terminating=True)
     assert short.place(pod) == {"p": "a"}
     short.state.remove_pod("one")
-    assert all((counter.staying == 0).all() and counter.total == 0 for counter in short.state.pairs.counters())
+    assert all((counter.staying == 0).all() and counter.total == 0 for counter in short.state.interpod.counters())
 
 
 def test_min_domains_keeps_the_least_at_zero() -> None:
@@ -220,10 +220,11 @@ def test_cluster_defaults_apply_to_pods_without_constraints() -> None:
     short.run("red", "a", 0, labels=RED)
     obj = short.obj("p", labels=RED)
     defaults = default_constraints(profile, {"matchLabels": RED})
-    kind = short.state.pending(obj, defaults=defaults)
-    assert short.engine.seat(kind, None, 1) == [short.state.row("b")]
-    own = short.state.pending({**obj, "spec": {**obj["spec"], **spread(BLUE, "rack")}}, defaults=defaults)
-    assert [one.term.text for one in own.shape.spreads] != [one.term.text for one in kind.shape.spreads]
+    eq_class = short.state.equivalence_class(obj, defaults=defaults)
+    assert short.engine.assume(eq_class, None, 1) == [short.state.row("b")]
+    own = short.state.equivalence_class({**obj, "spec": {**obj["spec"], **spread(BLUE, "rack")}}, defaults=defaults)
+    mine, theirs = own.signature.spread_constraints, eq_class.signature.spread_constraints
+    assert [one.term.text for one in mine] != [one.term.text for one in theirs]
 
 
 # ---- host ports
@@ -271,6 +272,6 @@ def test_members_that_want_the_same_port_go_to_different_nodes() -> None:
 def test_terms_that_nobody_has_any_more_are_swept() -> None:
     short = Short(n1=400)
     for number in range(1000):
-        short.run("p", "n1", labels={"job": f"j{number}"}, **apart({"job": f"j{number}"}))
-    assert len(list(short.state.pairs.counters())) < 600
-    assert len(short.state.shapes) < 600
+        short.run("p", "n1", labels={"job": f"j{number}"}, **pod_anti_affinity({"job": f"j{number}"}))
+    assert len(list(short.state.interpod.counters())) < 600
+    assert len(short.state.signatures) < 600

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.place.short import HOST, Short
 
 from kohort.place.claims import Claim, any_of, resource_claim, volume_claim
-from kohort.place.fit import ShapeFit, suits
+from kohort.place.fit import SignatureFit, suits
 
 TAINT = {"key": "dedicated", "value": "infra", "effect": "NoSchedule"}
 
@@ -48,8 +48,8 @@ def test_nodes_that_suit(spec: dict[str, Any], nodes: set[str]) -> None:
     short.node("a", rank="5")
     short.node("b", gpu="a100", rank="2")
     short.node("t", taints=[TAINT])
-    kind = short.pod("p", **spec).kind
-    fit, _ = short.engine.look(kind.shape)
+    eq_class = short.pod("p", **spec).eq_class
+    fit, _ = short.engine.evaluate(eq_class.signature)
     assert {short.state.node(int(row)).name for row in np.flatnonzero(fit.suits)} == nodes
 
 
@@ -121,7 +121,7 @@ def test_claims_that_say_nothing_do_not_tell_shapes_apart() -> None:
     for name in ("c1", "c2"):
         short.state.claims.put(f"default/{name}", Claim())
     one, two = (short.pod(f"p{n}", volumes=[_volume(f"c{n + 1}")]) for n in range(2))
-    assert one.kind is two.kind
+    assert one.eq_class is two.eq_class
 
 
 def _volume(claim: str) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def test_where_claims_can_be_used(claim: Claim, nodes: set[str]) -> None:
     short.node("plain")
     short.state.claims.put("default/c", claim)
     pod = short.pod("p", volumes=[_volume("c")])
-    fit, _ = short.engine.look(pod.kind.shape)
+    fit, _ = short.engine.evaluate(pod.eq_class.signature)
     assert {short.state.node(int(row)).name for row in np.flatnonzero(fit.suits)} == nodes
 
 
@@ -190,16 +190,16 @@ def test_a_claim_shared_by_a_group_follows_its_allocation() -> None:
     short = Short(n1=4, n2=4)
     obj = short.obj("p")
     short.state.claims.put("claim/default/shared", resource_claim({}))
-    nowhere = short.state.pending(obj, claims=["claim/default/shared"])
-    assert short.engine.seat(nowhere, None, 1) == []
+    nowhere = short.state.equivalence_class(obj, claims=["claim/default/shared"])
+    assert short.engine.assume(nowhere, None, 1) == []
     short.state.claims.put("claim/default/shared", resource_claim({"status": {"allocation": {}}}))
-    free = short.state.pending(obj, claims=["claim/default/shared"])
-    assert free.shape.claims == ()
+    free = short.state.equivalence_class(obj, claims=["claim/default/shared"])
+    assert free.signature.claims == ()
     selector = {"nodeSelectorTerms": [_rule(HOST, "In", "n2")]}
     allocated = resource_claim({"status": {"allocation": {"nodeSelector": selector}}})
     short.state.claims.put("claim/default/shared", allocated)
-    bound = short.state.pending(obj, claims=["claim/default/shared"])
-    assert short.engine.seat(bound, None, 1) == [short.state.row("n2")]
+    bound = short.state.equivalence_class(obj, claims=["claim/default/shared"])
+    assert short.engine.assume(bound, None, 1) == [short.state.row("n2")]
 
 
 def test_claims_that_say_the_same_do_not_tell_shapes_apart() -> None:
@@ -207,9 +207,9 @@ def test_claims_that_say_the_same_do_not_tell_shapes_apart() -> None:
     terms = [_rule(HOST, "In", "n2")]
     for number in range(3):
         short.state.claims.put(f"default/c{number}", Claim(terms=terms))
-    kinds = {short.pod(f"p{number}", volumes=[_volume(f"c{number}")]).kind for number in range(3)}
-    (kind,) = kinds
-    assert short.engine.seat(kind, None, 2) == [short.state.row("n2")] * 2
+    eq_classes = {short.pod(f"p{number}", volumes=[_volume(f"c{number}")]).eq_class for number in range(3)}
+    (eq_class,) = eq_classes
+    assert short.engine.assume(eq_class, None, 2) == [short.state.row("n2")] * 2
 
 
 def test_terms_that_name_values_of_one_label_are_looked_up_at_once() -> None:
@@ -254,8 +254,8 @@ def test_all_rows_at_once_is_each_row_by_itself(nodes: Any, selector: Any, terms
     spec: dict[str, Any] = {"nodeSelector": selector, "tolerations": tolerations}
     if terms is not None:
         spec |= _affinity(*terms)
-    shape = short.pod("p", **spec).kind.shape
-    fit = ShapeFit(short.state, shape)
+    signature = short.pod("p", **spec).eq_class.signature
+    fit = SignatureFit(short.state, signature)
     fit.refresh()
-    for row, facts in enumerate(short.state.facts):
-        assert bool(fit.suits[row]) == (facts is not None and suits(short.state, shape, facts))
+    for row, node_info in enumerate(short.state.node_infos):
+        assert bool(fit.suits[row]) == (node_info is not None and suits(short.state, signature, node_info))

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from tests.place import model
 from tests.place.build import pending
-from tests.place.short import HOST, Short, apart
+from tests.place.short import HOST, Short, pod_anti_affinity
 
 from kohort.place.demand import Branch, Demand, Leaf
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
 from kohort.place.preempt import Preemption, Preemptor
 from kohort.place.search import Search
-from kohort.place.state import ClusterState, PodKey
-from kohort.place.units import Budget, GroupFacts, Rank, Unit, find_units, violating
+from kohort.place.state import AssignedPod, ClusterState
+from kohort.place.victims import Budget, GroupInfo, Rank, VictimSet, find_victim_sets, violating
 
 CASES = int(os.environ.get("KOHORT_PREEMPT_CASES", "150"))
 
@@ -26,18 +26,18 @@ CASES = int(os.environ.get("KOHORT_PREEMPT_CASES", "150"))
 def _run(short: Short, name: str, node: str, cpu: float = 1, **pod: Any) -> None:
     group, priority, started = pod.pop("group", None), pod.pop("priority", 0), pod.pop("started", "")
     obj = short.obj(name, cpu, **pod)
-    shape = short.state.shapes.of_spec(obj["spec"])
+    signature = short.state.signatures.of_spec(obj["spec"])
     labels = obj["metadata"]["labels"]
-    short.state.put_pod(PodKey(name, "default", name, labels, shape, priority, group, started), node)
+    short.state.put_pod(AssignedPod(name, "default", name, labels, signature, priority, group, started), node)
 
 
 def _plan(short: Short, root: Demand, groups: Any = None, budgets: Any = (), priority: int = 100) -> Preemption | None:
-    return Preemptor(short.engine, find_units(short.state, groups or {}), budgets).plan(root, priority)
+    return Preemptor(short.engine, find_victim_sets(short.state, groups or {}), budgets).plan(root, priority)
 
 
 def _gone(plan: Preemption | None) -> set[str]:
     assert plan is not None
-    return {victim.pod.name for unit in plan.victims for victim in unit.pods}
+    return {victim.pod.name for victim_set in plan.victims for victim in victim_set.pods}
 
 
 def _gang(short: Short, size: int, cpu: float = 1, **leaf: Any) -> Leaf:
@@ -50,16 +50,16 @@ def _gang(short: Short, size: int, cpu: float = 1, **leaf: Any) -> Leaf:
 def test_units_of_a_tree() -> None:
     short = Short(n1=10)
     groups = {
-        "single": GroupFacts(),
-        "all": GroupFacts(together=True, priority=7),
-        "leaf": GroupFacts("whole", priority=1),
-        "whole": GroupFacts(None, True, 9, composite=True),
-        "orphan": GroupFacts("missing", priority=3),
+        "single": GroupInfo(),
+        "all": GroupInfo(disrupt_all=True, priority=7),
+        "leaf": GroupInfo("whole", priority=1),
+        "whole": GroupInfo(None, True, 9, composite=True),
+        "orphan": GroupInfo("missing", priority=3),
     }
     for name, group in {"plain": None, "s1": "single", "a1": "all", "a2": "all", "l1": "leaf", "o1": "orphan"}.items():
         _run(short, name, "n1", group=group, priority=50)
-    units = {unit.name: unit for unit in find_units(short.state, groups)}
-    assert {name: (len(u.pods), u.priority, u.rank) for name, u in units.items()} == {
+    victim_sets = {victim_set.name: victim_set for victim_set in find_victim_sets(short.state, groups)}
+    assert {name: (len(u.pods), u.priority, u.rank) for name, u in victim_sets.items()} == {
         "plain": (1, 50, Rank.POD),
         "s1": (1, 0, Rank.GROUP),
         "group all": (2, 7, Rank.GROUP),
@@ -72,19 +72,21 @@ def test_members_beyond_the_minimum_are_surplus_the_youngest_first() -> None:
     short = Short(n1=10)
     for number in range(4):
         _run(short, f"m{number}", "n1", group="v", started=f"2026-01-0{number + 1}T00:00:00Z")
-    units = {unit.name: unit for unit in find_units(short.state, {"v": GroupFacts(minimum=2)})}
-    assert [units[f"m{n}"].breaks for n in range(4)] == [True, True, False, False]
+    victim_sets = {
+        victim_set.name: victim_set for victim_set in find_victim_sets(short.state, {"v": GroupInfo(minimum=2)})
+    }
+    assert [victim_sets[f"m{n}"].breaks for n in range(4)] == [True, True, False, False]
 
 
 def test_budgets_are_used_up_from_the_most_important_on() -> None:
-    units = [Unit(name, (), 0, Rank.POD, started) for name, started in (("old", "1"), ("new", "2"))]
+    victim_sets = [VictimSet(name, (), 0, Rank.POD, started) for name, started in (("old", "1"), ("new", "2"))]
     short = Short(n1=4)
     _run(short, "old", "n1", started="1")
     _run(short, "new", "n1", started="2")
-    units = find_units(short.state, {})
-    assert violating(units, [Budget("b", frozenset({"old", "new"}), 1)]) == {"new"}
-    assert violating(units, [Budget("b", frozenset({"old"}), 0)]) == {"old"}
-    assert violating(units, []) == set()
+    victim_sets = find_victim_sets(short.state, {})
+    assert violating(victim_sets, [Budget("b", frozenset({"old", "new"}), 1)]) == {"new"}
+    assert violating(victim_sets, [Budget("b", frozenset({"old"}), 0)]) == {"old"}
+    assert violating(victim_sets, []) == set()
 
 
 # ---- plans
@@ -112,7 +114,7 @@ def test_a_unit_that_goes_anyway_makes_its_other_nodes_free() -> None:
     for node in ("n1", "n2"):
         _run(short, f"x-{node}", node, group="x")
         _run(short, f"y-{node}", node, group="y")
-    groups = {name: GroupFacts(together=True) for name in "xy"}
+    groups = {name: GroupInfo(disrupt_all=True) for name in "xy"}
     gone = _gone(_plan(short, _gang(short, 2), groups))
     assert gone in ({"x-n1", "x-n2"}, {"y-n1", "y-n2"})
 
@@ -123,7 +125,7 @@ def test_surplus_members_before_whole_gangs() -> None:
         _run(short, f"tight{number}", node, group="tight", started="2026-01-09T00:00:00Z")
     for number, node in enumerate(("n2", "n2")):
         _run(short, f"loose{number}", node, group="loose", started="2026-01-01T00:00:00Z")
-    groups = {"tight": GroupFacts(minimum=2), "loose": GroupFacts(minimum=1)}
+    groups = {"tight": GroupInfo(minimum=2), "loose": GroupInfo(minimum=1)}
     assert len(_gone(_plan(short, _gang(short, 1), groups)) & {"loose0", "loose1"}) == 1
 
 
@@ -148,7 +150,7 @@ def test_a_broken_budget_is_the_last_resort() -> None:
 
 def test_a_pod_that_keeps_away_from_the_preemptor_goes_though_there_is_room() -> None:
     short = Short(n1=8)
-    _run(short, "shy", "n1", **apart({"app": "g"}))
+    _run(short, "shy", "n1", **pod_anti_affinity({"app": "g"}))
     root = Leaf("g", [short.pod("g0", labels={"app": "g"})], 1)
     assert _gone(_plan(short, root)) == {"shy"}
 
@@ -175,7 +177,7 @@ def test_leaves_of_a_tree_go_to_the_racks_that_cost_least() -> None:
 def test_the_state_is_untouched_by_planning() -> None:
     short = Short(n1=2, n2=2)
     for number in range(4):
-        _run(short, f"w{number}", f"n{number % 2 + 1}", labels={"a": "b"}, **apart({"never": "seen"}))
+        _run(short, f"w{number}", f"n{number % 2 + 1}", labels={"a": "b"}, **pod_anti_affinity({"never": "seen"}))
     before = short.state.used.copy()
     assert _plan(short, _gang(short, 3)) is not None
     assert _plan(short, _gang(short, 30)) is None
@@ -188,7 +190,7 @@ def test_the_state_is_untouched_by_planning() -> None:
 
 def _pod_plan(short: Short, groups: Any = None, budgets: Any = (), cpu: float = 1, **pod: Any) -> Preemption | None:
     leaf = Leaf("p", [short.pod("p", cpu, **pod)])
-    return Preemptor(short.engine, find_units(short.state, groups or {}), budgets).plan_pod(leaf, 100)
+    return Preemptor(short.engine, find_victim_sets(short.state, groups or {}), budgets).plan_pod(leaf, 100)
 
 
 def test_a_pod_alone_takes_the_node_with_the_lowest_top_priority() -> None:
@@ -221,7 +223,7 @@ def test_a_pod_alone_takes_a_whole_gang_along() -> None:
     short = Short(n1=2, n2=2)
     _run(short, "x", "n1", group="v")
     _run(short, "y", "n2", group="v")
-    plan = _pod_plan(short, {"v": GroupFacts(together=True)}, cpu=2, nodeSelector={HOST: "n1"})
+    plan = _pod_plan(short, {"v": GroupInfo(disrupt_all=True)}, cpu=2, nodeSelector={HOST: "n1"})
     assert _gone(plan) == {"x", "y"}
     assert plan is not None
     assert plan.result.placed == {"p": short.state.row("n1")}
@@ -252,7 +254,7 @@ def test_freed_room_is_kept_until_its_owner_lands_or_gives_up() -> None:
     thief = Leaf("thief", [short.pod("t")], 1)
 
     def fits(leaf: Leaf, priority: int) -> bool:
-        with short.engine.honouring(leaf.name, priority):
+        with short.engine.respecting_nominations(leaf.name, priority):
             mark = short.engine.mark()
             ok = Search(short.engine).place(leaf).ok
             short.engine.undo(mark)
@@ -273,7 +275,7 @@ def test_company_that_is_only_expected_is_none() -> None:
     short.engine.undo(0)
     rule = {"labelSelector": {"matchLabels": {"colour": "red"}}, "topologyKey": HOST}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
-    with short.engine.honouring("p", 0):
+    with short.engine.respecting_nominations("p", 0):
         assert not Search(short.engine).place(Leaf("p", [short.pod("p", affinity=affinity)], 1)).ok
 
 
@@ -284,7 +286,7 @@ def test_a_reservation_on_a_node_that_went_away_counts_for_nothing() -> None:
     short.engine.undo(0)
     short.state.remove_node("n2")
     short.node("n3", 1)
-    with short.engine.honouring("p", 0):
+    with short.engine.respecting_nominations("p", 0):
         assert Search(short.engine).place(Leaf("p", [short.pod("p")], 1)).placed == {"p": short.state.row("n3")}
 
 
@@ -296,31 +298,33 @@ def _random(seed: int) -> tuple[model.Case, list[list[tuple[model.Kind, str]]], 
     rng = Random(seed)
     nodes = [model.Node(f"n{n}", rng.randint(2, 4), 99, {"rack": rng.choice("ab")}) for n in range(rng.randint(2, 4))]
     case = model.Case(nodes, [], model.Group("g", 1))
-    units: list[list[tuple[model.Kind, str]]] = []
-    seats: list[tuple[model.Kind, str]] = []
+    victim_sets: list[list[tuple[model.Kind, str]]] = []
+    assignments: list[tuple[model.Kind, str]] = []
     for _ in range(rng.randint(3, 7)):
-        unit = []
+        victim_set = []
         for _ in range(rng.choice([1, 1, 1, 2, 3])):
             seat = (model.Kind(rng.randint(1, 2)), rng.choice(nodes).name)
-            if model.allows(case, seats, seat[0], model.node_of(case, seat[1])):
-                seats.append(seat)
-                unit.append(seat)
-        if unit:
-            units.append(unit)
-    kinds = [model.Kind(rng.randint(1, 3)) for _ in range(rng.choice([1, 1, 2]))]
-    pods = [rng.choice(kinds) for _ in range(rng.randint(1, 3))]
+            if model.allows(case, assignments, seat[0], model.node_of(case, seat[1])):
+                assignments.append(seat)
+                victim_set.append(seat)
+        if victim_set:
+            victim_sets.append(victim_set)
+    eq_classes = [model.Kind(rng.randint(1, 3)) for _ in range(rng.choice([1, 1, 2]))]
+    pods = [rng.choice(eq_classes) for _ in range(rng.randint(1, 3))]
     case.root = model.Group("g", len(pods), rng.choice([None, None, "rack"]), pods)
-    return case, units, seed
+    return case, victim_sets, seed
 
 
-def _optimum(case: model.Case, units: list[list[tuple[model.Kind, str]]]) -> tuple[int, int] | None:
+def _optimum(case: model.Case, victim_sets: list[list[tuple[model.Kind, str]]]) -> tuple[int, int] | None:
     """(units, pods) of the cheapest set of victims, trying them all."""
     best: tuple[int, int] | None = None
-    for count in range(len(units) + 1):
-        for gone in combinations(range(len(units)), count):
-            case.others = [seat for number, unit in enumerate(units) if number not in gone for seat in unit]
+    for count in range(len(victim_sets) + 1):
+        for gone in combinations(range(len(victim_sets)), count):
+            case.others = [
+                seat for number, victim_set in enumerate(victim_sets) if number not in gone for seat in victim_set
+            ]
             if model.fits(case):
-                cost = (count, sum(len(units[number]) for number in gone))
+                cost = (count, sum(len(victim_sets[number]) for number in gone))
                 best = cost if best is None else min(best, cost)
         if best is not None:
             return best
@@ -331,34 +335,34 @@ def _optimum(case: model.Case, units: list[list[tuple[model.Kind, str]]]) -> tup
 def test_victims_against_the_optimum(effort: Effort, percent: int) -> None:
     planned = optimal = extra = 0
     for seed in range(CASES):
-        case, units, _ = _random(seed)
+        case, victim_sets, _ = _random(seed)
         state = ClusterState()
         for node in case.nodes:
             state.put_node(node.name, {"cpu": node.cpu * 1000, "memory": 99 << 30, "pods": 110}, node.labels)
         groups = {}
-        for number, unit in enumerate(units):
-            groups[f"u{number}"] = GroupFacts(together=True)
-            for place, (kind, where) in enumerate(unit):
-                shape = state.shapes.of_requests({"cpu": kind.cpu * 1000})
+        for number, victim_set in enumerate(victim_sets):
+            groups[f"u{number}"] = GroupInfo(disrupt_all=True)
+            for place, (eq_class, where) in enumerate(victim_set):
+                signature = state.signatures.of_requests({"cpu": eq_class.cpu * 1000})
                 uid = f"u{number}-{place}"
-                state.put_pod(PodKey(uid, "default", uid, {}, shape, 0, f"u{number}"), where)
-        pods = [pending(state, f"g/{number}", kind) for number, kind in enumerate(case.root.pods)]
+                state.put_pod(AssignedPod(uid, "default", uid, {}, signature, 0, f"u{number}"), where)
+        pods = [pending(state, f"g/{number}", eq_class) for number, eq_class in enumerate(case.root.pods)]
         root = Leaf("g", pods, len(pods), case.root.key)
         engine = Engine(state)
-        best = _optimum(case, units)
+        best = _optimum(case, victim_sets)
         if Search(engine).place(root).ok:
             engine.undo(0)
             assert best == (0, 0), seed
             continue
-        plan = Preemptor(engine, find_units(state, groups), effort=effort).plan(root, 100)
+        plan = Preemptor(engine, find_victim_sets(state, groups), effort=effort).plan(root, 100)
         assert (plan is None) == (best is None), f"seed {seed}: {plan} against {best}"
         if plan is None or best is None:
             continue
         case.others = [
             seat
-            for number, unit in enumerate(units)
+            for number, victim_set in enumerate(victim_sets)
             if f"group u{number}" not in {u.name for u in plan.victims}
-            for seat in unit
+            for seat in victim_set
         ]
         placed = {"g": {int(key[2:]): state.node(row).name for key, row in plan.result.placed.items()}}
         assert not model.mistakes(case, placed), f"seed {seed}"

@@ -13,7 +13,7 @@ from tests.place.short import Short
 from kohort.place.demand import Leaf
 from kohort.place.engine import Engine
 from kohort.place.profile import Profile, ProfileError, read_profile
-from kohort.place.state import ClusterState, PodKey
+from kohort.place.state import AssignedPod, ClusterState
 
 PROFILES = st.builds(
     Profile,
@@ -35,7 +35,7 @@ def _cluster(nodes: list[dict[str, int]], running: list[tuple[int, dict[str, int
     for number, offers in enumerate(nodes):
         state.put_node(f"n{number}", offers, {})
     for number, (node, asks) in enumerate(running):
-        key = PodKey(f"u{number}", "default", f"u{number}", {}, state.shapes.of_requests(asks))
+        key = AssignedPod(f"u{number}", "default", f"u{number}", {}, state.signatures.of_requests(asks))
         state.put_pod(key, f"n{node % len(nodes)}")
     return Engine(state, profile)
 
@@ -49,7 +49,7 @@ def _cluster(nodes: list[dict[str, int]], running: list[tuple[int, dict[str, int
 )
 def test_a_row_by_itself_scores_as_among_others(nodes: Any, running: Any, asks: Any, profile: Profile) -> None:
     engine = _cluster(nodes, running, profile)
-    _, score = engine.look(engine.state.shapes.of_requests(asks))
+    _, score = engine.evaluate(engine.state.signatures.of_requests(asks))
     rows = np.arange(engine.state.rows)
     assert score.levels(rows, 1)[:, 0].tolist() == [score.of_row(row) for row in rows.tolist()]
     assert score.load.tolist() == [score.of_row(row) for row in rows.tolist()]
@@ -65,11 +65,11 @@ def test_a_row_by_itself_scores_as_among_others(nodes: Any, running: Any, asks: 
 )
 def test_many_at_once_is_one_after_the_other(nodes: Any, running: Any, asks: Any, profile: Profile, count: int) -> None:
     engine = _cluster(nodes, running, profile)
-    kind = engine.state.pairs.class_of(engine.state.shapes.of_requests(asks), "default", {})
-    at_once = engine.seat(kind, None, count)
+    eq_class = engine.state.interpod.class_of(engine.state.signatures.of_requests(asks), "default", {})
+    at_once = engine.assume(eq_class, None, count)
     engine.undo(0)
     one_by_one: list[int] = []
-    while len(one_by_one) < count and (taken := engine.seat(kind, None, 1)):
+    while len(one_by_one) < count and (taken := engine.assume(eq_class, None, 1)):
         one_by_one += taken
     assert at_once == one_by_one
 
@@ -177,4 +177,4 @@ def test_all_mistakes_of_a_profile_at_once() -> None:
 def test_leaf_counts_its_classes() -> None:
     short = Short(n1=4)
     leaf = Leaf("g", [short.pod("a"), short.pod("b"), short.pod("c", 2)])
-    assert sorted(leaf.kinds.values()) == [1, 2]
+    assert sorted(leaf.eq_classes.values()) == [1, 2]

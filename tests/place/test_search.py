@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.place.short import HOST, Short, apart, spread
+from tests.place.short import HOST, Short, pod_anti_affinity, spread
 
 from kohort.place import exact
 from kohort.place.claims import Claim
 from kohort.place.demand import Branch, Demand, Leaf, Reason
 from kohort.place.domains import Bounds
 from kohort.place.effort import Effort
-from kohort.place.exact import Verdict, solve
+from kohort.place.exact import SolverStatus, solve
 from kohort.place.search import Search
 
 NO_SOLVER = Effort(solver_size=0)
@@ -89,9 +89,9 @@ def test_what_was_tried_in_an_untouched_domain_is_not_tried_again(monkeypatch: p
     looked: list[str] = []
     original = Search._leaf
 
-    def counted(self: Search, leaf: Leaf, area: Any) -> Any:
+    def counted(self: Search, leaf: Leaf, node_set: Any) -> Any:
         looked.append(leaf.name)
-        return original(self, leaf, area)
+        return original(self, leaf, node_set)
 
     monkeypatch.setattr(Search, "_leaf", counted)
     assert _placed(short, Branch("root", leaves, 5, "zone"), Effort(solver_size=0, orders=24)) == {}
@@ -146,8 +146,8 @@ def test_sums_over_domains_are_exact(nodes: list[tuple[str | None, int]]) -> Non
         short.node(f"n{number}", 1, **({"rack": rack} if rack else {}))
     values = np.zeros(short.state.rows, np.int64)
     values[: len(nodes)] = [value for _, value in nodes]
-    parts = short.engine.area.split("rack")
-    found = {parts.area(place).value: int(total) for place, total in enumerate(parts.sum(values))}
+    parts = short.engine.all_nodes.split("rack")
+    found = {parts.node_set(place).value: int(total) for place, total in enumerate(parts.sum(values))}
     expected: dict[str | None, int] = {}
     for rack, value in nodes:
         if rack:
@@ -162,9 +162,9 @@ def test_t4_domains_are_ranked_as_kube_scheduler_scores_them() -> None:
             short.node(f"{rack}{number}", 2, rack=rack)
         for number in range(used):
             short.run(f"{rack}-used{number}", f"{rack}{number}")
-    parts = short.engine.area.split("rack")
+    parts = short.engine.all_nodes.split("rack")
     ranked = Bounds(short.engine, _leaf(short, "g", 3), parts).ranked()
-    assert parts.area(ranked[0]).value == "B"
+    assert parts.node_set(ranked[0]).value == "B"
 
 
 def test_labels_that_change_divide_anew() -> None:
@@ -180,15 +180,15 @@ def test_labels_that_change_divide_anew() -> None:
 # ---- the exact solver
 
 
-def _answer(short: Short, root: Demand) -> Verdict:
-    answer = solve(short.engine, root, short.engine.area, Effort())
+def _answer(short: Short, root: Demand) -> SolverStatus:
+    answer = solve(short.engine, root, short.engine.all_nodes, Effort())
     for key, row in answer.placed.items():
-        kind = next(pod.kind for leaf in root.leaves() for pod in leaf.pods if pod.key == key)
-        fit, _ = short.engine.look(kind.shape)
-        assert short.engine.may(kind, fit)[row], f"{key} may not be on row {row}"
-        short.engine.put(kind, row)
+        eq_class = next(pod.eq_class for leaf in root.leaves() for pod in leaf.pods if pod.key == key)
+        fit, _ = short.engine.evaluate(eq_class.signature)
+        assert short.engine.feasible(eq_class, fit)[row], f"{key} may not be on row {row}"
+        short.engine.assume_on(eq_class, row)
     short.engine.undo(0)
-    return answer.verdict
+    return answer.status
 
 
 def _port(number: int) -> dict[str, Any]:
@@ -198,31 +198,31 @@ def _port(number: int) -> dict[str, Any]:
 def test_solver_keeps_pods_apart() -> None:
     short = Short(n1=9, n2=9)
     red, blue = {"c": "red"}, {"c": "blue"}
-    shy = [short.pod(f"shy{n}", labels=blue, **apart(red)) for n in range(3)]
+    shy = [short.pod(f"shy{n}", labels=blue, **pod_anti_affinity(red)) for n in range(3)]
     red_pods = [short.pod(f"red{n}", labels=red) for n in range(3)]
-    assert _answer(short, Leaf("g", [*shy, *red_pods], 6)) is Verdict.FOUND
+    assert _answer(short, Leaf("g", [*shy, *red_pods], 6)) is SolverStatus.FOUND
     short.run("red", "n1", labels=red)
-    short.run("blue", "n2", labels=blue, **apart(red))
-    assert _answer(short, Leaf("g", [*map(_again(short), shy), *map(_again(short), red_pods)], 6)) is Verdict.FOUND
-    alone = [short.pod(f"alone{n}", labels=red, **apart(red)) for n in range(2)]
-    assert _answer(short, Leaf("g", alone, 2)) is Verdict.IMPOSSIBLE
+    short.run("blue", "n2", labels=blue, **pod_anti_affinity(red))
+    assert _answer(short, Leaf("g", [*map(_again(short), shy), *map(_again(short), red_pods)], 6)) is SolverStatus.FOUND
+    alone = [short.pod(f"alone{n}", labels=red, **pod_anti_affinity(red)) for n in range(2)]
+    assert _answer(short, Leaf("g", alone, 2)) is SolverStatus.IMPOSSIBLE
 
 
 def _again(short: Short) -> Any:
     """The class of a pod after more terms became known."""
     from kohort.place.demand import renewed_pod
 
-    return lambda pod: renewed_pod(pod, short.state.pairs)
+    return lambda pod: renewed_pod(pod, short.state.interpod)
 
 
 def test_solver_knows_ports_and_claims() -> None:
     short = Short(n1=9, n2=9)
-    assert _answer(short, Leaf("g", [short.pod(f"p{n}", **_port(80)) for n in range(2)], 2)) is Verdict.FOUND
-    assert _answer(short, Leaf("g", [short.pod(f"p{n}", **_port(80)) for n in range(3)], 3)) is Verdict.IMPOSSIBLE
+    assert _answer(short, Leaf("g", [short.pod(f"p{n}", **_port(80)) for n in range(2)], 2)) is SolverStatus.FOUND
+    assert _answer(short, Leaf("g", [short.pod(f"p{n}", **_port(80)) for n in range(3)], 3)) is SolverStatus.IMPOSSIBLE
     short.state.claims.put("default/c", Claim(once=True))
     volume = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
     sharing = [short.pod("p0", 1, **volume), short.pod("p1", 2, **volume)]
-    assert _answer(short, Leaf("g", sharing, 2)) is Verdict.IMPOSSIBLE
+    assert _answer(short, Leaf("g", sharing, 2)) is SolverStatus.IMPOSSIBLE
 
 
 def test_solver_pins_a_group_where_its_members_run() -> None:
@@ -230,24 +230,24 @@ def test_solver_pins_a_group_where_its_members_run() -> None:
     short.node("a", 1, rack="A")
     short.node("b", 9, rack="B")
     leaf = _leaf(short, "g", 2, minimum=3, topology="rack", running=[0])
-    assert _answer(short, Branch("root", [leaf], 1)) is Verdict.IMPOSSIBLE
+    assert _answer(short, Branch("root", [leaf], 1)) is SolverStatus.IMPOSSIBLE
     free = _leaf(short, "g", 2, topology="rack")
-    assert _answer(short, Branch("root", [free], 1)) is Verdict.FOUND
+    assert _answer(short, Branch("root", [free], 1)) is SolverStatus.FOUND
 
 
 def test_solver_has_no_words_for_spread_and_says_so() -> None:
     short = Short(n1=4)
     pods = [short.pod("p0", labels={"a": "b"}, **spread({"a": "b"}, HOST)), short.pod("p1", 2)]
-    answer = solve(short.engine, Leaf("g", pods, 2), short.engine.area, Effort())
-    assert answer.verdict is Verdict.UNKNOWN
+    answer = solve(short.engine, Leaf("g", pods, 2), short.engine.all_nodes, Effort())
+    assert answer.status is SolverStatus.UNKNOWN
     assert "spread" in answer.why
 
 
 def test_solver_has_limits() -> None:
     short = Short(n1=4, n2=4)
     leaf = Leaf("g", [short.pod("p0"), short.pod("p1", 2)], 2)
-    small = solve(short.engine, leaf, short.engine.area, Effort(solver_size=2))
-    assert (small.verdict, small.why) == (Verdict.UNKNOWN, "too much for the exact solver: more than 2 unknowns")
+    small = solve(short.engine, leaf, short.engine.all_nodes, Effort(solver_size=2))
+    assert (small.status, small.why) == (SolverStatus.UNKNOWN, "too much for the exact solver: more than 2 unknowns")
 
 
 def test_without_the_solver_the_verdict_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

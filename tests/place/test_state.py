@@ -9,12 +9,11 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.place.short import Short, apart, likes, spread, together
+from tests.place.short import Short, likes, pod_affinity, pod_anti_affinity, spread
 
-from kohort.place.changes import ChangeLog
 from kohort.place.claims import Claim
-from kohort.place.columns import LabelColumn
-from kohort.place.demand import Branch, Leaf, Pod
+from kohort.place.columns import ChangeLog, LabelColumn
+from kohort.place.demand import Branch, Leaf, PendingPod
 from kohort.place.engine import Engine
 from kohort.place.search import Search
 from kohort.place.state import ClusterState
@@ -24,9 +23,9 @@ PORT = {"containers": [{"name": "c", "ports": [{"hostPort": 80}], "resources": {
 SPECS: list[dict[str, Any]] = [
     {},
     {"labels": RED},
-    {"labels": BLUE, **apart(RED)},
-    {"labels": RED, **apart(RED, "rack")},
-    {"labels": RED, **together((RED, "rack"))},
+    {"labels": BLUE, **pod_anti_affinity(RED)},
+    {"labels": RED, **pod_anti_affinity(RED, "rack")},
+    {"labels": RED, **pod_affinity((RED, "rack"))},
     {"labels": BLUE, **likes(RED, "rack")},
     {"labels": RED, **spread(RED, "rack")},
     {"labels": RED, "nodeSelector": {"rack": "r1"}},
@@ -38,7 +37,7 @@ SPECS: list[dict[str, Any]] = [
 
 def fingerprint(state: ClusterState) -> dict[str, Any]:
     """All that decisions look at, by names instead of rows and codes."""
-    rows = {facts.name: row for row, facts in enumerate(state.facts) if facts is not None}
+    rows = {node_info.name: row for row, node_info in enumerate(state.node_infos) if node_info is not None}
     names = state.resources.names
 
     def amounts(values: Any) -> dict[str, Any]:
@@ -59,17 +58,21 @@ def fingerprint(state: ClusterState) -> dict[str, Any]:
 
 def _counters(state: ClusterState, rows: dict[str, int]) -> dict[Any, Any]:
     found = {}
-    for counter in state.pairs.counters():
+    for counter in state.interpod.counters():
         column = state.column(counter.term.key)
         counter.fits(column.size, state.rows)
         domains = {
-            column.value(code): (int(counter.matching[code]), int(counter.holding[code]), int(counter.wishing[code]))
+            column.value(code): (
+                int(counter.matching[code]),
+                int(counter.anti_affinity[code]),
+                int(counter.preference[code]),
+            )
             for code in range(1, column.size)
-            if counter.matching[code] or counter.holding[code] or counter.wishing[code]
+            if counter.matching[code] or counter.anti_affinity[code] or counter.preference[code]
         }
         staying = {name: int(counter.staying[row]) for name, row in sorted(rows.items()) if counter.staying[row]}
         if domains or staying:
-            found[counter.term] = (domains, staying, counter.total, counter.held, counter.wished)
+            found[counter.term] = (domains, staying, counter.total, counter.anti_affinity_total, counter.preferring)
     return found
 
 
@@ -143,7 +146,7 @@ class Histories(RuleBasedStateMachine):
             self.pods[pod] = (obj, node)
             short.state.set_pod(obj, node)
 
-    def _pending(self, name: str, spec: dict[str, Any]) -> Pod:
+    def _pending(self, name: str, spec: dict[str, Any]) -> PendingPod:
         return self.short.pod(name, **spec)
 
     @invariant()
@@ -155,17 +158,17 @@ class Histories(RuleBasedStateMachine):
         for obj, node in self.pods.values():
             fresh.state.set_pod(obj, node)
         # The same terms must be counted, whatever was asked about in between.
-        for counter in self.short.state.pairs.counters():
-            if counter.term not in {one.term for one in fresh.state.pairs.counters()}:
-                fresh.state.pairs._register(counter.term)
+        for counter in self.short.state.interpod.counters():
+            if counter.term not in {one.term for one in fresh.state.interpod.counters()}:
+                fresh.state.interpod._register(counter.term)
         assert fingerprint(self.short.state) == fingerprint(fresh.state)
 
     @invariant()
     def warm_fits_equal_cold_ones(self) -> None:
         cold = Engine(self.short.state)
-        for shape in list(self.short.state.shapes):
-            warm_fit, warm_score = self.short.engine.look(shape)
-            cold_fit, cold_score = cold.look(shape)
+        for signature in list(self.short.state.signatures):
+            warm_fit, warm_score = self.short.engine.evaluate(signature)
+            cold_fit, cold_score = cold.evaluate(signature)
             assert np.array_equal(warm_fit.room, cold_fit.room)
             assert np.array_equal(warm_score.load, cold_score.load)
 

@@ -71,7 +71,7 @@ def create(sim: Sim, item: Json) -> None:
         sim.put("pdb", item["pdb"], body)
     elif "claim" in item:
         # Recorded with a claim that is bound to a volume usable everywhere.
-        sim.core.world.storage.set_volume(item["claim"], {"metadata": {"name": item["claim"]}, "spec": {}})
+        sim.core.cache.storage.set_volume(item["claim"], {"metadata": {"name": item["claim"]}, "spec": {}})
         sim.put("claim", item["claim"], {"spec": {"accessModes": [item["mode"]], "volumeName": item["claim"]}})
     elif "composite" in item:
         sim.put("composite", item["composite"], group_body(item, composite=True))

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from kohort.place.score import Profile
-from kohort.scheduler.conditions import Note, Patch, Writes
-from kohort.scheduler.core import Core, Step
+from kohort.scheduler.core import SchedulerCore, Step
 from kohort.scheduler.model import DisruptionBudget, GroupObject, Node, Pod, composite_key
 from kohort.scheduler.settings import Settings
+from kohort.scheduler.status import Patch, SchedulerEvent, Writes
 
 SPACE = "default"
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -45,7 +45,7 @@ class Sim:
     running: bool = True  # the scheduler
     refuse: dict[str, int] = field(default_factory=dict)  # pod -> how many bindings are refused, -1: all
     evicted: dict[str, str] = field(default_factory=dict)
-    notes: list[Note] = field(default_factory=list)
+    events: list[SchedulerEvent] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     crash: int = 0  # the scheduler dies after so many bindings more, in the middle of a decision, and starts anew
     before_binding: Callable[[], None] | None = None
@@ -54,7 +54,7 @@ class Sim:
 
     def __post_init__(self) -> None:
         self._uids = itertools.count(1)
-        self.core = Core(self.settings, self.stamp)
+        self.core = SchedulerCore(self.settings, self.stamp)
 
     def stamp(self) -> str:
         return (START + timedelta(seconds=int(self.now))).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -74,38 +74,38 @@ class Sim:
         """The watch brings an object as it is."""
         if not self.running:
             return
-        body, world = self.objects[kind][name], self.core.world
+        body, cache = self.objects[kind][name], self.core.cache
         if kind == "node":
-            world.set_node(msgspec.convert(body, Node))
+            cache.set_node(msgspec.convert(body, Node))
         elif kind == "pod":
-            world.set_pod(msgspec.convert(body, Pod))
+            cache.set_pod(msgspec.convert(body, Pod))
         elif kind in {"group", "composite"}:
-            world.set_group(msgspec.convert(body, GroupObject), composite=kind == "composite")
+            cache.set_group(msgspec.convert(body, GroupObject), composite=kind == "composite")
         elif kind == "pdb":
-            world.budgets.set(msgspec.convert(body, DisruptionBudget))
+            cache.budgets.set(msgspec.convert(body, DisruptionBudget))
         elif kind == "claim":
-            world.storage.set_claim(f"{SPACE}/{name}", body)
+            cache.storage.set_claim(f"{SPACE}/{name}", body)
 
     def delete(self, kind: str, name: str) -> None:
         """At once."""
         body = self.objects[kind].pop(name)
         if not self.running:
             return
-        world = self.core.world
+        cache = self.core.cache
         if kind == "node":
-            world.drop_node(name)
+            cache.drop_node(name)
         elif kind == "pod":
             self.core.drop_pod(msgspec.convert(body, Pod))
         elif kind in {"group", "composite"}:
             self.core.drop_group(f"{SPACE}/{name}" if kind == "group" else composite_key(SPACE, name))
         elif kind == "pdb":
-            world.budgets.drop(f"{SPACE}/{name}")
+            cache.budgets.drop(f"{SPACE}/{name}")
         elif kind == "claim":
-            world.storage.set_claim(f"{SPACE}/{name}", None)
+            cache.storage.set_claim(f"{SPACE}/{name}", None)
 
     def restart(self) -> None:
         """A new scheduler on the same API: groups and nodes are listed before pods."""
-        self.core = Core(self.settings, self.stamp)
+        self.core = SchedulerCore(self.settings, self.stamp)
         self.running = True
         for kind in ("node", "composite", "group", "pdb", "claim", "pod"):
             for name in self.objects[kind]:
@@ -134,15 +134,15 @@ class Sim:
 
     def carry_out(self, step: Step) -> None:
         self.write(step.writes)
-        if step.verdict is not None:
+        if step.decision is not None:
             hook, self.before_binding = self.before_binding, None
             if hook is not None:
                 hook()
-        if step.verdict is not None and step.verdict.seats:
-            seats = self.core.confirm(step.verdict, self.now)
+        if step.decision is not None and step.decision.assignments:
+            assignments = self.core.confirm(step.decision, self.now)
             if self.on_binding is not None:
-                self.on_binding(seats)
-            for uid, node in seats.items():
+                self.on_binding(assignments)
+            for uid, node in assignments.items():
                 self.bind(uid, node)
                 if self.crash:
                     self.crash -= 1
@@ -185,11 +185,11 @@ class Sim:
         pod["spec"]["nodeName"] = node
         conditions = [one for one in pod["status"].get("conditions", ()) if one["type"] != "PodScheduled"]
         pod["status"] = {"phase": "", "conditions": [*conditions, {"type": "PodScheduled", "status": "True"}]}
-        self.notes += self.core.bound(uid, node)
+        self.events += self.core.bound(uid, node)
         self.tell("pod", name)
 
     def write(self, writes: Writes) -> None:
-        self.notes += writes.notes
+        self.events += writes.events
         for patch in writes.patches:
             self.patch(patch)
 
@@ -246,6 +246,6 @@ class Sim:
         """Decisions about groups by result, as kube-scheduler counts them."""
         found: dict[str, int] = {}
         for step in self.steps:
-            if step.verdict is not None and not step.verdict.root.startswith("pod/"):
-                found[step.verdict.kind.value] = found.get(step.verdict.kind.value, 0) + 1
+            if step.decision is not None and not step.decision.root.startswith("pod/"):
+                found[step.decision.kind.value] = found.get(step.decision.kind.value, 0) + 1
         return found

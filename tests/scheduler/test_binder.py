@@ -14,8 +14,8 @@ from tests.scheduler.sim import Sim
 from kohort.kube.clock import VirtualClock
 from kohort.kube.errors import ApiError, TransportError
 from kohort.scheduler.binder import Binder
-from kohort.scheduler.conditions import Writes
 from kohort.scheduler.core import Step
+from kohort.scheduler.status import Writes
 
 
 def refusal(code: int, reason: str = "") -> ApiError:
@@ -104,8 +104,8 @@ class Bench:
         return step
 
     async def carry_out(self, step: Step) -> None:
-        if step.verdict is not None:
-            self.binder.bind(step.verdict)
+        if step.decision is not None:
+            self.binder.bind(step.decision)
         self.binder.evict(step.evictions)
         await self.clock.advance(30.0)
 
@@ -122,7 +122,7 @@ async def test_a_gang_is_bound(bench: Bench) -> None:
     await bench.carry_out(bench.decide())
     assert len(bench.sim.bound) == 3
     assert bench.binder.busy == 0
-    assert [note.reason for writes in bench.written for note in writes.notes] == ["Scheduled"] * 3
+    assert [note.reason for writes in bench.written for note in writes.events] == ["Scheduled"] * 3
 
 
 async def test_not_too_many_at_once(bench: Bench) -> None:
@@ -145,8 +145,8 @@ async def test_no_answer_is_asked_again(bench: Bench, fault: Exception) -> None:
 async def test_a_binding_that_was_heard_though_its_answer_was_lost(bench: Bench) -> None:
     bench.gang(1)
     step = bench.decide()
-    assert step.verdict is not None
-    [(uid, node)] = step.verdict.seats.items()
+    assert step.decision is not None
+    [(uid, node)] = step.decision.assignments.items()
 
     def heard_but_cut() -> None:
         bench.sim.bind(uid, node)
@@ -212,7 +212,7 @@ async def test_a_pod_that_went_while_it_was_bound_frees_its_room(bench: Bench) -
     step = bench.decide()
     bench.pods.faults["bind"] = [lambda: bench.sim.delete("pod", "g-0")]
     await bench.carry_out(step)
-    assert (bench.sim.core.world.state.used == 0).all()
+    assert (bench.sim.core.cache.state.used == 0).all()
 
 
 async def test_who_leads_no_more_binds_no_more(bench: Bench) -> None:
@@ -239,10 +239,10 @@ async def test_a_victim_that_cannot_be_deleted_voids_the_plan(bench: Bench) -> N
     bench.gang(1, priority="p100")
     bench.pods.faults["delete"] = [refusal(403, "Forbidden")]
     await bench.carry_out(bench.decide())
-    assert not list(bench.sim.core.world.reservations)
+    assert not list(bench.sim.core.cache.reservations)
     entry = bench.sim.core.queue.get("default/g")
     assert entry is not None
-    assert entry.where == "active"
+    assert entry.queue == "active"
 
 
 async def test_a_victim_whose_binding_is_under_way_is_bound_first(bench: Bench) -> None:
@@ -250,8 +250,8 @@ async def test_a_victim_whose_binding_is_under_way_is_bound_first(bench: Bench) 
     create(bench.sim, {"pod": "used", "cpu": "4", "node": "n2", "priority": "p100"})
     first = bench.decide()
     bench.pods.hold = asyncio.Event()
-    assert first.verdict is not None
-    bench.binder.bind(first.verdict)
+    assert first.decision is not None
+    bench.binder.bind(first.decision)
     create(bench.sim, {"pod": "high", "cpu": "4", "priority": "p100"})
     second = bench.decide()
     assert [one.pod.name for one in second.evictions] == ["low"]
@@ -266,10 +266,10 @@ async def test_a_victim_whose_binding_is_under_way_is_bound_first(bench: Bench) 
 async def test_a_stop_in_the_middle_of_binding_leaves_no_gang_half_bound(bench: Bench) -> None:
     bench.gang(3)
     step = bench.decide()
-    assert step.verdict is not None
+    assert step.decision is not None
     bench.pods.hold = asyncio.Event()
     bench.pods.faults["bind"] = [TransportError("cut")]
-    bench.binder.bind(step.verdict)
+    bench.binder.bind(step.decision)
     await bench.clock.advance(0.1)
     closing = asyncio.create_task(bench.binder.close())
     await bench.clock.advance(0.1)
@@ -283,9 +283,9 @@ async def test_a_stop_in_the_middle_of_binding_leaves_no_gang_half_bound(bench: 
 async def test_a_stop_does_not_wait_long_nor_for_what_it_may_not_do(bench: Bench, leads: bool, seconds: float) -> None:
     bench.gang(3)
     step = bench.decide()
-    assert step.verdict is not None
+    assert step.decision is not None
     bench.pods.hold = asyncio.Event()
-    bench.binder.bind(step.verdict)
+    bench.binder.bind(step.decision)
     await bench.clock.advance(0.1)
     bench.leads = leads
     closing = asyncio.create_task(bench.binder.close())

@@ -16,26 +16,26 @@ from tests.scheduler.short import create
 from tests.scheduler.sim import Sim
 
 from kohort.scheduler import snapshot
-from kohort.scheduler.core import Core
-from kohort.scheduler.decide import Kind
+from kohort.scheduler.core import SchedulerCore
+from kohort.scheduler.decision import DecisionKind
 from kohort.scheduler.trees import Group
 
 PRIORITIES = ("p0", "p10", "p100")
 LONG = 30.0  # longer than any backoff here
 
 
-def usage(core: Core) -> dict[str, dict[str, int]]:
-    state = core.world.state
+def usage(core: SchedulerCore) -> dict[str, dict[str, int]]:
+    state = core.cache.state
     names = state.resources.names
     found = {}
-    for row, facts in enumerate(state.facts):
-        if facts is not None:
+    for row, node_info in enumerate(state.node_infos):
+        if node_info is not None:
             used = {names[column]: int(value) for column, value in enumerate(state.used[row]) if value}
-            found[facts.name] = used
+            found[node_info.name] = used
     return found
 
 
-def trees(core: Core) -> dict[str, Any]:
+def trees(core: SchedulerCore) -> dict[str, Any]:
     return {
         group.key: (
             group.answers,
@@ -45,10 +45,10 @@ def trees(core: Core) -> dict[str, Any]:
             dict(group.traits),
             group.ready_children,
             group.waiting_children,
-            group.held_children,
+            group.gated_children,
             group.settled_children,
         )
-        for group in core.world.trees
+        for group in core.cache.trees
     }
 
 
@@ -196,8 +196,8 @@ class Histories(RuleBasedStateMachine):
         """From now on the scheduler dies after each decision that changed anything."""
 
         def die() -> None:
-            verdict = self.sim.steps[-1].verdict
-            if verdict is not None and (verdict.seats or self.sim.steps[-1].evictions):
+            decision = self.sim.steps[-1].decision
+            if decision is not None and (decision.assignments or self.sim.steps[-1].evictions):
                 self.sim.restart()
 
         self.sim.after_step = die if on else None
@@ -208,12 +208,12 @@ class Histories(RuleBasedStateMachine):
 
     # ---- what must hold
 
-    def check_binding(self, seats: dict[str, str]) -> None:
+    def check_binding(self, assignments: dict[str, str]) -> None:
         """No gang is started below its minimum."""
-        world = self.sim.core.world
-        for uid in seats:
-            key = world.members[uid].pod.group
-            group = world.trees.get(key) if key is not None else None
+        cache = self.sim.core.cache
+        for uid in assignments:
+            key = cache.members[uid].pod.group
+            group = cache.trees.get(key) if key is not None else None
             if group is not None and group.spec is not None:
                 assert len(group.placed) + len(group.finished) >= group.spec.need, group.key
 
@@ -232,7 +232,7 @@ class Histories(RuleBasedStateMachine):
         self.check_restart()
 
     def check_room(self) -> None:
-        state = self.sim.core.world.state
+        state = self.sim.core.cache.state
         assert (state.used <= state.alloc).all(), "over-committed"
 
     def check_reasons(self) -> None:
@@ -244,9 +244,9 @@ class Histories(RuleBasedStateMachine):
         """Every root that waits is in the queue, and nothing else."""
         core = self.sim.core
         waiting = set()
-        for uid, member in core.world.members.items():
+        for uid, member in core.cache.members.items():
             if not member.node and not member.leaving:
-                root = core.world.root(member)
+                root = core.cache.root(member)
                 if root is None:
                     waiting.add(f"pod/{uid}")
                 elif isinstance(root, Group):
@@ -259,14 +259,14 @@ class Histories(RuleBasedStateMachine):
             return
         placed: set[str] = set()
         for step in reversed(self.sim.steps[before:]):
-            verdict = step.verdict
-            if verdict is None:
+            decision = step.decision
+            if decision is None:
                 continue
-            if verdict.kind is Kind.SCHEDULED:
-                placed.add(verdict.root)
+            if decision.kind is DecisionKind.SCHEDULED:
+                placed.add(decision.root)
             gone = any(one.pod.name in self.sim.evicted for one in step.evictions)
-            if gone and self.sim.core.queue.get(verdict.root) is not None:
-                assert verdict.root in placed, f"{verdict.root} preempted in vain"
+            if gone and self.sim.core.queue.get(decision.root) is not None:
+                assert decision.root in placed, f"{decision.root} preempted in vain"
 
     def check_restart(self) -> None:
         """A scheduler that starts now knows the same, and finds nothing to place that this one missed."""
@@ -279,22 +279,22 @@ class Histories(RuleBasedStateMachine):
         fresh.core.sync(fresh.now)
         self.check_snapshot(fresh.core)
         assert {entry.key for entry in fresh.core.queue} == {entry.key for entry in kept.queue}
-        if any(sim.refuse.values()) or kept.holding.root is not None:
+        if any(sim.refuse.values()) or kept.backfill.root is not None:
             return  # a fresh one does not know whose patience has ended
         while (step := fresh.core.step(fresh.now)) is not None:
-            assert step.verdict is None or not step.verdict.seats, f"{step.verdict.root} was not woken"
+            assert step.decision is None or not step.decision.assignments, f"{step.decision.root} was not woken"
             if step.evictions:
                 break
 
-    def check_snapshot(self, core: Core) -> None:
+    def check_snapshot(self, core: SchedulerCore) -> None:
         """What /debug/state would show can be loaded again."""
         names = {"nodes": "node", "podgroups": "group", "compositepodgroups": "composite", "pods": "pod"}
         objects = {name: list(self.sim.objects[kind].values()) for name, kind in names.items()}
-        keep = snapshot.Keep()
+        keep = snapshot.ObjectStore()
         for name, found in objects.items():
             for number, body in enumerate(found):
                 keep.put(name, str(number), body)
-        document = json.loads(msgspec.json.encode(snapshot.take(core, keep)))
+        document = json.loads(msgspec.json.encode(snapshot.dump(core, keep)))
         loaded = snapshot.load(document, self.sim.settings)
         assert usage(loaded) == usage(core)
         assert trees(loaded) == trees(core)
@@ -311,6 +311,6 @@ def test_a_pod_on_a_node_that_is_not_known_is_counted_once() -> None:
     create(sim, {"pod": "p", "cpu": "1", "node": "gone", "priority": "p10"})
     sim.objects["pod"]["p"]["metadata"]["labels"] = {"a": "b"}
     sim.tell("pod", "p")
-    assert sim.core.world.priorities == {10: 1}
+    assert sim.core.cache.priorities == {10: 1}
     sim.delete("pod", "p")
-    assert not sim.core.world.priorities
+    assert not sim.core.cache.priorities

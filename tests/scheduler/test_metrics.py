@@ -32,8 +32,8 @@ def test_recorded_metrics(name: str) -> None:
             continue
         sim.settle()
         for one in sim.steps[seen:]:
-            if one.verdict is not None:
-                metrics.decided(one.verdict, 0.001)
+            if one.decision is not None:
+                metrics.decided(one.decision, 0.001)
         seen = len(sim.steps)
         for line, value in step["outcome"].get("metrics", {}).items():
             series, _, labels = line.partition("{")

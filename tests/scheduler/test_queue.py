@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kohort.scheduler.queue import Entry, Queue, Where
+from kohort.scheduler.queue import Queue, QueuedRoot, SubQueue
 from kohort.scheduler.settings import Settings
 
 
-def put(queue: Queue, key: str, **more: Any) -> Entry:
+def put(queue: Queue, key: str, **more: Any) -> QueuedRoot:
     facts = {"priority": 0, "age": ("2026", len(queue)), "size": 1, "gated": False, "now": 0.0, **more}
     return queue.put(key, **facts)
 
@@ -78,7 +78,7 @@ def test_a_failed_root_waits_for_what_it_lacked_not_for_a_timer() -> None:
     assert queue.pop(100.0) is None
     queue.wake(100.0, lambda _: False)
     assert queue.pop(100.0) is None
-    queue.wake(100.0, lambda lack: lack == "lack")
+    queue.wake(100.0, lambda hint: hint == "lack")
     assert turns(queue, 100.0) == ["g"]
 
 
@@ -133,7 +133,7 @@ def test_a_misconfigured_root_waits_for_its_own_tree() -> None:
     entry = put(queue, "g")
     queue.erred(entry, 0.0)
     queue.wake(5.0, lambda _: True)
-    assert entry.where is Where.WAITING
+    assert entry.queue is SubQueue.UNSCHEDULABLE
     put(queue, "g", now=5.0)
     assert turns(queue, 5.0) == ["g"]
 

@@ -14,11 +14,10 @@ from tests.scheduler.sim import SETTINGS, Sim
 
 from kohort.place.profile import ProfileError
 from kohort.scheduler.__main__ import main
-from kohort.scheduler.logs import JsonLines
+from kohort.scheduler.defaultselectors import DefaultSelectors
+from kohort.scheduler.jsonlog import JsonLines
 from kohort.scheduler.model import Pod
-from kohort.scheduler.owners import Owners
-from kohort.scheduler.profilefile import read_profile_file
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import Settings, read_profile_file
 
 
 def cluster(**nodes: str) -> Sim:
@@ -64,7 +63,7 @@ def test_a_gang_that_can_never_fit_holds_nothing() -> None:
     sim.settle(1000.0)
     small(sim, 1)
     sim.settle(1.0)
-    assert sim.core.holding.root is None
+    assert sim.core.backfill.root is None
     assert "small-1" in sim.bound
 
 
@@ -73,7 +72,7 @@ def test_room_is_held_for_a_limited_time_only() -> None:
     create(sim, {"pod": "long", "cpu": "2", "node": "n"})
     gang(sim, "big", 4)
     sim.settle(61.0)
-    assert sim.core.holding.root == "default/big"
+    assert sim.core.backfill.root == "default/big"
     small(sim, 1)
     sim.settle(1.0)
     assert "small-1" not in sim.bound
@@ -109,7 +108,7 @@ def test_a_refused_member_is_placed_elsewhere() -> None:
     sim.refuse["g-0"] = 1
     gang(sim, "g", 2)
     sim.settle()
-    first = next(step.verdict.seats for step in sim.steps if step.verdict and step.verdict.seats)
+    first = next(step.decision.assignments for step in sim.steps if step.decision and step.decision.assignments)
     refused = first[sim.objects["pod"]["g-0"]["metadata"]["uid"]]
     assert sim.pending == {"g-0": "SchedulerError"}
     sim.settle(2.0)
@@ -228,11 +227,11 @@ def test_what_was_said_is_not_said_again() -> None:
     sim = cluster(n1="2")
     gang(sim, "g", 3)
     sim.settle()
-    told = len(sim.notes)
+    explanation = len(sim.events)
     writes = sum(len(step.writes.patches) for step in sim.steps)
     sim.settle(2000.0)
     assert sim.counts()["unschedulable"] > 3
-    assert (len(sim.notes), sum(len(step.writes.patches) for step in sim.steps)) == (told, writes)
+    assert (len(sim.events), sum(len(step.writes.patches) for step in sim.steps)) == (explanation, writes)
 
 
 def test_a_disrupted_group_is_told() -> None:
@@ -244,7 +243,7 @@ def test_a_disrupted_group_is_told() -> None:
     said = sim.condition("group", "low", "DisruptionTarget")
     assert said is not None
     assert (said["status"], said["reason"]) == ("True", "PreemptionByScheduler")
-    assert any(note.text.startswith("Preempted by podgroup") for note in sim.notes)
+    assert any(note.text.startswith("Preempted by podgroup") for note in sim.events)
 
 
 def test_o4_the_group_says_minimum_and_victims() -> None:
@@ -273,7 +272,7 @@ def test_conditions_say_what_came_closest_and_what_would_help() -> None:
     pod = sim.condition("pod", "g-0", "PodScheduled")
     assert pod is not None
     assert (pod["reason"], "would fit with 1 more node" in pod["message"]) == ("Unschedulable", True)
-    events = {note.regarding.name: note.text for note in sim.notes if note.reason == "FailedScheduling"}
+    events = {note.regarding.name: note.text for note in sim.events if note.reason == "FailedScheduling"}
     assert events["g"] == said["message"]
     (state,) = sim.core.pending()
     assert state.explanation is not None
@@ -299,10 +298,10 @@ def test_a_group_that_is_not_ready_for_a_while_gets_an_event() -> None:
     create(sim, {"group": "orphan", "gang": 1, "parent": "nobody"})
     create(sim, {"pod": "orphan-0", "in": "orphan", "cpu": "1"})
     sim.settle()
-    said = {(note.regarding.name, note.text) for note in sim.core.notices(10.0)}
+    said = {(note.regarding.name, note.text) for note in sim.core.waiting_events(10.0)}
     assert ("g", "WaitingForMembers: 2 of 3 members exist") in said
     assert ("orphan", "WaitingForPodGroup: CompositePodGroup default/nobody does not exist") in said
-    assert sim.core.notices(20.0) == []
+    assert sim.core.waiting_events(20.0) == []
 
 
 def test_q4_a_lower_minimum_opens_the_gate() -> None:
@@ -333,7 +332,7 @@ def test_nobody_goes_for_a_gang_that_lost_a_member_since_the_plan() -> None:
     sim.before_binding = lambda: sim.delete("pod", "g-1")
     sim.settle(5.0)
     assert sim.evicted == {}
-    assert not list(sim.core.world.reservations)
+    assert not list(sim.core.cache.reservations)
 
 
 # ---- the profile
@@ -348,7 +347,7 @@ def test_pods_of_a_replica_set_are_spread_softly_by_default_and_members_of_a_gro
         sim = Sim(settings=profile_of)
         for name in ("n1", "n2"):
             create(sim, {"node": name, "cpu": "8"})
-        sim.core.world.owners.set_controller(
+        sim.core.cache.default_selectors.set_controller(
             "ReplicaSet", "default/rs", {"spec": {"selector": {"matchLabels": {"app": "x"}}}}
         )
         create(sim, {"group": "g", "gang": 2})
@@ -367,7 +366,7 @@ def test_pods_of_a_replica_set_are_spread_softly_by_default_and_members_of_a_gro
 
 
 def test_a_service_selects_pods_as_well() -> None:
-    owners = Owners()
+    owners = DefaultSelectors()
     owners.set_service("default/s", {"spec": {"selector": {"app": "x"}}})
     pod = msgspec.convert({"metadata": {"name": "p", "namespace": "default", "labels": {"app": "x", "v": "1"}}}, Pod)
     assert owners.selector(pod) == {"matchLabels": {"app": "x"}}
@@ -414,7 +413,7 @@ def test_b3_a_binding_that_is_always_refused_is_no_hot_loop() -> None:
     sim.refuse["g-0"] = -1
     gang(sim, "g", 2)
     sim.settle(100.0)
-    tries = [step for step in sim.steps if step.verdict is not None and step.verdict.seats]
+    tries = [step for step in sim.steps if step.decision is not None and step.decision.assignments]
     assert 5 <= len(tries) <= 14
     assert sim.groups() == {"g": ("False", "SchedulerError")}
     (said,) = sim.core.pending()
@@ -503,9 +502,9 @@ def test_a_log_line_is_json_with_the_facts_of_the_decision() -> None:
     sim = cluster(n1="1")
     gang(sim, "g", 2)
     sim.settle()
-    verdict = next(step.verdict for step in sim.steps if step.verdict is not None)
+    decision = next(step.decision for step in sim.steps if step.decision is not None)
     record = logging.LogRecord("kohort.scheduler.loop", logging.INFO, "", 1, "%s", ("said",), None)
-    record.facts = verdict.facts()
+    record.facts = decision.facts()
     line = json.loads(JsonLines().format(record))
     assert (line["level"], line["message"], line["root"]) == ("info", "said", "default/g")
     assert (line["result"], line["reason"], line["left"]) == ("unschedulable", "InsufficientResource", 2)
@@ -527,8 +526,8 @@ def test_b3_a_gang_whose_member_is_refused_for_ever_says_so_and_nothing_is_taken
         "BindingRefused: default/g-2 is not taken by the API server: refused on purpose; members that are bound keep"
     )
     assert said["message"].startswith(expected)
-    told = [note for note in sim.notes if note.regarding.kind == "PodGroup"]
-    assert [(note.type, note.reason) for note in told] == [("Warning", "BindingRefused")]  # once, however often
+    explanation = [note for note in sim.events if note.regarding.kind == "PodGroup"]
+    assert [(note.type, note.reason) for note in explanation] == [("Warning", "BindingRefused")]  # once, however often
     sim.refuse.clear()
     sim.settle(120)
     assert len(sim.bound) == 3
@@ -555,4 +554,4 @@ def test_b3_a_tree_says_at_every_level_that_a_member_is_refused_and_one_refusal_
     assert "default/b-0 is not taken by the API server" in root["message"]
     assert (root["reason"], branch["reason"]) == ("Unschedulable", "SchedulerError")
     assert set(sim.bound) == {"a-0", "alone-0"}
-    assert [note.reason for note in sim.notes if note.regarding.name == "alone"] == ["Scheduled"]
+    assert [note.reason for note in sim.events if note.regarding.name == "alone"] == ["Scheduled"]

@@ -6,14 +6,14 @@ import itertools
 import time
 
 from kohort.scheduler.model import GroupSpec, Meta, Pod, composite_key
-from kohort.scheduler.trees import Broken, Group, Member, Trees
+from kohort.scheduler.trees import BrokenChain, Group, GroupTrees, PodInfo
 
 _numbers = itertools.count()
 
 
-def member(**more: bool) -> Member:
+def member(**more: bool) -> PodInfo:
     number = next(_numbers)
-    return Member(Pod(Meta(name=f"p{number}", namespace="x", uid=f"u{number}")), number, **more)
+    return PodInfo(Pod(Meta(name=f"p{number}", namespace="x", uid=f"u{number}")), number, **more)
 
 
 def leaf(name: str, minimum: int | None = None, parent: str | None = None) -> GroupSpec:
@@ -26,17 +26,17 @@ def composite(name: str, minimum: int | None = None, parent: str | None = None) 
     return GroupSpec(composite_key("x", name), "x", name, kind="CompositePodGroup", minimum=minimum, parent=above)
 
 
-def root_of(trees: Trees, key: str) -> Group | Broken:
+def root_of(trees: GroupTrees, key: str) -> Group | BrokenChain:
     group = trees.get(key)
     assert group is not None
     return trees.root(group)
 
 
 def test_q2_pods_that_come_before_their_group_count_once_it_is_there() -> None:
-    trees = Trees()
+    trees = GroupTrees()
     for _ in range(3):
         trees.join("x/g", member())
-    assert root_of(trees, "x/g") == Broken("x/g")
+    assert root_of(trees, "x/g") == BrokenChain("x/g")
     group = trees.set(leaf("g", 3))
     assert trees.root(group) is group
     assert group.ready
@@ -44,7 +44,7 @@ def test_q2_pods_that_come_before_their_group_count_once_it_is_there() -> None:
 
 
 def test_p10_a_tree_is_ready_when_enough_children_are() -> None:
-    trees = Trees()
+    trees = GroupTrees()
     root = trees.set(composite("root", 2))
     trees.set(leaf("a", 1, "root"))
     trees.set(leaf("b", 2, "root"))
@@ -59,20 +59,20 @@ def test_p10_a_tree_is_ready_when_enough_children_are() -> None:
 
 
 def test_q7_a_gate_of_one_member_holds_the_root() -> None:
-    trees = Trees()
+    trees = GroupTrees()
     root = trees.set(composite("root"))
     trees.set(leaf("a", 1, "root"))
     held = member(gated=True)
     trees.join("x/a", held)
-    assert root.held
+    assert root.gated
     trees.leave("x/a", held)
     held.gated = False
     trees.join("x/a", held)
-    assert not root.held
+    assert not root.gated
 
 
 def test_f23_a_pending_member_that_is_being_deleted_is_none() -> None:
-    trees = Trees()
+    trees = GroupTrees()
     group = trees.set(leaf("g", 2))
     trees.join("x/g", member())
     trees.join("x/g", member(leaving=True))
@@ -80,25 +80,25 @@ def test_f23_a_pending_member_that_is_being_deleted_is_none() -> None:
 
 
 def test_p8_the_chain_is_broken_where_a_parent_is_missing() -> None:
-    trees = Trees()
+    trees = GroupTrees()
     trees.set(leaf("a", 1, "middle"))
     trees.set(composite("middle", 1, "root"))
-    assert root_of(trees, "x/a") == Broken("composite/x/root")
+    assert root_of(trees, "x/a") == BrokenChain("composite/x/root")
     root = trees.set(composite("root", 1))
     assert root_of(trees, "x/a") is root
     trees.drop(composite_key("x", "middle"))
-    assert root_of(trees, "x/a") == Broken("composite/x/middle")
+    assert root_of(trees, "x/a") == BrokenChain("composite/x/middle")
     assert not root.children
 
 
 def test_p18_a_circle_of_parents_is_told() -> None:
-    trees = Trees()
+    trees = GroupTrees()
     trees.set(composite("x", 1, "y"))
     trees.set(composite("y", 1, "x"))
     trees.set(leaf("a", 1, "x"))
     trees.join("x/a", member())
     found = root_of(trees, "x/a")
-    assert isinstance(found, Broken)
+    assert isinstance(found, BrokenChain)
     assert found.cycle
     trees.drop(composite_key("x", "y"))
     root = trees.set(composite("y", 1))
@@ -107,14 +107,14 @@ def test_p18_a_circle_of_parents_is_told() -> None:
 
 
 def test_x10_a_group_and_a_composite_may_have_the_same_name() -> None:
-    trees = Trees()
+    trees = GroupTrees()
     root = trees.set(composite("same", 1))
     group = trees.set(leaf("same", 1, "same"))
     assert trees.root(group) is root
 
 
 def test_settled_means_bound_for_certain() -> None:
-    trees = Trees()
+    trees = GroupTrees()
     root = trees.set(composite("root", 1))
     group = trees.set(leaf("a", 2, "root"))
     pods = [member(), member()]
@@ -131,7 +131,7 @@ def test_settled_means_bound_for_certain() -> None:
 
 
 def test_names_that_nobody_uses_are_forgotten() -> None:
-    trees = Trees()
+    trees = GroupTrees()
     one = member()
     trees.join("x/g", one)
     trees.set(leaf("g", 1, "root"))
@@ -142,7 +142,7 @@ def test_names_that_nobody_uses_are_forgotten() -> None:
 
 def test_the_cost_of_a_member_does_not_grow_with_the_group() -> None:
     def cost(pods: int) -> float:
-        trees = Trees()
+        trees = GroupTrees()
         trees.set(composite("root", 1))
         trees.set(leaf("g", pods, "root"))
         members = [member() for _ in range(pods)]

@@ -13,8 +13,8 @@ from tests.scheduler.test_binder import Pods
 
 from kohort.kube.clock import VirtualClock
 from kohort.scheduler.binder import Binder
-from kohort.scheduler.conditions import Writes
-from kohort.scheduler.storage import SELECTED_NODE
+from kohort.scheduler.status import Writes
+from kohort.scheduler.volumes import SELECTED_NODE
 
 HOST = "kubernetes.io/hostname"
 WAIT = {"volumeBindingMode": "WaitForFirstConsumer"}
@@ -28,7 +28,7 @@ def cluster(**nodes: str) -> Sim:
     for name, cpu in nodes.items():
         create(sim, {"node": name, "cpu": cpu, "labels": {"zone": name[0]}})
     for body in (LOCAL, CLOUD):
-        sim.core.world.storage.set_class(body["metadata"]["name"], body)
+        sim.core.cache.storage.set_class(body["metadata"]["name"], body)
     return sim
 
 
@@ -41,7 +41,7 @@ def volume(sim: Sim, name: str, node: str, size: str = "10Gi", **spec: Any) -> J
         "status": {"phase": "Available"},
     }
     body["spec"] |= {"nodeAffinity": affinity, **spec}
-    sim.core.world.storage.set_volume(name, body)
+    sim.core.cache.storage.set_volume(name, body)
     return body
 
 
@@ -63,8 +63,8 @@ def decided(sim: Sim) -> dict[str, str]:
     """Pod -> node of the next decision."""
     step = sim.core.step(sim.now)
     assert step is not None
-    assert step.verdict is not None
-    return {step.verdict.members[uid].pod.metadata.name: node for uid, node in step.verdict.seats.items()}
+    assert step.decision is not None
+    return {step.decision.members[uid].pod.metadata.name: node for uid, node in step.decision.assignments.items()}
 
 
 def reason(sim: Sim) -> tuple[str, str]:
@@ -129,7 +129,7 @@ def test_a_volume_that_comes_wakes_the_gang() -> None:
 def test_a_provisioned_class_says_where() -> None:
     sim = cluster(a="8", b="8")
     topology = {"allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["b"]}]}]}
-    sim.core.world.storage.set_class("cloud", {**CLOUD, **topology})
+    sim.core.cache.storage.set_class("cloud", {**CLOUD, **topology})
     claim(sim, "c0", "cloud")
     gang(sim, "c0")
     assert decided(sim) == {"g-0": "b"}
@@ -146,7 +146,7 @@ def test_a_claim_that_was_given_a_node_before_a_restart_stays_there() -> None:
 
 def devices(sim: Sim, allocation: Json | None) -> None:
     status = {} if allocation is None else {"allocation": allocation}
-    sim.core.world.storage.set_devices("default/gpu", {"metadata": {"name": "gpu"}, "status": status})
+    sim.core.cache.storage.set_devices("default/gpu", {"metadata": {"name": "gpu"}, "status": status})
 
 
 def test_devices_are_not_allocated_here_and_that_is_said() -> None:
@@ -212,8 +212,8 @@ class Bench:
     def decide(self) -> None:
         step = self.sim.core.step(self.clock.monotonic())
         assert step is not None
-        assert step.verdict is not None
-        self.binder.bind(step.verdict)
+        assert step.decision is not None
+        self.binder.bind(step.decision)
 
     def controller_binds(self, name: str, volume_name: str) -> None:
         self.sim.objects["claim"][name]["spec"]["volumeName"] = volume_name

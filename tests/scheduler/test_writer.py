@@ -11,9 +11,9 @@ import pytest
 from kohort.kube.clock import VirtualClock
 from kohort.kube.errors import ApiError, TransportError
 from kohort.kube.series import Reference
-from kohort.scheduler.conditions import Note, Patch, Target, Writes
 from kohort.scheduler.model import Condition
-from kohort.scheduler.writer import Writer
+from kohort.scheduler.status import Patch, SchedulerEvent, Target, Writes
+from kohort.scheduler.writer import StatusWriter
 
 POD = Target("Pod", "x", "p", "u1")
 GROUP = Target("PodGroup", "x", "g", "u2")
@@ -49,14 +49,14 @@ def condition(text: str, kind: str = "PodScheduled") -> Condition:
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[tuple[Writer, Api, VirtualClock]]:
+async def bench() -> AsyncIterator[tuple[StatusWriter, Api, VirtualClock]]:
     api, clock = Api(), VirtualClock()
-    made = Writer(api, api, clock, {"PodGroup": "scheduling.k8s.io/v1beta1"})  # type: ignore[arg-type]
+    made = StatusWriter(api, api, clock, {"PodGroup": "scheduling.k8s.io/v1beta1"})  # type: ignore[arg-type]
     async with made as writer:
         yield writer, api, clock
 
 
-Bench = tuple[Writer, Api, VirtualClock]
+Bench = tuple[StatusWriter, Api, VirtualClock]
 
 
 async def test_what_comes_before_the_first_write_is_one_write(bench: Bench) -> None:
@@ -144,7 +144,7 @@ async def test_a_server_that_is_away_for_minutes_loses_nothing(bench: Bench) -> 
 
 async def test_events_name_the_version_of_their_object(bench: Bench) -> None:
     writer, api, _ = bench
-    writer.take(Writes(notes=[Note(GROUP, "Normal", "Scheduled", "Binding", "2 pods have nodes")]))
+    writer.take(Writes(events=[SchedulerEvent(GROUP, "Normal", "Scheduled", "Binding", "2 pods have nodes")]))
     assert api.events == [(Reference("scheduling.k8s.io/v1beta1", "PodGroup", "x", "g", "u2"), "Scheduled")]
 
 
@@ -170,7 +170,7 @@ class CustomApi(Api):
 async def test_custom_resources_are_written_by_merge_patch_and_others_conditions_stay() -> None:
     api, clock = CustomApi(), VirtualClock()
     api.faults = [ApiError(409, {"reason": "Conflict"})]  # somebody wrote between reading and writing
-    async with Writer(api, api, clock, {"PodGroup": "scheduling.k8s.io/v1beta1"}) as writer:  # type: ignore[arg-type]
+    async with StatusWriter(api, api, clock, {"PodGroup": "scheduling.k8s.io/v1beta1"}) as writer:  # type: ignore[arg-type]
         writer.take(Writes([Patch(GROUP, condition("new", "A"))]))
         await clock.advance(30.0)
         ((_, body),) = api.patches

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from kohort.cli.common import UsageError, as_json, choice, friendly, out, say, write
 from kohort.cli.explainprint import page
 from kohort.cli.lookup import Found, find_in_state, in_cluster, split
-from kohort.scheduler.ask import Answer, about
+from kohort.scheduler.rootstatus import root_status
 from kohort.scheduler.snapshot import SnapshotError, load
 
 
@@ -27,20 +26,14 @@ def explain(target: str, namespace: str, kubeconfig: str, context: str, state: s
 
 
 def _print(found: Found, output: str) -> int:
-    answers = [about(found.core, root, member) for root, member in found.roots]
+    answers = [root_status(found.core, root, member) for root, member in found.roots]
     for problem in found.unread:
         say("warning", f"not looked at, the answer may be wrong: {problem}")
     if output == "json":
-        write(as_json({"asked": found.asked, "note": found.note, "answers": [_json(one) for one in answers]}))
+        write(as_json({"asked": found.asked, "note": found.note, "answers": [asdict(one) for one in answers]}))
     else:
         out.print(page(found, answers, datetime.now(UTC)))
     return 0
-
-
-def _json(answer: Answer) -> dict[str, Any]:
-    told = asdict(answer)
-    told["explanation"] = told.pop("told")
-    return told
 
 
 def _from_state(path: str, kind: str, name: str, namespace: str) -> Found:

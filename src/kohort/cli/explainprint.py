@@ -13,8 +13,8 @@ from kohort.cli.common import count
 from kohort.cli.lookup import Found
 from kohort.place.demand import Reason
 from kohort.place.explain import Explanation
-from kohort.scheduler.ask import Answer, Place, State
-from kohort.scheduler.conditions import REFUSED
+from kohort.scheduler.rootstatus import GroupPlacement, RootState, RootStatus
+from kohort.scheduler.status import REFUSED
 
 _NODES = 6  # named before "and so many more"
 _CHILDREN = 8  # groups of a tree shown of each kind
@@ -22,7 +22,7 @@ _DIM = "dim"
 _WIDTH = 11
 
 
-def page(found: Found, answers: Sequence[Answer], now: datetime) -> RenderableType:
+def page(found: Found, answers: Sequence[RootStatus], now: datetime) -> RenderableType:
     kind, where = found.asked.split(" ", 1)
     space, name = where.split("/", 1)
     title = Text.assemble(f"{kind} ", (name, "bold"), f" in {space}")
@@ -35,7 +35,7 @@ def page(found: Found, answers: Sequence[Answer], now: datetime) -> RenderableTy
     return Lines(*lines)
 
 
-def _summary(answers: Sequence[Answer], now: datetime) -> tuple[str | tuple[str, str], ...]:
+def _summary(answers: Sequence[RootStatus], now: datetime) -> tuple[str | tuple[str, str], ...]:
     """One sentence: does it run, and if not, how long has it waited."""
     pending, placed = sum(one.pending for one in answers), sum(one.placed for one in answers)
     finished = sum(one.finished for one in answers)
@@ -73,13 +73,13 @@ def _length(since: str, now: datetime) -> str:
 # ---- one root
 
 
-def _answer(answer: Answer, *, alone: bool) -> Iterator[Text]:
+def _answer(answer: RootStatus, *, alone: bool) -> Iterator[Text]:
     if not alone:
         yield Text.assemble(f"{answer.kind} ", (answer.name, "bold"), (f"  {_state(answer)}", _DIM))
     for place in answer.places:
         yield _line("runs on", _where(place, answer))
-    if answer.told is not None:
-        yield from _why(answer.told, answer)
+    if answer.explanation is not None:
+        yield from _why(answer.explanation, answer)
     elif answer.pending:
         yield from _fits(answer)
     if answer.victims:
@@ -89,18 +89,19 @@ def _answer(answer: Answer, *, alone: bool) -> Iterator[Text]:
         yield _line("scheduler", f"{answer.scheduler}, priority {answer.priority}", _DIM)
 
 
-def _state(answer: Answer) -> str:
+def _state(answer: RootStatus) -> str:
+    waits = f"{count(answer.pending, 'pod')} {'waits' if answer.pending == 1 else 'wait'}"
     words = {
-        State.RUNNING: "runs",
-        State.PARTLY: f"{answer.pending} of {answer.pending + answer.placed} pods wait",
-        State.WAITING: f"{count(answer.pending, 'pod')} {'waits' if answer.pending == 1 else 'wait'}",
-        State.FITS: f"{count(answer.pending, 'pod')} {'waits' if answer.pending == 1 else 'wait'}, but would fit now",
-        State.EMPTY: "has no pods that need a node",
+        RootState.RUNNING: "runs",
+        RootState.PARTLY: f"{answer.pending} of {answer.pending + answer.placed} pods wait",
+        RootState.WAITING: waits,
+        RootState.FITS: f"{waits}, but would fit now",
+        RootState.EMPTY: "has no pods that need a node",
     }
     return words[answer.state]
 
 
-def _fits(answer: Answer) -> Iterator[Text]:
+def _fits(answer: RootStatus) -> Iterator[Text]:
     if answer.refusal:
         yield Text.assemble("  ", (REFUSED, "bold yellow"), "  (it is tried again and again, each time a little later)")
         yield _line("", answer.refusal)
@@ -111,7 +112,7 @@ def _fits(answer: Answer) -> Iterator[Text]:
     yield _line("if it lasts", f"look whether the scheduler {answer.scheduler} runs, and for its events")
 
 
-def _where(place: Place, answer: Answer) -> str:
+def _where(place: GroupPlacement, answer: RootStatus) -> str:
     named = [f"{node} ({pods})" if pods > 1 else node for node, pods in list(place.nodes.items())[:_NODES]]
     nodes = ", ".join(named) + _more(len(place.nodes) - _NODES)
     of_group = f"{place.group}: " if place.group and len(answer.names) > 1 else ""
@@ -122,32 +123,32 @@ def _where(place: Place, answer: Answer) -> str:
 # ---- why
 
 
-def _why(told: Explanation, answer: Answer) -> Iterator[Text]:
-    yield Text.assemble("  ", (str(told.reason), "bold yellow"), _proof(told))
-    yield _line("", _named(told.detail, answer.names))
-    yield from _evidence(told, answer.names)
-    if told.reason is not Reason.GATED:
-        yield from _below(told, answer.names, {})
+def _why(explanation: Explanation, answer: RootStatus) -> Iterator[Text]:
+    yield Text.assemble("  ", (str(explanation.reason), "bold yellow"), _proof(explanation))
+    yield _line("", _named(explanation.detail, answer.names))
+    yield from _evidence(explanation, answer.names)
+    if explanation.reason is not Reason.GATED:
+        yield from _below(explanation, answer.names, {})
 
 
-def _proof(told: Explanation) -> str:
-    return "" if told.proven else "  (not found; it is not proven impossible)"
+def _proof(explanation: Explanation) -> str:
+    return "" if explanation.proven else "  (not found; it is not proven impossible)"
 
 
-def _evidence(told: Explanation, names: Mapping[str, str], indent: int = 0) -> Iterator[Text]:
-    if told.causes:
-        yield _line("nodes", "; ".join(str(cause) for cause in told.causes), indent=indent)
-    if told.nearest is not None:
-        yield _line("closest", _named(str(told.nearest), names), indent=indent)
-    for number, remedy in enumerate(told.remedies):
+def _evidence(explanation: Explanation, names: Mapping[str, str], indent: int = 0) -> Iterator[Text]:
+    if explanation.causes:
+        yield _line("nodes", "; ".join(str(cause) for cause in explanation.causes), indent=indent)
+    if explanation.nearest is not None:
+        yield _line("closest", _named(str(explanation.nearest), names), indent=indent)
+    for number, remedy in enumerate(explanation.remedies):
         label = "would fit" if not number else "or"
         yield _line(label, Text(str(remedy), "green"), indent=indent)
 
 
-def _below(told: Explanation, names: Mapping[str, str], said: dict[tuple[str, str], str]) -> Iterator[Text]:
+def _below(explanation: Explanation, names: Mapping[str, str], said: dict[tuple[str, str], str]) -> Iterator[Text]:
     """The groups of a tree, those that fail first; what one has said already, another does not say again."""
-    indent = 2 * told.level + 4
-    failing = [child for child in told.children if not child.ok and child.reason is not None]
+    indent = 2 * explanation.level + 4
+    failing = [child for child in explanation.children if not child.ok and child.reason is not None]
     for child in failing[:_CHILDREN]:
         reason = (f"  {child.reason}", "yellow")
         level = (f"  level {child.level} of the tree", _DIM)
@@ -164,13 +165,13 @@ def _below(told: Explanation, names: Mapping[str, str], said: dict[tuple[str, st
         yield from _below(child, names, said)
     if len(failing) > _CHILDREN:
         yield Text(f"{' ' * indent}and {len(failing) - _CHILDREN} more that fail", _DIM)
-    fine = [_called(child, names) for child in told.children if child.ok]
+    fine = [_called(child, names) for child in explanation.children if child.ok]
     if fine and failing:
         yield Text(f"{' ' * indent}{', '.join(fine[:_NODES])}{_more(len(fine) - _NODES)}: ok", _DIM)
 
 
-def _called(told: Explanation, names: Mapping[str, str]) -> str:
-    return names.get(told.group, told.group)
+def _called(explanation: Explanation, names: Mapping[str, str]) -> str:
+    return names.get(explanation.group, explanation.group)
 
 
 def _named(text: str, names: Mapping[str, str]) -> str:

@@ -15,13 +15,13 @@ from kohort.cli.up import default_folder
 from kohort.kube.client import Client
 from kohort.kube.discovery import NotServedError, ResourceType
 from kohort.kube.errors import ApiError, ConfigError, TransportError
-from kohort.scheduler.core import Core
-from kohort.scheduler.gather import Look, look
+from kohort.scheduler.clusterlist import ClusterList, list_cluster
+from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.model import Owner, composite_key
-from kohort.scheduler.trees import Broken, Group, Member
+from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 
 Json = dict[str, Any]
-Root = tuple[Group | Member | Broken, Member | None]
+Root = tuple[Group | PodInfo | BrokenChain, PodInfo | None]
 # Who is meant by a name without a kind: the topmost that has it.
 KINDS: Final = (
     "TrainJob",
@@ -41,7 +41,7 @@ _GROUPS: Final = frozenset({"Workload", "CompositePodGroup", "PodGroup", "Pod"})
 class Found:
     """What was asked about, and the roots it has."""
 
-    core: Core
+    core: SchedulerCore
     asked: str  # Kind namespace/name
     roots: list[Root] = field(default_factory=list)
     note: str = ""  # where there are no roots: why
@@ -59,7 +59,7 @@ def split(target: str) -> tuple[str, str]:
 # ---- a saved state
 
 
-def find_in_state(core: Core, kind: str, name: str, namespace: str) -> Found:
+def find_in_state(core: SchedulerCore, kind: str, name: str, namespace: str) -> Found:
     """Only pods and groups are in it: others are found by those they own directly."""
     for one in [_spelled(kind)] if kind else KINDS:
         roots = _named(core, one, name, namespace)
@@ -90,7 +90,7 @@ def in_cluster(target: str, namespace: str, kubeconfig: str, context: str, manag
 
     async def ask() -> Found:
         async with Client.connect(_config(kubeconfig), context=context or None, manager=manager) as client:
-            return await find_in_cluster(client, await look(client), kind, name, namespace or client.namespace)
+            return await find_in_cluster(client, await list_cluster(client), kind, name, namespace or client.namespace)
 
     try:
         return asyncio.run(ask())
@@ -108,7 +108,7 @@ def _config(kubeconfig: str) -> str | None:
     return str(own) if own.exists() else None
 
 
-async def find_in_cluster(client: Client, seen: Look, kind: str, name: str, namespace: str) -> Found:
+async def find_in_cluster(client: Client, seen: ClusterList, kind: str, name: str, namespace: str) -> Found:
     core = seen.core
     found = await _object(client, core, kind, name, namespace)
     if found is None:
@@ -118,7 +118,7 @@ async def find_in_cluster(client: Client, seen: Look, kind: str, name: str, name
     type_, body = found
     made = Found(core, f"{type_.kind} {namespace}/{name}", unread=seen.unread)
     made.roots = _named(core, type_.kind, name, namespace)
-    owned: list[Group | Member] = []
+    owned: list[Group | PodInfo] = []
     if not made.roots and type_.kind not in _GROUPS:
         owned = await _owned(client, core, body["metadata"]["uid"], namespace)
         made.roots = _roots(core, owned)
@@ -138,7 +138,9 @@ async def _warning(client: Client, body: Json, namespace: str) -> str:
     return f"\n{last.get('reason')}: {last.get('message')}" if last is not None else ""
 
 
-async def _object(client: Client, core: Core, kind: str, name: str, namespace: str) -> tuple[ResourceType, Json] | None:
+async def _object(
+    client: Client, core: SchedulerCore, kind: str, name: str, namespace: str
+) -> tuple[ResourceType, Json] | None:
     """The object that is meant: of the kind, or of the first kind that has one of this name."""
     if kind:
         types = [await client.discovery.find(kind)]
@@ -154,7 +156,7 @@ async def _object(client: Client, core: Core, kind: str, name: str, namespace: s
     return None
 
 
-async def _owned(client: Client, core: Core, uid: str, namespace: str) -> list[Group | Member]:
+async def _owned(client: Client, core: SchedulerCore, uid: str, namespace: str) -> list[Group | PodInfo]:
     """Pods and groups below an object, whoever stands between: one list call for each kind of owner."""
     parents: dict[str, set[str]] = {}
     things = list(_things(core, namespace))
@@ -213,20 +215,20 @@ def _idle(kind: str, body: Json, *, grouped: bool = False) -> str:
 # ---- what the scheduler knows
 
 
-def _things(core: Core, namespace: str) -> Iterable[tuple[Group | Member, list[Owner]]]:
+def _things(core: SchedulerCore, namespace: str) -> Iterable[tuple[Group | PodInfo, list[Owner]]]:
     """Pods and groups of a namespace, with their owners."""
-    for member in core.world.members.values():
+    for member in core.cache.members.values():
         if (member.pod.metadata.namespace or "default") == namespace:
             yield member, member.pod.metadata.owner_references or []
-    for group in core.world.trees:
+    for group in core.cache.trees:
         if group.spec is not None and group.spec.namespace == namespace:
             yield group, list(group.spec.owners)
 
 
-def _named(core: Core, kind: str, name: str, namespace: str) -> list[Root]:
-    trees, world = core.world.trees, core.world
+def _named(core: SchedulerCore, kind: str, name: str, namespace: str) -> list[Root]:
+    trees, cache = core.cache.trees, core.cache
     if kind == "Pod":
-        member = world.members.get(world.names.get(f"{namespace}/{name}", ""))
+        member = cache.members.get(cache.names.get(f"{namespace}/{name}", ""))
         return _roots(core, [member] if member is not None else [])
     if kind in {"PodGroup", "CompositePodGroup"}:
         key = f"{namespace}/{name}" if kind == "PodGroup" else composite_key(namespace, name)
@@ -238,19 +240,19 @@ def _named(core: Core, kind: str, name: str, namespace: str) -> list[Root]:
     return []
 
 
-def _roots(core: Core, things: Iterable[Group | Member]) -> list[Root]:
+def _roots(core: SchedulerCore, things: Iterable[Group | PodInfo]) -> list[Root]:
     """Each root once; of groups without one, each group once."""
     found: dict[str, Root] = {}
     for thing in things:
-        member = thing if isinstance(thing, Member) else next(iter(thing.pending.values()), None)
-        if isinstance(thing, Member):
-            root: Group | Member | Broken | None = core.world.root(thing) or thing
+        member = thing if isinstance(thing, PodInfo) else next(iter(thing.pending.values()), None)
+        if isinstance(thing, PodInfo):
+            root: Group | PodInfo | BrokenChain | None = core.cache.root(thing) or thing
         else:
-            root = core.world.trees.root(thing)
-        if isinstance(root, Broken):
+            root = core.cache.trees.root(thing)
+        if isinstance(root, BrokenChain):
             if member is not None and not member.node:
                 found.setdefault(f"broken {root.group} {member.pod.group}", (root, member))
-        elif isinstance(root, Member):
+        elif isinstance(root, PodInfo):
             found.setdefault(f"pod {root.uid}", (root, root))
         elif root is not None and (root.pending or root.placed or list(_pods(root))):
             found.setdefault(root.key, (root, member))

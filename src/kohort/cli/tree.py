@@ -13,8 +13,8 @@ from rich.tree import Tree
 
 from kohort.cli.common import as_json, choice, count, friendly, out, say, write
 from kohort.cli.lookup import Found, Root, in_cluster
-from kohort.scheduler.core import Core
-from kohort.scheduler.trees import Broken, Group, Member
+from kohort.scheduler.core import SchedulerCore
+from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 
 _SHOWN: Final = 16  # pods of one group; of more, the first and the last are shown unless all were asked for
 _ENDS: Final = 4
@@ -55,14 +55,14 @@ def page(found: Found, *, every: bool = False) -> RenderableType:
             _group(made[name], found.core, root, every=every)
         elif isinstance(root, Group):
             _group(top, found.core, root, every=every)
-        elif isinstance(root, Broken):
+        elif isinstance(root, BrokenChain):
             top.add(Text.assemble(("waiting  ", "yellow"), root.why))
         else:
             top.add(_pod(found.core, member or root))
     return Lines(top)
 
 
-def _group(above: Tree, core: Core, group: Group, *, every: bool) -> None:
+def _group(above: Tree, core: SchedulerCore, group: Group, *, every: bool) -> None:
     branch = above.add(_label(core, group))
     for child in group.ordered():
         _group(branch, core, child, every=every)
@@ -76,7 +76,7 @@ def _group(above: Tree, core: Core, group: Group, *, every: bool) -> None:
             branch.add(_pod(core, member))
 
 
-def _label(core: Core, group: Group) -> Text:
+def _label(core: SchedulerCore, group: Group) -> Text:
     spec = group.spec
     assert spec is not None
     numbers = _numbers(group)
@@ -94,7 +94,7 @@ def _label(core: Core, group: Group) -> Text:
     return text
 
 
-def _pod(core: Core, member: Member) -> Text:
+def _pod(core: SchedulerCore, member: PodInfo) -> Text:
     pod = member.pod
     if member.node:
         return Text.assemble(
@@ -107,7 +107,7 @@ def _pod(core: Core, member: Member) -> Text:
 # ---- what is counted
 
 
-def _members(group: Group) -> list[Member]:
+def _members(group: Group) -> list[PodInfo]:
     found = (*group.placed.values(), *group.pending.values())
     return sorted(found, key=lambda one: one.pod.metadata.name)
 
@@ -122,31 +122,31 @@ def _numbers(group: Group) -> dict[str, int]:
     return {name: found[name] for name in ("pods", "placed", "finished")}
 
 
-def _domain(core: Core, group: Group, key: str) -> str:
+def _domain(core: SchedulerCore, group: Group, key: str) -> str:
     values = sorted(set(_values(core, (one for leaf in group.leaves() for one in leaf.placed.values()), key)))
     return f"in one {key}" + (f": {', '.join(values)}" if values else "")
 
 
-def _values(core: Core, members: Iterable[Member], key: str) -> Iterator[str]:
+def _values(core: SchedulerCore, members: Iterable[PodInfo], key: str) -> Iterator[str]:
     for one in members:
-        row = core.world.state.row(one.node)
+        row = core.cache.state.row(one.node)
         if row is not None:
-            yield core.world.state.node(row).labels.get(key, "?")
+            yield core.cache.state.node(row).labels.get(key, "?")
 
 
 # ---- for programs
 
 
-def _json(core: Core, root: Root) -> dict[str, Any]:
+def _json(core: SchedulerCore, root: Root) -> dict[str, Any]:
     thing, member = root
     if isinstance(thing, Group):
         return _group_json(core, thing)
-    if isinstance(thing, Broken):
+    if isinstance(thing, BrokenChain):
         return {"kind": "Broken", "why": thing.why}
     return _pod_json(member or thing)
 
 
-def _group_json(core: Core, group: Group) -> dict[str, Any]:
+def _group_json(core: SchedulerCore, group: Group) -> dict[str, Any]:
     spec = group.spec
     assert spec is not None
     made: dict[str, Any] = {"kind": spec.kind, "name": spec.name, "workload": spec.workload, **_numbers(group)}
@@ -162,5 +162,5 @@ def _group_json(core: Core, group: Group) -> dict[str, Any]:
     return made
 
 
-def _pod_json(member: Member) -> dict[str, Any]:
+def _pod_json(member: PodInfo) -> dict[str, Any]:
     return {"pod": member.pod.metadata.name, "node": member.node, "phase": member.pod.status.phase or _PENDING}

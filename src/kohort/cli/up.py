@@ -90,7 +90,7 @@ def _profile(path: str) -> Profile | None:
     if not path:
         return None
     from kohort.place.profile import ProfileError
-    from kohort.scheduler.profilefile import read_profile_file
+    from kohort.scheduler.settings import read_profile_file
 
     try:
         return read_profile_file(path)

@@ -54,8 +54,8 @@ MISSING: Final = Claim(usable=False, why="does not exist")
 class Claims:
     """All claims handed in, by namespace/name; and how many pods on nodes hold each claim for one pod.
 
-    Claims that say the same share a name of their own in shapes: a thousand pods with a volume each in one zone are one
-    shape.
+    Claims that say the same share one name in signatures: a thousand pods with a volume each in one zone have one
+    signature.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Claims:
         return self._known.get(key, MISSING)
 
     def that_matter(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """Names for a shape: of those that say anything. The others do not tell its pods from others."""
+        """Names for a signature: of those that say anything. The others do not tell its pods from others."""
         found = (self._name(key, self.get(key)) for key in keys if not self.get(key).says_nothing)
         return tuple(dict.fromkeys(found))
 

@@ -1,4 +1,4 @@
-"""Columns of the cluster: resources by number, labels by code."""
+"""Columns of the cluster: resources by number, labels by code; and which rows changed since a cache last looked."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]  # a set of nodes: their rows, ascending
 FIRST_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", "pods")
 ABSENT: Final = 0  # code of a label that a node does not have
+_KEEP: Final = 4096  # at least so many entries before old ones are forgotten
 
 
-class Names:
+class NameIndex:
     """Numbers for names, in the order they came."""
 
     __slots__ = ("_index", "names")
@@ -49,7 +50,7 @@ class LabelColumn:
 
     def __init__(self, rows: int) -> None:
         self.codes: Codes = np.zeros(rows, np.int32)
-        self.values = Names([""])  # takes code 0, so that an absent label has no value
+        self.values = NameIndex([""])  # takes code 0, so that an absent label has no value
 
     def set(self, row: int, value: str | None) -> None:
         self.codes[row] = ABSENT if value is None else self._code(value)
@@ -72,3 +73,38 @@ class LabelColumn:
     def size(self) -> int:
         """Number of codes, the absent one included."""
         return len(self.values)
+
+
+class ChangeLog:
+    """Rows in the order they changed. A reader keeps a cursor; one that fell too far behind starts afresh."""
+
+    __slots__ = ("_base", "_rows")
+
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._base = 0
+
+    @property
+    def end(self) -> int:
+        return self._base + len(self._rows)
+
+    def add(self, row: int) -> None:
+        self._rows.append(row)
+
+    def add_many(self, rows: list[int]) -> None:
+        self._rows += rows
+
+    def since(self, cursor: int) -> list[int] | None:
+        """Rows changed since the cursor, each once; None: too long ago, take everything as changed."""
+        if cursor < self._base:
+            return None
+        if cursor == self.end:
+            return []
+        recent = self._rows[cursor - self._base :]
+        return recent if len(recent) == 1 else list(dict.fromkeys(recent))
+
+    def trim(self, rows: int) -> None:
+        """Forget what costs more to follow than to recompute."""
+        if len(self._rows) > max(_KEEP, 4 * rows):
+            self._base = self.end
+            self._rows.clear()

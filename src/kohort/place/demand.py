@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from kohort.place.pairs import PairClass, PairTerms
+from kohort.place.interpod import EquivalenceClass, InterPodTerms
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class PendingPod:
     """A pending pod: who it is, and what the engine sees of it."""
 
     key: str
-    kind: PairClass
+    eq_class: EquivalenceClass
     labels: Mapping[str, str] = field(default_factory=dict)
     nominated: int | None = None  # row of the node it was nominated for: tried first, alone
 
@@ -25,18 +25,18 @@ class Leaf:
     how many more run on nodes that are not known."""
 
     name: str
-    pods: Sequence[Pod]
+    pods: Sequence[PendingPod]
     minimum: int | None = None
     topology: str | None = None
     running: Sequence[int] = ()
     lost: int = 0
-    kinds: Mapping[PairClass, int] = field(init=False, default_factory=dict)  # how many pods of each class
+    eq_classes: Mapping[EquivalenceClass, int] = field(init=False, default_factory=dict)  # how many pods of each class
 
     def __post_init__(self) -> None:
-        counts: dict[PairClass, int] = {}
+        counts: dict[EquivalenceClass, int] = {}
         for pod in self.pods:
-            counts[pod.kind] = counts.get(pod.kind, 0) + 1
-        object.__setattr__(self, "kinds", counts)
+            counts[pod.eq_class] = counts.get(pod.eq_class, 0) + 1
+        object.__setattr__(self, "eq_classes", counts)
 
     @property
     def need(self) -> int:
@@ -64,14 +64,14 @@ class Branch:
     children: Sequence[Leaf | Branch]
     minimum: int | None = None
     topology: str | None = None
-    kinds: Mapping[PairClass, int] = field(init=False, default_factory=dict)
+    eq_classes: Mapping[EquivalenceClass, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        counts: dict[PairClass, int] = {}
+        counts: dict[EquivalenceClass, int] = {}
         for child in self.children:
-            for kind, count in child.kinds.items():
-                counts[kind] = counts.get(kind, 0) + count
-        object.__setattr__(self, "kinds", counts)
+            for eq_class, count in child.eq_classes.items():
+                counts[eq_class] = counts.get(eq_class, 0) + count
+        object.__setattr__(self, "eq_classes", counts)
 
     @property
     def need(self) -> int:
@@ -100,19 +100,21 @@ def groups(root: Demand) -> Iterator[Demand]:
         yield from groups(child)
 
 
-def renewed(root: Demand, pairs: PairTerms) -> Demand:
+def renewed(root: Demand, interpod: InterPodTerms) -> Demand:
     """The same tree with classes that know every term: one registered for a later pod may speak of an earlier one."""
-    if not any(kind.stale for kind in root.kinds):
+    if not any(eq_class.stale for eq_class in root.eq_classes):
         return root
     if isinstance(root, Branch):
-        return replace(root, children=[renewed(child, pairs) for child in root.children])
-    return replace(root, pods=[renewed_pod(pod, pairs) for pod in root.pods])
+        return replace(root, children=[renewed(child, interpod) for child in root.children])
+    return replace(root, pods=[renewed_pod(pod, interpod) for pod in root.pods])
 
 
-def renewed_pod(pod: Pod, pairs: PairTerms) -> Pod:
-    if not pod.kind.stale:
+def renewed_pod(pod: PendingPod, interpod: InterPodTerms) -> PendingPod:
+    if not pod.eq_class.stale:
         return pod
-    return replace(pod, kind=pairs.class_of(pod.kind.shape, pod.kind.shape.namespace, pod.labels))
+    return replace(
+        pod, eq_class=interpod.class_of(pod.eq_class.signature, pod.eq_class.signature.namespace, pod.labels)
+    )
 
 
 class Reason(StrEnum):

@@ -6,25 +6,25 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kohort.place.areas import Area, Parts
 from kohort.place.columns import Amounts, Codes, Mask
 from kohort.place.demand import Demand, Leaf
 from kohort.place.engine import Engine
-from kohort.place.shapes import SCORED
+from kohort.place.nodesets import NodeSet, Partition
+from kohort.place.signatures import SCORED
 
 _LARGE = 55  # sums above 2**55 lose their last bits before they are multiplied by 100
 
 
-class TwoDomains(ValueError):  # noqa: N818 - a state of the cluster, told to people
+class TopologyConflict(ValueError):  # noqa: N818 - a state of the cluster, told to people
     """Members run where the group's constraint cannot hold: the cluster, not the search, is at fault."""
 
 
-def domains(engine: Engine, group: Demand, area: Area) -> Iterator[Area]:
-    """Candidate domains within the area, the most promising first. Each is made when it is asked for."""
+def domains(engine: Engine, group: Demand, node_set: NodeSet) -> Iterator[NodeSet]:
+    """Candidate domains within the node set, the most promising first. Each is made when it is asked for."""
     if group.topology is None:
-        yield area
+        yield node_set
         return
-    parts = area.split(group.topology)
+    parts = node_set.split(group.topology)
     code = pinned(engine, group)
     if code is not None:
         found = parts.find(code)
@@ -32,7 +32,7 @@ def domains(engine: Engine, group: Demand, area: Area) -> Iterator[Area]:
             yield found
         return
     for position in Bounds(engine, group, parts).ranked():
-        yield parts.area(position)
+        yield parts.node_set(position)
 
 
 def pinned(engine: Engine, group: Demand) -> int | None:
@@ -40,7 +40,7 @@ def pinned(engine: Engine, group: Demand) -> int | None:
     if group.topology is None:
         return None
     if group.lost:
-        raise TwoDomains(f"members of {group.name} run on a node that is not known, of no {group.topology}")
+        raise TopologyConflict(f"members of {group.name} run on a node that is not known, of no {group.topology}")
     rows = list(group.running)
     if not rows:
         return None
@@ -48,20 +48,20 @@ def pinned(engine: Engine, group: Demand) -> int | None:
     found = {int(codes[row]) for row in rows}
     if len(found) > 1 or 0 in found:
         where = "a node without that label" if 0 in found else f"{len(found)} domains"
-        raise TwoDomains(f"members of {group.name} run on {where} of {group.topology}")
+        raise TopologyConflict(f"members of {group.name} run on {where} of {group.topology}")
     return found.pop()
 
 
 class Bounds:
     """Per domain: how many pods could fit at the most, whether the minimum could be met, how full it would be."""
 
-    def __init__(self, engine: Engine, group: Demand, parts: Parts) -> None:
+    def __init__(self, engine: Engine, group: Demand, parts: Partition) -> None:
         self._engine, self._group, self._parts = engine, group, parts
         self._room = {
-            kind: np.minimum(parts.sum(np.minimum(engine.room(kind), count)), count)
-            for kind, count in group.kinds.items()
+            eq_class: np.minimum(parts.sum(np.minimum(engine.room(eq_class), count)), count)
+            for eq_class, count in group.eq_classes.items()
         }
-        self.wanted = sum(group.kinds.values())
+        self.wanted = sum(group.eq_classes.values())
         self.placed: Amounts = sum(self._room.values(), np.zeros(len(parts), np.int64))
 
     def ranked(self) -> list[int]:
@@ -78,9 +78,9 @@ class Bounds:
         chooser = self._engine.chooser
         short = np.zeros(len(self._parts), np.int64)
         if chooser is not None:
-            for kind, count in self._group.kinds.items():
-                free = self._parts.sum(np.minimum(chooser.room(kind), count))
-                short += np.maximum(np.minimum(self._room[kind], count) - free, 0)
+            for eq_class, count in self._group.eq_classes.items():
+                free = self._parts.sum(np.minimum(chooser.room(eq_class), count))
+                short += np.maximum(np.minimum(self._room[eq_class], count) - free, 0)
         return short
 
     def possible(self) -> Mask:
@@ -90,8 +90,8 @@ class Bounds:
         """Domains where every group on the way could reach its minimum if it had the room for itself."""
         if isinstance(group, Leaf):
             fits = np.zeros(len(self._parts), np.int64)
-            for kind, count in group.kinds.items():
-                fits += np.minimum(self._room[kind], count)
+            for eq_class, count in group.eq_classes.items():
+                fits += np.minimum(self._room[eq_class], count)
             return (fits >= group.missing) & (bool(group.pods) or not group.missing)
         if not group.children:
             return np.zeros(len(self._parts), np.bool_)
@@ -110,13 +110,13 @@ class Bounds:
 
     def _holds(self, group: Demand) -> Mask:
         """Domains where the minimums of the whole tree fit side by side, by count or, for unlike pods, by amount."""
-        if isinstance(group, Leaf) or not group.kinds:
+        if isinstance(group, Leaf) or not group.eq_classes:
             return np.ones(len(self._parts), np.bool_)
-        if len(group.kinds) == 1:
+        if len(group.eq_classes) == 1:
             return self.placed >= least_pods(group)
         state = self._engine.state
         ok: Mask = np.ones(len(self._parts), np.bool_)
-        for column in {int(number) for kind in group.kinds for number in kind.shape.columns}:
+        for column in {int(number) for eq_class in group.eq_classes for number in eq_class.signature.columns}:
             free = np.maximum(state.alloc[:, column] - state.used[:, column], 0)
             ok &= self._parts.sum(free) >= least_amount(group, column)
         return ok
@@ -131,7 +131,7 @@ class Bounds:
             counted = list(SCORED).index(name) if name in SCORED else None
             have = self._parts.offered(column)
             used = self._parts.sum(state.used[:, column] if counted is None else state.weighed[:, counted])
-            asks = ((kind.shape, count) for kind, count in group.kinds.items())
+            asks = ((eq_class.signature, count) for eq_class, count in group.eq_classes.items())
             new = sum((s.ask(column) if counted is None else int(s.weight[counted])) * count for s, count in asks)
             share = _percent(used + new * self.placed // (self.wanted or 1), have)
             total += np.where(have > 0, share, 0) * weight
@@ -145,7 +145,7 @@ def _sort(group: Demand) -> tuple[object, ...] | None:
     """What a leaf asks for, so that equal leaves are looked at once."""
     if not isinstance(group, Leaf):
         return None
-    return (group.missing, tuple((id(kind), count) for kind, count in group.kinds.items()))
+    return (group.missing, tuple((id(eq_class), count) for eq_class, count in group.eq_classes.items()))
 
 
 def _percent(part: Amounts, whole: Amounts) -> Amounts:
@@ -164,7 +164,7 @@ def least_pods(group: Demand) -> int:
 def least_amount(group: Demand, column: int) -> int:
     """The least of one resource that meets the minimum of a group."""
     if isinstance(group, Leaf):
-        asks = sorted((kind.shape.ask(column), count) for kind, count in group.kinds.items())
+        asks = sorted((eq_class.signature.ask(column), count) for eq_class, count in group.eq_classes.items())
         total, left = 0, group.missing
         for amount, count in asks:
             total += amount * min(count, left)

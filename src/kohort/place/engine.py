@@ -1,4 +1,4 @@
-"""The engine: fits and scores per shape, kept warm, and trial placements that can be taken back."""
+"""The engine: fits and scores per signature, kept warm, and trial placements that can be taken back."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from kohort.place.areas import Area
-from kohort.place.between import allowed, near, sized, spread_counts, spread_over
 from kohort.place.columns import Amounts, Mask, Rows
-from kohort.place.fit import ShapeFit
-from kohort.place.pairs import Counts, PairClass
+from kohort.place.fit import SignatureFit
+from kohort.place.interpod import Counts, EquivalenceClass
+from kohort.place.interpodfilter import allowed, near, sized, spread_counts, spread_over
+from kohort.place.nodesets import NodeSet
 from kohort.place.profile import Profile
-from kohort.place.reserve import Reservation, Reservations
-from kohort.place.score import FULL, LOWEST, ShapeScore
-from kohort.place.shapes import Shape
+from kohort.place.reservations import Reservation, Reservations
+from kohort.place.score import FULL, LOWEST, SignatureScore
+from kohort.place.signatures import PodSignature
 from kohort.place.state import ClusterState
 
 _FEW: Final = 8  # up to so many pods, looking at all rows again for each is cheaper than looking ahead
-_SHAPES: Final = 256  # shapes kept warm
+_SHAPES: Final = 256  # signatures kept warm
 
 
-class Chooser(Protocol):
+class NodeChooser(Protocol):
     """Another way to choose rows, and what it counts as room when domains are compared."""
 
-    def seat(self, kind: PairClass, rows: Rows | None, count: int) -> list[int]: ...
+    def assume(self, eq_class: EquivalenceClass, rows: Rows | None, count: int) -> list[int]: ...
 
-    def room(self, kind: PairClass) -> Amounts: ...
+    def room(self, eq_class: EquivalenceClass) -> Amounts: ...
 
 
 class Engine:
@@ -38,77 +38,77 @@ class Engine:
         self.state = state
         self.profile = profile or Profile()
         self.reservations = Reservations()
-        self._known: dict[int, tuple[ShapeFit, ShapeScore]] = {}
-        self._trail: list[tuple[PairClass, int, int] | tuple[PairClass, Rows, Amounts]] = []
-        self.chooser: Chooser | None = None
-        self._area: tuple[int, Area] | None = None
-        self._expected: list[tuple[PairClass, Rows, Amounts]] = []
+        self._known: dict[int, tuple[SignatureFit, SignatureScore]] = {}
+        self._trail: list[tuple[EquivalenceClass, int, int] | tuple[EquivalenceClass, Rows, Amounts]] = []
+        self.chooser: NodeChooser | None = None
+        self._all_nodes: tuple[int, NodeSet] | None = None
+        self._expected: list[tuple[EquivalenceClass, Rows, Amounts]] = []
 
     @property
-    def area(self) -> Area:
+    def all_nodes(self) -> NodeSet:
         """The whole cluster, divided by labels as they are now."""
-        if self._area is None or self._area[0] != self.state.nodes.end:
-            self._area = (self.state.nodes.end, Area(self.state, None))
-        return self._area[1]
+        if self._all_nodes is None or self._all_nodes[0] != self.state.nodes.end:
+            self._all_nodes = (self.state.nodes.end, NodeSet(self.state, None))
+        return self._all_nodes[1]
 
-    def look(self, shape: Shape) -> tuple[ShapeFit, ShapeScore]:
-        """Fit and score of a shape, up to date."""
-        known = self._known.pop(shape.number, None)
+    def evaluate(self, signature: PodSignature) -> tuple[SignatureFit, SignatureScore]:
+        """Fit and score of a signature, up to date."""
+        known = self._known.pop(signature.number, None)
         if known is None:
             if len(self._known) >= _SHAPES:
                 del self._known[next(iter(self._known))]  # the one not looked at for longest
-            fit = ShapeFit(self.state, shape)
-            known = (fit, ShapeScore(self.state, fit, self.profile))
-        self._known[shape.number] = known
+            fit = SignatureFit(self.state, signature)
+            known = (fit, SignatureScore(self.state, fit, self.profile))
+        self._known[signature.number] = known
         fit, score = known
         score.refresh(fit.refresh())
         return known
 
-    def room(self, kind: PairClass) -> Amounts:
+    def room(self, eq_class: EquivalenceClass) -> Amounts:
         """How many pods of the class each row takes by resources alone: an upper bound."""
-        return self.look(kind.shape)[0].room
+        return self.evaluate(eq_class.signature)[0].room
 
     # ---- trials
 
     def mark(self) -> int:
         return len(self._trail)
 
-    def put(self, kind: PairClass, row: int) -> None:
+    def assume_on(self, eq_class: EquivalenceClass, row: int) -> None:
         """Place a pod for now."""
-        self._move(kind, row, 1)
+        self._move(eq_class, row, 1)
 
-    def lift(self, kind: PairClass, row: int) -> None:
+    def remove(self, eq_class: EquivalenceClass, row: int) -> None:
         """Take a pod away for now."""
-        self._move(kind, row, -1)
+        self._move(eq_class, row, -1)
 
-    def put_many(self, kind: PairClass, rows: Rows, counts: Amounts) -> None:
+    def assume_many(self, eq_class: EquivalenceClass, rows: Rows, counts: Amounts) -> None:
         """Place so many pods on each of the rows (each given once; negative: take away) for now."""
-        if kind.counts or kind.shape.ports or kind.shape.claims:
+        if eq_class.counts or eq_class.signature.ports or eq_class.signature.claims:
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-                self._move(kind, row, count)
+                self._move(eq_class, row, count)
         else:
-            self.state.take_many(kind.shape, rows, counts)
-            self._trail.append((kind, rows, counts))
+            self.state.take_many(eq_class.signature, rows, counts)
+            self._trail.append((eq_class, rows, counts))
 
-    def _move(self, kind: PairClass, row: int, count: int) -> None:
-        self.state.take(kind.shape, row, count)
-        if kind.counts:
-            self.state.pairs.place(kind, row, count)
-        self._trail.append((kind, row, count))
+    def _move(self, eq_class: EquivalenceClass, row: int, count: int) -> None:
+        self.state.take(eq_class.signature, row, count)
+        if eq_class.counts:
+            self.state.interpod.place(eq_class, row, count)
+        self._trail.append((eq_class, row, count))
 
     def undo(self, mark: int) -> None:
         """Take back everything done since the mark."""
         while len(self._trail) > mark:
-            kind, rows, counts = self._trail.pop()
+            eq_class, rows, counts = self._trail.pop()
             if isinstance(rows, int):
-                if kind.counts:
-                    self.state.pairs.place(kind, rows, -int(counts))
-                self.state.take(kind.shape, rows, -int(counts))
+                if eq_class.counts:
+                    self.state.interpod.place(eq_class, rows, -int(counts))
+                self.state.take(eq_class.signature, rows, -int(counts))
             else:
-                self.state.take_many(kind.shape, rows, -np.asarray(counts))
+                self.state.take_many(eq_class.signature, rows, -np.asarray(counts))
 
     @contextmanager
-    def choosing(self, chooser: Chooser) -> Iterator[None]:
+    def choosing(self, chooser: NodeChooser) -> Iterator[None]:
         """Within, rows are chosen by somebody else."""
         self.chooser = chooser
         try:
@@ -119,13 +119,13 @@ class Engine:
     # ---- room kept for others
 
     @contextmanager
-    def honouring(self, owner: str, priority: int) -> Iterator[list[Reservation]]:
+    def respecting_nominations(self, owner: str, priority: int) -> Iterator[list[Reservation]]:
         """Within, room kept for other roots of equal or higher priority is taken."""
         mark = self.mark()
         counted = self.reservations.against(owner, priority)
-        self._expected = [seat for one in counted for seat in one.seats(self.state)]
-        for kind, rows, counts in self._expected:
-            self.put_many(kind, rows, counts)
+        self._expected = [seat for one in counted for seat in one.assignments(self.state)]
+        for eq_class, rows, counts in self._expected:
+            self.assume_many(eq_class, rows, counts)
         try:
             yield counted
         finally:
@@ -134,20 +134,22 @@ class Engine:
 
     # ---- many pods of one class
 
-    def seat(self, kind: PairClass, rows: Rows | None, count: int) -> list[int]:
+    def assume(self, eq_class: EquivalenceClass, rows: Rows | None, count: int) -> list[int]:
         """Place up to `count` pods of a class on some rows (None: all), best first; where each went, in order."""
         if count <= 0:
             return []
         if self.chooser is not None:
-            return self.chooser.seat(kind, rows, count)
-        if not kind.is_plain:
-            return self._one_by_one(kind, rows, count)
-        fit, score = self.look(kind.shape)
+            return self.chooser.assume(eq_class, rows, count)
+        if not eq_class.is_plain:
+            return self._one_by_one(eq_class, rows, count)
+        fit, score = self.evaluate(eq_class.signature)
         if count <= _FEW:
-            return self._few(kind, fit, score, rows, count)
-        return self._many(kind, fit, score, rows, count)
+            return self._few(eq_class, fit, score, rows, count)
+        return self._many(eq_class, fit, score, rows, count)
 
-    def _few(self, kind: PairClass, fit: ShapeFit, score: ShapeScore, rows: Rows | None, count: int) -> list[int]:
+    def _few(
+        self, eq_class: EquivalenceClass, fit: SignatureFit, score: SignatureScore, rows: Rows | None, count: int
+    ) -> list[int]:
         room = fit.room if rows is None else fit.room[rows]
         scores = np.where(room > 0, score.total(rows), LOWEST)
         taken: list[int] = []
@@ -156,14 +158,16 @@ class Engine:
             if scores[place] == LOWEST:
                 break
             row = place if rows is None else int(rows[place])
-            self.put(kind, row)
+            self.assume_on(eq_class, row)
             taken.append(row)
             if len(taken) < count:
-                self.look(kind.shape)
+                self.evaluate(eq_class.signature)
                 scores[place] = score.at(row) if fit.room[row] > 0 else LOWEST
         return taken
 
-    def _many(self, kind: PairClass, fit: ShapeFit, score: ShapeScore, rows: Rows | None, count: int) -> list[int]:
+    def _many(
+        self, eq_class: EquivalenceClass, fit: SignatureFit, score: SignatureScore, rows: Rows | None, count: int
+    ) -> list[int]:
         """The same choice as pod by pod, made at once.
 
         Pod by pod, the row with the highest score for its next pod is taken, the lowest row among equals. So the
@@ -188,74 +192,74 @@ class Engine:
                 break
             depth *= 2  # a row took all that was looked ahead: look further
         where = np.flatnonzero(taken)
-        self.put_many(kind, chosen[where], taken[where])
+        self.assume_many(eq_class, chosen[where], taken[where])
         placed: list[int] = chosen[order].tolist()
         return placed
 
-    def _one_by_one(self, kind: PairClass, rows: Rows | None, count: int) -> list[int]:
+    def _one_by_one(self, eq_class: EquivalenceClass, rows: Rows | None, count: int) -> list[int]:
         """Rules between pods: each placement may change where the next may go."""
         taken: list[int] = []
         while len(taken) < count:
-            fit, score = self.look(kind.shape)
-            free = self.may(kind, fit)
-            row = score.best(free if rows is None else free[rows], rows, self._liking(kind, fit))
+            fit, score = self.evaluate(eq_class.signature)
+            free = self.feasible(eq_class, fit)
+            row = score.best(free if rows is None else free[rows], rows, self._liking(eq_class, fit))
             if row is None:
                 break
-            self.put(kind, row)
+            self.assume_on(eq_class, row)
             taken.append(row)
         return taken
 
-    def may(self, kind: PairClass, fit: ShapeFit) -> Mask:
+    def feasible(self, eq_class: EquivalenceClass, fit: SignatureFit) -> Mask:
         """Rows where one more pod of the class may go now."""
-        if kind.is_plain:
+        if eq_class.is_plain:
             plain: Mask = fit.room > 0
             return plain
-        free = allowed(self.state, kind, fit)
-        if kind.together and self._expected:
-            free &= self._without_expected(kind)
+        free = allowed(self.state, eq_class, fit)
+        if eq_class.pod_affinity and self._expected:
+            free &= self._without_expected(eq_class)
         return free
 
-    def _without_expected(self, kind: PairClass) -> Mask:
+    def _without_expected(self, eq_class: EquivalenceClass) -> Mask:
         """Where company is found without pods that are only expected: they may never come."""
-        place = self.state.pairs.place
-        seats = [
+        place = self.state.interpod.place
+        assignments = [
             (one, row, count)
             for one, rows, counts in self._expected
             if one.counts
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True)
         ]
-        for one, row, count in seats:
+        for one, row, count in assignments:
             place(one, row, -count)
-        mask = near(self.state, kind)
-        for one, row, count in seats:
+        mask = near(self.state, eq_class)
+        for one, row, count in assignments:
             place(one, row, count)
         return mask
 
-    def _liking(self, kind: PairClass, fit: ShapeFit) -> Amounts | None:
+    def _liking(self, eq_class: EquivalenceClass, fit: SignatureFit) -> Amounts | None:
         """Preferences between pods and preferred spread, each 0..100 times its weight, over nodes that suit."""
-        return _plus(self._company(kind, fit), self._spreading(kind, fit))
+        return _plus(self._company(eq_class, fit), self._spreading(eq_class, fit))
 
-    def _company(self, kind: PairClass, fit: ShapeFit) -> Amounts | None:
-        wished = [counter for counter in kind.matched if counter.wished]
-        if not kind.liked and not wished:
+    def _company(self, eq_class: EquivalenceClass, fit: SignatureFit) -> Amounts | None:
+        preferring = [counter for counter in eq_class.matched if counter.preferring]
+        if not eq_class.preferred_pod_affinity and not preferring:
             return None
         raw = np.zeros(self.state.rows, np.int64)
-        for weight, counter in kind.liked:
+        for weight, counter in eq_class.preferred_pod_affinity:
             raw += self._by_row(counter.term.key, counter.matching) * weight
-        for counter in wished:
-            raw += self._by_row(counter.term.key, counter.wishing)
-        return _brought(raw, fit.suits, self.profile.pairs)
+        for counter in preferring:
+            raw += self._by_row(counter.term.key, counter.preference)
+        return _brought(raw, fit.suits, self.profile.pod_affinity)
 
     def _by_row(self, key: str, per_domain: Counts) -> Amounts:
         codes = self.state.column(key).codes
         return np.where(codes != 0, sized(per_domain, self.state, key)[codes], 0).astype(np.int64)
 
-    def _spreading(self, kind: PairClass, fit: ShapeFit) -> Amounts | None:
+    def _spreading(self, eq_class: EquivalenceClass, fit: SignatureFit) -> Amounts | None:
         raw: Amounts | None = None
-        for spread, counter in zip(kind.shape.spreads, kind.spreads, strict=True):
+        for spread, counter in zip(eq_class.signature.spread_constraints, eq_class.spread_constraints, strict=True):
             if spread.hard:
                 continue
-            counted = spread_counts(self.state, counter, spread_over(self.state, kind.shape, fit, spread))
+            counted = spread_counts(self.state, counter, spread_over(self.state, eq_class.signature, fit, spread))
             codes = self.state.column(counter.term.key).codes
             without = 0 if spread.lenient else int(counted.max(initial=0)) + 1
             raw = _plus(raw, -np.where(codes != 0, counted[codes], without))

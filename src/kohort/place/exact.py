@@ -11,47 +11,47 @@ from enum import StrEnum
 from functools import cache
 from types import ModuleType
 
-from kohort.place.areas import Area
 from kohort.place.demand import Demand
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
-from kohort.place.exact_model import Model, Question, Unsaid
+from kohort.place.exact_model import LinearModel, NotExpressible, SolverQuestion
+from kohort.place.nodesets import NodeSet
 
 
-class Verdict(StrEnum):
+class SolverStatus(StrEnum):
     FOUND = "found"
     IMPOSSIBLE = "impossible"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SolverAnswer:
     """What the solver says of a tree; why, if it cannot say."""
 
-    verdict: Verdict
+    status: SolverStatus
     placed: dict[str, int] = field(default_factory=dict)
     why: str = ""
 
 
-def solve(engine: Engine, root: Demand, area: Area, effort: Effort) -> Answer:
+def solve(engine: Engine, root: Demand, node_set: NodeSet, effort: Effort) -> SolverAnswer:
     """Whether the minimums of a tree fit, and where."""
     if not effort.solver_size:
-        return Answer(Verdict.UNKNOWN, why="the search tried the orders it was allowed")
+        return SolverAnswer(SolverStatus.UNKNOWN, why="the search tried the orders it was allowed")
     if solver() is None:
-        return Answer(Verdict.UNKNOWN, why="the exact solver is not installed (kohort[exact])")
+        return SolverAnswer(SolverStatus.UNKNOWN, why="the exact solver is not installed (kohort[exact])")
     if effort.spent:
-        return Answer(Verdict.UNKNOWN, why="the search ended before every order was tried")
+        return SolverAnswer(SolverStatus.UNKNOWN, why="the search ended before every order was tried")
     try:
-        question = Question(engine, root, area, effort.solver_size)
-    except Unsaid as limit:
-        return Answer(Verdict.UNKNOWN, why=f"too much for the exact solver: {limit}")
-    verdict, values = settle(question.model, effort)
-    if verdict is Verdict.FOUND:
-        return Answer(verdict, question.answer(values))
-    return Answer(verdict, why="" if verdict is Verdict.IMPOSSIBLE else "the exact solver's time was up")
+        question = SolverQuestion(engine, root, node_set, effort.solver_size)
+    except NotExpressible as limit:
+        return SolverAnswer(SolverStatus.UNKNOWN, why=f"too much for the exact solver: {limit}")
+    status, values = settle(question.model, effort)
+    if status is SolverStatus.FOUND:
+        return SolverAnswer(status, question.answer(values))
+    return SolverAnswer(status, why="" if status is SolverStatus.IMPOSSIBLE else "the exact solver's time was up")
 
 
-def settle(model: Model, effort: Effort, costs: list[int] | None = None) -> tuple[Verdict, list[int]]:
+def settle(model: LinearModel, effort: Effort, costs: list[int] | None = None) -> tuple[SolverStatus, list[int]]:
     """Values for the unknowns of a model; with costs, the cheapest found (not always the cheapest there is)."""
     cp = solver()
     assert cp is not None
@@ -69,8 +69,8 @@ def settle(model: Model, effort: Effort, costs: list[int] | None = None) -> tupl
     run.parameters.max_time_in_seconds = effort.solver_seconds
     status = run.solve(asked)
     if status in (cp.OPTIMAL, cp.FEASIBLE):
-        return Verdict.FOUND, [int(run.value(one)) for one in unknowns]
-    return (Verdict.IMPOSSIBLE if status == cp.INFEASIBLE else Verdict.UNKNOWN), []
+        return SolverStatus.FOUND, [int(run.value(one)) for one in unknowns]
+    return (SolverStatus.IMPOSSIBLE if status == cp.INFEASIBLE else SolverStatus.UNKNOWN), []
 
 
 @cache

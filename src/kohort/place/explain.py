@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kohort.place.areas import Area
-from kohort.place.causes import count, diagnose
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason, Result, renewed
-from kohort.place.domains import Bounds, TwoDomains, domains, pinned
+from kohort.place.diagnosis import count, diagnose
+from kohort.place.domains import Bounds, TopologyConflict, domains, pinned
 from kohort.place.engine import Engine
-from kohort.place.leaf import seat_leaf
-from kohort.place.nodecauses import Cause, node_causes
+from kohort.place.leaf import assume_leaf
+from kohort.place.nodecauses import NodeCause, node_causes
+from kohort.place.nodesets import NodeSet
 from kohort.place.remedies import NearestMiss, Remedy, leaf_remedies, nearest_miss
 
 _SIMPLE = {
@@ -39,7 +39,7 @@ class Explanation:
     proven: bool = True
     need: int = 0  # pods (leaf) or groups (branch) that must be placed
     can: int = 0  # how many of them could be now
-    causes: list[Cause] = field(default_factory=list)
+    causes: list[NodeCause] = field(default_factory=list)
     nearest: NearestMiss | None = None
     remedies: list[Remedy] = field(default_factory=list)
     children: list[Explanation] = field(default_factory=list)
@@ -90,11 +90,11 @@ class Explanation:
         return "\n".join(self.lines())
 
 
-def explain(engine: Engine, root: Demand, result: Result | None = None, area: Area | None = None) -> Explanation:
+def explain(engine: Engine, root: Demand, result: Result | None = None, node_set: NodeSet | None = None) -> Explanation:
     """Why the tree was not placed as the result says (None: as if it just failed)."""
-    root, area = renewed(root, engine.state.pairs), area or engine.area
-    outcomes = result.outcomes if result is not None else diagnose(engine, root, area)
-    return _Teller(engine, outcomes).group(root, area, 0)
+    root, node_set = renewed(root, engine.state.interpod), node_set or engine.all_nodes
+    outcomes = result.outcomes if result is not None else diagnose(engine, root, node_set)
+    return _Explainer(engine, outcomes).group(root, node_set, 0)
 
 
 def waits(group: str, reason: Reason, detail: str) -> Explanation:
@@ -102,115 +102,126 @@ def waits(group: str, reason: Reason, detail: str) -> Explanation:
     return Explanation(group, 0, False, reason, detail)
 
 
-class _Teller:
+class _Explainer:
     def __init__(self, engine: Engine, outcomes: dict[str, Outcome]) -> None:
         self._engine, self._outcomes = engine, outcomes
 
-    def group(self, group: Demand, area: Area, level: int) -> Explanation:
+    def group(self, group: Demand, node_set: NodeSet, level: int) -> Explanation:
         outcome = self._outcomes[group.name]
-        told = Explanation(group.name, level, outcome.ok, outcome.reason, outcome.detail, outcome.proven)
+        explanation = Explanation(group.name, level, outcome.ok, outcome.reason, outcome.detail, outcome.proven)
         if isinstance(group, Branch):
-            told.need = group.need
-            told.children = [self.group(child, area, level + 1) for child in group.children]
-            if not told.ok and told.reason not in _SIMPLE:
-                self._branch(group, area, told)
-        elif not told.ok and told.reason not in _SIMPLE and group.kinds:  # a leaf that runs already wants nothing
-            told.need = group.missing or 1
-            self._leaf(group, area, told)
-        elif told.reason is Reason.WAITING_FOR_MEMBERS:
+            explanation.need = group.need
+            explanation.children = [self.group(child, node_set, level + 1) for child in group.children]
+            if not explanation.ok and explanation.reason not in _SIMPLE:
+                self._branch(group, node_set, explanation)
+        elif (
+            not explanation.ok and explanation.reason not in _SIMPLE and group.eq_classes
+        ):  # a leaf that runs already wants nothing
+            explanation.need = group.missing or 1
+            self._leaf(group, node_set, explanation)
+        elif explanation.reason is Reason.WAITING_FOR_MEMBERS:
             exist = len(group.pods) + group.members
-            told.need, told.can = group.need, exist
-            told.remedies = [Remedy("members", f"with {count(group.need - exist, 'more member')}", group.need - exist)]
-        return told
+            explanation.need, explanation.can = group.need, exist
+            explanation.remedies = [
+                Remedy("members", f"with {count(group.need - exist, 'more member')}", group.need - exist)
+            ]
+        return explanation
 
     # ---- leaves
 
-    def _leaf(self, leaf: Leaf, area: Area, told: Explanation) -> None:
-        where = self._closest(leaf, area)
+    def _leaf(self, leaf: Leaf, node_set: NodeSet, explanation: Explanation) -> None:
+        where = self._closest(leaf, node_set)
         if where is None:
             return
-        wanted = told.need
-        if told.reason is Reason.BLOCKED_BY_SIBLING:
-            told.can = wanted
+        wanted = explanation.need
+        if explanation.reason is Reason.BLOCKED_BY_SIBLING:
+            explanation.can = wanted
             return
-        told.causes = node_causes(self._engine, leaf, where)
+        explanation.causes = node_causes(self._engine, leaf, where)
         mark = self._engine.mark()
-        placed = seat_leaf(self._engine, leaf, where, wanted, 0) or {}
-        told.can = len(placed)
-        if told.can < wanted:
-            told.nearest = nearest_miss(self._engine, leaf, where, told.can)
-            told.remedies = leaf_remedies(self._engine, leaf, where, placed)
+        placed = assume_leaf(self._engine, leaf, where, wanted, 0) or {}
+        explanation.can = len(placed)
+        if explanation.can < wanted:
+            explanation.nearest = nearest_miss(self._engine, leaf, where, explanation.can)
+            explanation.remedies = leaf_remedies(self._engine, leaf, where, placed)
         self._engine.undo(mark)
-        if leaf.topology is not None and told.can < wanted and not leaf.running and self._fits_unkeyed(leaf, area):
-            told.remedies.append(Remedy("topology", f"without the constraint to one {leaf.topology}", 0))
+        if (
+            leaf.topology is not None
+            and explanation.can < wanted
+            and not leaf.running
+            and self._fits_unkeyed(leaf, node_set)
+        ):
+            explanation.remedies.append(Remedy("topology", f"without the constraint to one {leaf.topology}", 0))
 
-    def _closest(self, leaf: Leaf, area: Area) -> Area | None:
+    def _closest(self, leaf: Leaf, node_set: NodeSet) -> NodeSet | None:
         """The domain that takes most of it."""
         if leaf.topology is None:
-            return area
-        parts = area.split(leaf.topology)
+            return node_set
+        parts = node_set.split(leaf.topology)
         try:
             code = pinned(self._engine, leaf)
-        except TwoDomains:
+        except TopologyConflict:
             return None
         if code is not None:
             return parts.find(code)
-        return parts.area(int(Bounds(self._engine, leaf, parts).placed.argmax())) if len(parts) else None
+        return parts.node_set(int(Bounds(self._engine, leaf, parts).placed.argmax())) if len(parts) else None
 
-    def _fits_unkeyed(self, leaf: Leaf, area: Area) -> bool:
+    def _fits_unkeyed(self, leaf: Leaf, node_set: NodeSet) -> bool:
         mark = self._engine.mark()
-        fits = seat_leaf(self._engine, leaf, area, leaf.missing, leaf.missing) is not None
+        fits = assume_leaf(self._engine, leaf, node_set, leaf.missing, leaf.missing) is not None
         self._engine.undo(mark)
         return fits
 
     # ---- branches
 
-    def _branch(self, branch: Branch, area: Area, told: Explanation) -> None:
+    def _branch(self, branch: Branch, node_set: NodeSet, explanation: Explanation) -> None:
         """How many children fit side by side, as created, and where that is."""
-        best: tuple[int, Area | None] = (0, None)
-        for domain in self._some_domains(branch, area):
-            seated = self._side_by_side(branch.children, domain)
-            if seated > best[0]:
-                best = (seated, domain)
-        told.can = best[0]
+        best: tuple[int, NodeSet | None] = (0, None)
+        for domain in self._some_domains(branch, node_set):
+            assumed = self._side_by_side(branch.children, domain)
+            if assumed > best[0]:
+                best = (assumed, domain)
+        explanation.can = best[0]
         if best[1] is not None and branch.topology is not None:
             text = f"{branch.topology}={best[1].value} takes {best[0]} of {branch.need} groups"
-            told.nearest = NearestMiss(text, best[1].value, best[0], branch.need)
-        if 0 < told.can < branch.need:
-            told.remedies.append(Remedy("minimum", f"with minGroupCount {told.can}, now", told.can))
+            explanation.nearest = NearestMiss(text, best[1].value, best[0], branch.need)
+        if 0 < explanation.can < branch.need:
+            explanation.remedies.append(
+                Remedy("minimum", f"with minGroupCount {explanation.can}, now", explanation.can)
+            )
 
-    def _some_domains(self, branch: Branch, area: Area) -> Sequence[Area]:
+    def _some_domains(self, branch: Branch, node_set: NodeSet) -> Sequence[NodeSet]:
         """The best domains by bounds; if none is possible, the one that takes most pods."""
         try:
-            found = [domain for domain, _ in zip(domains(self._engine, branch, area), range(4), strict=False)]
-        except TwoDomains:
+            found = [domain for domain, _ in zip(domains(self._engine, branch, node_set), range(4), strict=False)]
+        except TopologyConflict:
             return []
         if found or branch.topology is None or branch.running:
             return found
-        parts = area.split(branch.topology)
-        return [parts.area(int(Bounds(self._engine, branch, parts).placed.argmax()))] if len(parts) else []
+        parts = node_set.split(branch.topology)
+        return [parts.node_set(int(Bounds(self._engine, branch, parts).placed.argmax()))] if len(parts) else []
 
-    def _side_by_side(self, children: Sequence[Demand], area: Area) -> int:
+    def _side_by_side(self, children: Sequence[Demand], node_set: NodeSet) -> int:
         mark = self._engine.mark()
-        done = sum(self._seats(child, area) for child in children)
+        done = sum(self._places(child, node_set) for child in children)
         self._engine.undo(mark)
         return done
 
-    def _seats(self, group: Demand, area: Area) -> bool:
+    def _places(self, group: Demand, node_set: NodeSet) -> bool:
         """Greedily, without another try: a lower bound that needs no search."""
         mark = self._engine.mark()
-        for domain in self._tries(group, area):
+        for domain in self._tries(group, node_set):
             if isinstance(group, Leaf):
-                ok = seat_leaf(self._engine, group, domain, group.missing, group.missing) is not None
+                ok = assume_leaf(self._engine, group, domain, group.missing, group.missing) is not None
             else:
-                ok = sum(self._seats(child, domain) for child in group.children) >= group.need
+                ok = sum(self._places(child, domain) for child in group.children) >= group.need
             if ok:
                 return True
             self._engine.undo(mark)
         return False
 
-    def _tries(self, group: Demand, area: Area) -> Iterator[Area]:
+    def _tries(self, group: Demand, node_set: NodeSet) -> Iterator[NodeSet]:
         if isinstance(group, Leaf) and not group.pods and group.missing:
             return
-        for domain, _ in zip(domains(self._engine, group, area), range(2), strict=False):
+        for domain, _ in zip(domains(self._engine, group, node_set), range(2), strict=False):
             yield domain

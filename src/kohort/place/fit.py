@@ -1,4 +1,4 @@
-"""Where can pods of a shape go, and how many on each node? One vector per shape, brought up to date row by row."""
+"""Filter: where pods of a signature can go, and how many on each node. One vector per signature, refreshed by row."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from kohort.place.columns import Amounts, Mask, Rows
 from kohort.place.selectors import Labels, meets, node_meets_term, tolerates
-from kohort.place.shapes import Shape, Taint
-from kohort.place.state import ClusterState, NodeFacts
+from kohort.place.signatures import PodSignature, Taint
+from kohort.place.state import ClusterState, NodeInfo
 
 Json = Mapping[str, Any]
 FEW_ROWS = 12  # up to so many rows, plain numbers are faster than arrays
-MANY = np.iinfo(np.int32).max  # room without end: a shape that asks for nothing
+MANY = np.iinfo(np.int32).max  # room without end: a signature that asks for nothing
 
 
-class ShapeFit:
-    """What one shape finds in the cluster.
+class SignatureFit:
+    """What one signature finds in the cluster.
 
     `chosen`: nodes it selects by name, labels and affinity. `suits`: those of them whose taints it tolerates and that
     its claims allow; this does not depend on load. `room`: how many more pods each takes by its resources, 0 where it
@@ -33,15 +33,17 @@ class ShapeFit:
         "_usage_cursor",
         "chosen",
         "room",
-        "shape",
+        "signature",
         "suits",
         "tolerated",
     )
 
-    def __init__(self, state: ClusterState, shape: Shape) -> None:
+    def __init__(self, state: ClusterState, signature: PodSignature) -> None:
         self._state = state
-        self.shape = shape
-        self._asks: list[tuple[int, int]] = list(zip(shape.columns.tolist(), shape.amounts.tolist(), strict=True))
+        self.signature = signature
+        self._asks: list[tuple[int, int]] = list(
+            zip(signature.columns.tolist(), signature.amounts.tolist(), strict=True)
+        )
         self.chosen: Mask = np.zeros(0, np.bool_)
         self.tolerated: Mask = np.zeros(0, np.bool_)
         self.suits: Mask = np.zeros(0, np.bool_)
@@ -52,7 +54,7 @@ class ShapeFit:
         """Catch up with the cluster; the rows that were looked at again, None for all."""
         state = self._state
         state.widen()
-        same = len(self.suits) == state.rows and (not self.shape.claims or self._claims == state.claims.version)
+        same = len(self.suits) == state.rows and (not self.signature.claims or self._claims == state.claims.version)
         nodes = state.nodes.since(self._node_cursor) if same else None
         usage = state.usage.since(self._usage_cursor) if nodes is not None else None
         self._node_cursor, self._usage_cursor = state.nodes.end, state.usage.end
@@ -70,23 +72,26 @@ class ShapeFit:
         return rows
 
     def _all(self) -> None:
-        state, shape = self._state, self.shape
+        state, signature = self._state, self.signature
         self._claims = state.claims.version
-        self.chosen = chosen_rows(state, shape)
-        self.tolerated = tolerated_rows(state, shape)
+        self.chosen = chosen_rows(state, signature)
+        self.tolerated = tolerated_rows(state, signature)
         self.suits = self.chosen & self.tolerated
-        if shape.claims:
+        if signature.claims:
             for row in np.flatnonzero(self.suits):
-                self.suits[row] = claimed(state, shape, state.node(int(row)))
+                self.suits[row] = claimed(state, signature, state.node(int(row)))
         self.room = np.zeros(state.rows, np.int64)
         self._some(np.arange(state.rows))
 
     def _look_at(self, row: int) -> None:
-        facts, shape = self._state.facts[row], self.shape
-        self.chosen[row] = facts is not None and selected(shape, facts)
-        self.tolerated[row] = facts is not None and not untolerated(shape, facts)
+        node_info, signature = self._state.node_infos[row], self.signature
+        self.chosen[row] = node_info is not None and selected(signature, node_info)
+        self.tolerated[row] = node_info is not None and not untolerated(signature, node_info)
         self.suits[row] = (
-            facts is not None and self.chosen[row] and self.tolerated[row] and claimed(self._state, shape, facts)
+            node_info is not None
+            and self.chosen[row]
+            and self.tolerated[row]
+            and claimed(self._state, signature, node_info)
         )
 
     def _some(self, rows: Rows) -> None:
@@ -107,51 +112,55 @@ class ShapeFit:
 # ---- one node
 
 
-def suits(state: ClusterState, shape: Shape, facts: NodeFacts) -> bool:
+def suits(state: ClusterState, signature: PodSignature, node_info: NodeInfo) -> bool:
     """Name, selector, affinity, taints and claims."""
-    return selected(shape, facts) and not untolerated(shape, facts) and claimed(state, shape, facts)
+    return (
+        selected(signature, node_info)
+        and not untolerated(signature, node_info)
+        and claimed(state, signature, node_info)
+    )
 
 
-def selected(shape: Shape, facts: NodeFacts) -> bool:
-    labels = facts.labels
-    if shape.node is not None and shape.node != facts.name:
+def selected(signature: PodSignature, node_info: NodeInfo) -> bool:
+    labels = node_info.labels
+    if signature.node is not None and signature.node != node_info.name:
         return False
-    if any(labels.get(key) != value for key, value in shape.selector.items()):
+    if any(labels.get(key) != value for key, value in signature.selector.items()):
         return False
-    if shape.affinity is None:
+    if signature.affinity is None:
         return True
-    return any(node_meets_term(term, labels, facts.name) for term in shape.affinity)
+    return any(node_meets_term(term, labels, node_info.name) for term in signature.affinity)
 
 
-def untolerated(shape: Shape, facts: NodeFacts) -> bool:
-    """Whether a taint keeps the shape away."""
-    return any(_keeps_away(shape, taint) for taint in facts.taints)
+def untolerated(signature: PodSignature, node_info: NodeInfo) -> bool:
+    """Whether a taint keeps the signature away."""
+    return any(_keeps_away(signature, taint) for taint in node_info.taints)
 
 
-def _keeps_away(shape: Shape, taint: Taint) -> bool:
-    return taint.effect in {"NoSchedule", "NoExecute"} and not tolerates(shape.tolerations, taint.as_json())
+def _keeps_away(signature: PodSignature, taint: Taint) -> bool:
+    return taint.effect in {"NoSchedule", "NoExecute"} and not tolerates(signature.tolerations, taint.as_json())
 
 
-def claimed(state: ClusterState, shape: Shape, facts: NodeFacts) -> bool:
+def claimed(state: ClusterState, signature: PodSignature, node_info: NodeInfo) -> bool:
     """Whether all its claims can be used on the node."""
-    return all(state.claims.get(key).suits(facts.labels, facts.name) for key in shape.claims)
+    return all(state.claims.get(key).suits(node_info.labels, node_info.name) for key in signature.claims)
 
 
 # ---- all nodes
 
 
-def chosen_rows(state: ClusterState, shape: Shape) -> Mask:
+def chosen_rows(state: ClusterState, signature: PodSignature) -> Mask:
     """`selected` for all rows: each label value is looked at once, not each node."""
     mask: Mask = state.alive.copy()
-    if shape.node is not None:
-        mask &= _named(state, lambda name: name == shape.node)
-    for key, value in shape.selector.items():
+    if signature.node is not None:
+        mask &= _named(state, lambda name: name == signature.node)
+    for key, value in signature.selector.items():
         column = state.column(key)
         code = column.find(value)
         mask &= False if code is None else column.codes == code
-    if shape.affinity is not None:
+    if signature.affinity is not None:
         any_term = np.zeros(state.rows, np.bool_)
-        for term in shape.affinity:
+        for term in signature.affinity:
             any_term |= term_rows(state, term)
         mask &= any_term
     return mask
@@ -178,12 +187,13 @@ def _rule_rows(state: ClusterState, rule: Json) -> Mask:
 
 
 def _named(state: ClusterState, wanted: Callable[[str], bool]) -> Mask:
-    facts = state.facts
-    return np.fromiter((one is not None and wanted(one.name) for one in facts), np.bool_, len(facts))
+    return np.fromiter(
+        (one is not None and wanted(one.name) for one in state.node_infos), np.bool_, len(state.node_infos)
+    )
 
 
-def tolerated_rows(state: ClusterState, shape: Shape) -> Mask:
-    """Rows without a taint that keeps the shape away: each set of taints is looked at once."""
-    truth = [not any(_keeps_away(shape, taint) for taint in taints) for taints in state.taints]
+def tolerated_rows(state: ClusterState, signature: PodSignature) -> Mask:
+    """Rows without a taint that keeps the signature away: each set of taints is looked at once."""
+    truth = [not any(_keeps_away(signature, taint) for taint in taints) for taints in state.taints]
     mask: Mask = np.array(truth, np.bool_)[state.tainted] & state.alive
     return mask

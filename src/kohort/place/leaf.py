@@ -1,4 +1,4 @@
-"""Placing the pods of one leaf on a given area."""
+"""Placing the pods of one leaf on a given node set."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from itertools import groupby
 
 import numpy as np
 
-from kohort.place.areas import Area
-from kohort.place.demand import Leaf, Pod
+from kohort.place.demand import Leaf, PendingPod
 from kohort.place.engine import Engine
-from kohort.place.pairs import PairClass
+from kohort.place.interpod import EquivalenceClass
+from kohort.place.nodesets import NodeSet
 
-Order = Sequence[Pod]
+Order = Sequence[PendingPod]
 
 
-def seat_pods(engine: Engine, pods: Order, area: Area, count: int, least: int) -> dict[str, int]:
+def assume_pods(engine: Engine, pods: Order, node_set: NodeSet, count: int, least: int) -> dict[str, int]:
     """Place up to `count` of the pods, in their order; a pod that finds no node is passed over.
 
     Given up as soon as `least` are out of reach.
     """
     placed: dict[str, int] = {}
     spare = len(pods) - least
-    for (kind, nominated), run in groupby(pods, lambda pod: (pod.kind, pod.nominated)):
+    for (eq_class, nominated), run in groupby(pods, lambda pod: (pod.eq_class, pod.nominated)):
         members = list(run)[: count - len(placed)]
         keys = [pod.key for pod in members]
         taken: list[int] = []
-        if nominated is not None and area.holds(nominated):
-            taken = engine.seat(kind, np.array([nominated]), len(keys))
-        taken += engine.seat(kind, area.rows, len(keys) - len(taken))
+        if nominated is not None and node_set.holds(nominated):
+            taken = engine.assume(eq_class, np.array([nominated]), len(keys))
+        taken += engine.assume(eq_class, node_set.rows, len(keys) - len(taken))
         placed.update(zip(keys, taken, strict=False))
         spare -= len(keys) - len(taken)
         if len(placed) >= count or spare < 0:
@@ -36,22 +36,22 @@ def seat_pods(engine: Engine, pods: Order, area: Area, count: int, least: int) -
     return placed
 
 
-def seat_leaf(engine: Engine, leaf: Leaf, area: Area, count: int, least: int) -> dict[str, int] | None:
+def assume_leaf(engine: Engine, leaf: Leaf, node_set: NodeSet, count: int, least: int) -> dict[str, int] | None:
     """Place up to `count` pods of a leaf, at least `least` of them; None (and nothing placed) if that cannot be found.
 
     Plain pods of one class: found if it exists. Several classes: the order decides, so several orders are tried and
     the one that places most is kept. Pods that want their own company: the first decides where, so that each domain
     is tried.
     """
-    if least and bound(engine, leaf, area) < least:
+    if least and bound(engine, leaf, node_set) < least:
         return None
-    placed = _in_some_order(engine, leaf, area, count, least)
+    placed = _in_some_order(engine, leaf, node_set, count, least)
     if placed is not None or not least:
         return placed
     for key in _company(leaf):
-        parts = area.split(key)
+        parts = node_set.split(key)
         for position in range(len(parts)):
-            part = parts.area(position)
+            part = parts.node_set(position)
             if bound(engine, leaf, part) >= least:
                 placed = _in_some_order(engine, leaf, part, count, least)
                 if placed is not None:
@@ -61,16 +61,18 @@ def seat_leaf(engine: Engine, leaf: Leaf, area: Area, count: int, least: int) ->
 
 def _company(leaf: Leaf) -> list[str]:
     """Label keys of domains that the leaf's pods want to share with their own kind, where none of it is yet."""
-    wanted = (counter for kind in leaf.kinds for counter in kind.together if counter in kind.matched)
+    wanted = (
+        counter for eq_class in leaf.eq_classes for counter in eq_class.pod_affinity if counter in eq_class.matched
+    )
     return list(dict.fromkeys(counter.term.key for counter in wanted if not counter.total))
 
 
-def _in_some_order(engine: Engine, leaf: Leaf, area: Area, count: int, least: int) -> dict[str, int] | None:
+def _in_some_order(engine: Engine, leaf: Leaf, node_set: NodeSet, count: int, least: int) -> dict[str, int] | None:
     best: Order | None = None
     most = -1
     mark = engine.mark()
     for order in orders(leaf, packing=engine.chooser is not None):
-        placed = seat_pods(engine, order, area, count, least)
+        placed = assume_pods(engine, order, node_set, count, least)
         if len(placed) >= min(count, len(leaf.pods)):
             return placed
         if len(placed) > most:
@@ -78,14 +80,14 @@ def _in_some_order(engine: Engine, leaf: Leaf, area: Area, count: int, least: in
         engine.undo(mark)
     if best is None or most < least:
         return None
-    return seat_pods(engine, best, area, count, least)
+    return assume_pods(engine, best, node_set, count, least)
 
 
-def bound(engine: Engine, leaf: Leaf, area: Area) -> int:
+def bound(engine: Engine, leaf: Leaf, node_set: NodeSet) -> int:
     """How many pods of the leaf could fit at the most: room class by class, as if each had the nodes for itself."""
     total = 0
-    for kind, count in leaf.kinds.items():
-        total += min(int(np.minimum(area.of(engine.room(kind)), count).sum()), count)
+    for eq_class, count in leaf.eq_classes.items():
+        total += min(int(np.minimum(node_set.of(engine.room(eq_class)), count).sum()), count)
     return total
 
 
@@ -94,16 +96,22 @@ def orders(leaf: Leaf, *, packing: bool = False) -> Iterator[Order]:
 
     Where the queue's order has no say (`packing`), it is left out.
     """
-    if len(leaf.kinds) < 2 or not packing:
+    if len(leaf.eq_classes) < 2 or not packing:
         yield leaf.pods
-    if len(leaf.kinds) > 1:
-        weigh = {kind: size(kind) for kind in leaf.kinds}
-        yield sorted(leaf.pods, key=lambda pod: weigh[pod.kind], reverse=True)
-        yield sorted(leaf.pods, key=lambda pod: weigh[pod.kind])
+    if len(leaf.eq_classes) > 1:
+        weigh = {eq_class: size(eq_class) for eq_class in leaf.eq_classes}
+        yield sorted(leaf.pods, key=lambda pod: weigh[pod.eq_class], reverse=True)
+        yield sorted(leaf.pods, key=lambda pod: weigh[pod.eq_class])
 
 
-def size(kind: PairClass) -> tuple[int, ...]:
+def size(eq_class: EquivalenceClass) -> tuple[int, ...]:
     """What makes a class hard to place: amounts, then rules. Different for different classes."""
-    shape = kind.shape
-    rules = len(shape.apart) + len(shape.together) + len(shape.spreads) + len(shape.selector) + len(shape.claims)
-    return (*(int(value) for value in shape.weight), rules, int(shape.amounts.sum()), -shape.number)
+    signature = eq_class.signature
+    rules = (
+        len(signature.pod_anti_affinity)
+        + len(signature.pod_affinity)
+        + len(signature.spread_constraints)
+        + len(signature.selector)
+        + len(signature.claims)
+    )
+    return (*(int(value) for value in signature.weight), rules, int(signature.amounts.sum()), -signature.number)

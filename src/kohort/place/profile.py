@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from kohort.place.shapes import SCORED
+from kohort.place.signatures import SCORED
 
 _MOST_WEIGHT: Final = 100  # as for kube-scheduler's plugins
 _STRATEGIES: Final = ("least", "most")
@@ -30,7 +30,7 @@ class Profile:
     balanced: int = 1
     affinity: int = 2
     taints: int = 3
-    pairs: int = 2
+    pod_affinity: int = 2
     spread: int = 2
     default_spread: Sequence[Mapping[str, Any]] = SYSTEM_SPREAD  # for pods that have none and that somebody selects
 
@@ -53,7 +53,7 @@ _WEIGHTS: Final = {
     "balanced": "balanced",
     "nodeAffinity": "affinity",
     "taints": "taints",
-    "podAffinity": "pairs",
+    "podAffinity": "pod_affinity",
     "spread": "spread",
 }
 

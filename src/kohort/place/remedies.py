@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kohort.place.areas import Area
 from kohort.place.columns import Amounts, Mask, Rows
-from kohort.place.demand import Leaf, Pod
+from kohort.place.demand import Leaf, PendingPod
 from kohort.place.engine import Engine
 from kohort.place.leaf import size
 from kohort.place.nodecauses import scarcest
+from kohort.place.nodesets import NodeSet
 from kohort.place.quantities import shown
-from kohort.place.shapes import Shape
+from kohort.place.signatures import PodSignature
 
 _UNLIKE = 200  # unlike pods packed in thought
 _NAMED = 3  # nodes named before "and so many others"
@@ -48,17 +48,17 @@ class Remedy:
         return self.text
 
 
-def nearest_miss(engine: Engine, leaf: Leaf, area: Area, takes: int) -> NearestMiss | None:
+def nearest_miss(engine: Engine, leaf: Leaf, node_set: NodeSet, takes: int) -> NearestMiss | None:
     """With as many placed as fit: where one more would need the least."""
     needs = leaf.missing or 1
-    shape = scarcest(leaf).shape
-    fit, _ = engine.look(shape)
-    rows = _inside(area, fit.suits)
-    where = "" if area.value is None else f"{leaf.topology}={area.value} takes {takes} of {needs}; "
+    signature = scarcest(leaf).signature
+    fit, _ = engine.evaluate(signature)
+    rows = _inside(node_set, fit.suits)
+    where = "" if node_set.value is None else f"{leaf.topology}={node_set.value} takes {takes} of {needs}; "
     if not len(rows):
-        return NearestMiss(f"{where}no node suits", area.value, takes, needs) if where else None
-    lack = _lack(engine, shape, rows)
-    worst = (lack * 1000 // shape.amounts).max(axis=1)
+        return NearestMiss(f"{where}no node suits", node_set.value, takes, needs) if where else None
+    lack = _lack(engine, signature, rows)
+    worst = (lack * 1000 // signature.amounts).max(axis=1)
     best = int(worst.argmin())
     name = engine.state.node(int(rows[best])).name
     if not worst[best]:
@@ -66,31 +66,31 @@ def nearest_miss(engine: Engine, leaf: Leaf, area: Area, takes: int) -> NearestM
     names = engine.state.resources.names
     short = {
         names[column]: int(value)
-        for column, value in zip(shape.columns.tolist(), lack[best].tolist(), strict=True)
+        for column, value in zip(signature.columns.tolist(), lack[best].tolist(), strict=True)
         if value
     }
     text = " and ".join(f"{shown(resource, value)} {resource}" for resource, value in short.items())
     return NearestMiss(f"{where}{name} lacks {text} for one more pod", name, takes, needs, short)
 
 
-def _inside(area: Area, suits: Mask) -> Rows:
-    rows: Rows = np.flatnonzero(suits) if area.rows is None else area.rows[suits[area.rows]]
+def _inside(node_set: NodeSet, suits: Mask) -> Rows:
+    rows: Rows = np.flatnonzero(suits) if node_set.rows is None else node_set.rows[suits[node_set.rows]]
     return rows
 
 
-def _lack(engine: Engine, shape: Shape, rows: Rows) -> Amounts:
+def _lack(engine: Engine, signature: PodSignature, rows: Rows) -> Amounts:
     """Per row and resource: what is missing for one more pod."""
-    where = np.ix_(rows, shape.columns)
+    where = np.ix_(rows, signature.columns)
     free = engine.state.alloc[where] - engine.state.used[where]
-    missing: Amounts = np.maximum(shape.amounts - free, 0)
+    missing: Amounts = np.maximum(signature.amounts - free, 0)
     return missing
 
 
-def leaf_remedies(engine: Engine, leaf: Leaf, area: Area, placed: Mapping[str, int]) -> list[Remedy]:
+def leaf_remedies(engine: Engine, leaf: Leaf, node_set: NodeSet, placed: Mapping[str, int]) -> list[Remedy]:
     """Changes that let the rest in beside what is placed now (and stays in the trial)."""
     left = [pod for pod in leaf.pods if pod.key not in placed][: (leaf.missing or 1) - len(placed)]
-    freed = _freed(engine, leaf, area, len(left), list(placed.values()))
-    found = [_more_nodes(engine, leaf, area, left), freed, _labels(engine, leaf)]
+    freed = _freed(engine, leaf, node_set, len(left), list(placed.values()))
+    found = [_more_nodes(engine, leaf, node_set, left), freed, _labels(engine, leaf)]
     total = len(placed) + leaf.members
     if placed and leaf.minimum is not None and total < leaf.minimum:
         found.append(Remedy("minimum", f"with minCount {total}, now", total))
@@ -100,44 +100,44 @@ def leaf_remedies(engine: Engine, leaf: Leaf, area: Area, placed: Mapping[str, i
 # ---- more nodes
 
 
-def _more_nodes(engine: Engine, leaf: Leaf, area: Area, left: Sequence[Pod]) -> Remedy | None:
+def _more_nodes(engine: Engine, leaf: Leaf, node_set: NodeSet, left: Sequence[PendingPod]) -> Remedy | None:
     """Copies of the largest node that suits, empty but for what every node holds."""
-    rows = _inside(area, engine.look(scarcest(leaf).shape)[0].suits)
-    if not len(rows) or any(not pod.kind.shape.is_plain for pod in left):
+    rows = _inside(node_set, engine.evaluate(scarcest(leaf).signature)[0].suits)
+    if not len(rows) or any(not pod.eq_class.signature.is_plain for pod in left):
         return None
-    shape = scarcest(leaf).shape
+    signature = scarcest(leaf).signature
     alloc = engine.state.alloc[rows]
-    takes = (alloc[:, shape.columns] // shape.amounts).min(axis=1)
+    takes = (alloc[:, signature.columns] // signature.amounts).min(axis=1)
     best = int(takes.argmax())
     copies = _packed(alloc[best], left)
     if not copies:
         return None
     name = engine.state.node(int(rows[best])).name
-    where = "" if area.value is None else f" in {leaf.topology}={area.value}"
+    where = "" if node_set.value is None else f" in {leaf.topology}={node_set.value}"
     return Remedy("nodes", f"with {copies} more {_nodes(copies)} like {name}{where}", copies, (name,))
 
 
-def _packed(room: Amounts, pods: Sequence[Pod]) -> int:
+def _packed(room: Amounts, pods: Sequence[PendingPod]) -> int:
     """How many empty nodes the pods fill, the largest first into the first that takes it; 0 if one takes none."""
-    kinds = {pod.kind for pod in pods}
-    if len(kinds) == 1:
-        shape = pods[0].kind.shape
-        takes = int((room[shape.columns] // shape.amounts).min())
+    eq_classes = {pod.eq_class for pod in pods}
+    if len(eq_classes) == 1:
+        signature = pods[0].eq_class.signature
+        takes = int((room[signature.columns] // signature.amounts).min())
         return -(-len(pods) // takes) if takes else 0
     if len(pods) > _UNLIKE:
         return 0
     open_nodes: list[Amounts] = []
-    for pod in sorted(pods, key=lambda pod: size(pod.kind), reverse=True):
-        shape = pod.kind.shape
+    for pod in sorted(pods, key=lambda pod: size(pod.eq_class), reverse=True):
+        signature = pod.eq_class.signature
         for free in open_nodes:
-            if (free[shape.columns] >= shape.amounts).all():
-                free[shape.columns] -= shape.amounts
+            if (free[signature.columns] >= signature.amounts).all():
+                free[signature.columns] -= signature.amounts
                 break
         else:
             fresh = room.copy()
-            if (fresh[shape.columns] < shape.amounts).any():
+            if (fresh[signature.columns] < signature.amounts).any():
                 return 0
-            fresh[shape.columns] -= shape.amounts
+            fresh[signature.columns] -= signature.amounts
             open_nodes.append(fresh)
     return len(open_nodes)
 
@@ -145,17 +145,17 @@ def _packed(room: Amounts, pods: Sequence[Pod]) -> int:
 # ---- room that others hold
 
 
-def _freed(engine: Engine, leaf: Leaf, area: Area, pods: int, placed: Sequence[int]) -> Remedy | None:
+def _freed(engine: Engine, leaf: Leaf, node_set: NodeSet, pods: int, placed: Sequence[int]) -> Remedy | None:
     """Pods of one class: the least of one resource that others could free, on nodes where nothing else is short."""
-    if len(leaf.kinds) != 1 or not scarcest(leaf).is_plain:
+    if len(leaf.eq_classes) != 1 or not scarcest(leaf).is_plain:
         return None
-    shape, state = scarcest(leaf).shape, engine.state
-    rows = _inside(area, engine.look(shape)[0].suits)
+    signature, state = scarcest(leaf).signature, engine.state
+    rows = _inside(node_set, engine.evaluate(signature)[0].suits)
     own = np.bincount(np.asarray(placed, np.intp), minlength=state.rows)[rows]  # the leaf's own pods stay
-    lack = _lack(engine, shape, rows)
+    lack = _lack(engine, signature, rows)
     best: tuple[int, Rows, Amounts] | None = None
-    for place, column in enumerate(shape.columns.tolist()):
-        short, ask = lack[:, place], int(shape.amounts[place])
+    for place, column in enumerate(signature.columns.tolist()):
+        short, ask = lack[:, place], int(signature.amounts[place])
         others = state.used[rows, column] - own * ask
         chosen = np.flatnonzero((short > 0) & (short <= others) & (np.delete(lack, place, axis=1) == 0).all(axis=1))
         if len(chosen) >= pods and (best is None or len(chosen) > len(best[1])):
@@ -175,7 +175,7 @@ def _freed(engine: Engine, leaf: Leaf, area: Area, pods: int, placed: Sequence[i
 
 def _labels(engine: Engine, leaf: Leaf) -> Remedy | None:
     """A label that it selects and no node has."""
-    selector = scarcest(leaf).shape.selector
+    selector = scarcest(leaf).signature.selector
     for key, value in selector.items():
         column = engine.state.column(key)
         code = column.find(value)

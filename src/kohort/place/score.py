@@ -7,42 +7,42 @@ from math import isqrt
 import numpy as np
 
 from kohort.place.columns import Amounts, Mask, Rows
-from kohort.place.fit import FEW_ROWS, ShapeFit, term_rows
+from kohort.place.fit import FEW_ROWS, SignatureFit, term_rows
 from kohort.place.profile import Profile
 from kohort.place.selectors import tolerates
-from kohort.place.shapes import SCORED, Shape
+from kohort.place.signatures import SCORED, PodSignature
 from kohort.place.state import ClusterState
 
-__all__ = ["FULL", "Profile", "ShapeScore"]
+__all__ = ["FULL", "Profile", "SignatureScore"]
 FULL = 100
 LOWEST = -(1 << 62)  # of a row that is not in question
 _FINE = 10_000  # parts of a whole in which balance is measured
 
 
 class _Scored:
-    """One scored resource: its column, what the shape adds to it, and its weight."""
+    """One scored resource: its column, what the signature adds to it, and its weight."""
 
     __slots__ = ("ask", "column", "counted", "weighed", "weight")
 
-    def __init__(self, state: ClusterState, shape: Shape, name: str, weight: int) -> None:
+    def __init__(self, state: ClusterState, signature: PodSignature, name: str, weight: int) -> None:
         self.column = state.resources.number(name)
-        self.ask = shape.ask(self.column)
+        self.ask = signature.ask(self.column)
         self.weight = weight
         # cpu and memory count for something even if a pod asks for none; others are taken as they are.
         self.weighed = list(SCORED).index(name) if name in SCORED else None
-        self.counted = self.ask if self.weighed is None else int(shape.weight[self.weighed])
+        self.counted = self.ask if self.weighed is None else int(signature.weight[self.weighed])
 
 
-class ShapeScore:
-    """Scores of all rows for one shape, kept beside its fit."""
+class SignatureScore:
+    """Scores of all rows for one signature, kept beside its fit."""
 
     __slots__ = ("_fit", "_nodes", "_profile", "_scored", "_state", "load", "static")
 
-    def __init__(self, state: ClusterState, fit: ShapeFit, profile: Profile) -> None:
+    def __init__(self, state: ClusterState, fit: SignatureFit, profile: Profile) -> None:
         self._state = state
         self._fit = fit
         self._profile = profile
-        self._scored = [_Scored(state, fit.shape, name, weight) for name, weight in profile.weights.items()]
+        self._scored = [_Scored(state, fit.signature, name, weight) for name, weight in profile.weights.items()]
         self._nodes = -1
         self.load: Amounts = np.zeros(0, np.int64)
         self.static: Amounts | None = None  # None: the same everywhere
@@ -104,15 +104,15 @@ class ShapeScore:
 
     def _static(self) -> Amounts | None:
         """Preferred node affinity and taints that are merely disliked, each brought to 0..100 over suited nodes."""
-        shape, state, suits = self._fit.shape, self._state, self._fit.suits
+        signature, state, suits = self._fit.signature, self._state, self._fit.suits
         disliked = any(taint.effect == "PreferNoSchedule" for taints in state.taints for taint in taints)
-        if not shape.preferred and not disliked:
+        if not signature.preferred and not disliked:
             return None
         total = np.zeros(state.rows, np.int64)
-        if shape.preferred:
-            total += _scaled(_liking(shape, state), suits) * self._profile.affinity
+        if signature.preferred:
+            total += _scaled(_liking(signature, state), suits) * self._profile.affinity
         if disliked:
-            total += (FULL - _scaled(_dislike(shape, state), suits)) * self._profile.taints
+            total += (FULL - _scaled(_dislike(signature, state), suits)) * self._profile.taints
         return total
 
     def total(self, rows: Rows | None, extra: Amounts | None = None) -> Amounts:
@@ -154,16 +154,16 @@ def _evenness_of(parts: list[int]) -> int:
     return (_FINE - isqrt(sum((part - mean) ** 2 for part in parts) // len(parts))) // FULL
 
 
-def _liking(shape: Shape, state: ClusterState) -> Amounts:
+def _liking(signature: PodSignature, state: ClusterState) -> Amounts:
     raw = np.zeros(state.rows, np.int64)
-    for weight, term in shape.preferred:
+    for weight, term in signature.preferred:
         raw += term_rows(state, term) * weight
     return raw
 
 
-def _dislike(shape: Shape, state: ClusterState) -> Amounts:
+def _dislike(signature: PodSignature, state: ClusterState) -> Amounts:
     counts = [
-        sum(t.effect == "PreferNoSchedule" and not tolerates(shape.tolerations, t.as_json()) for t in taints)
+        sum(t.effect == "PreferNoSchedule" and not tolerates(signature.tolerations, t.as_json()) for t in taints)
         for taints in state.taints
     ]
     raw: Amounts = np.array(counts, np.int64)[state.tainted]

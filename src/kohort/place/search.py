@@ -13,27 +13,27 @@ from itertools import islice, permutations
 
 import numpy as np
 
-from kohort.place.areas import Area
-from kohort.place.causes import diagnose
-from kohort.place.demand import Branch, Demand, Leaf, Outcome, Pod, Reason, Result, groups, renewed
-from kohort.place.domains import TwoDomains, domains, least_amount
+from kohort.place.bestfit import BestFit
+from kohort.place.demand import Branch, Demand, Leaf, Outcome, PendingPod, Reason, Result, groups, renewed
+from kohort.place.diagnosis import diagnose
+from kohort.place.domains import TopologyConflict, domains, least_amount
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
-from kohort.place.exact import Answer, Verdict, solve
-from kohort.place.leaf import bound, seat_leaf
-from kohort.place.tight import Tight
+from kohort.place.exact import SolverAnswer, SolverStatus, solve
+from kohort.place.leaf import assume_leaf, bound
+from kohort.place.nodesets import NodeSet
 
 
 @dataclass(slots=True)
-class Seated:
+class AssumedGroup:
     """A group that has its minimum: its pods, and where further ones may go."""
 
     group: Demand
-    area: Area
+    node_set: NodeSet
     placed: dict[str, int]
-    children: list[Seated] = field(default_factory=list)
+    children: list[AssumedGroup] = field(default_factory=list)
 
-    def every(self) -> Iterator[Seated]:
+    def every(self) -> Iterator[AssumedGroup]:
         yield self
         for child in self.children:
             yield from child.every()
@@ -49,107 +49,109 @@ class Search:
         self._engine = engine
         self.effort = effort or Effort()
         self._lean = False
-        self._memo: dict[tuple[int, int, int], Seated | None] = {}
-        self._pods: dict[str, Pod] = {}
+        self._memo: dict[tuple[int, int, int], AssumedGroup | None] = {}
+        self._pods: dict[str, PendingPod] = {}
 
-    def place(self, root: Demand, area: Area | None = None) -> Result:
-        """Place the tree in an area (None: anywhere). Placements stay in the engine's trial, for the caller to undo."""
+    def place(self, root: Demand, node_set: NodeSet | None = None) -> Result:
+        """Place the tree in a node set (None: anywhere). Assumed pods stay in the engine, for the caller to undo."""
         engine = self._engine
-        root, area = renewed(root, engine.state.pairs), area or engine.area
+        root, node_set = renewed(root, engine.state.interpod), node_set or engine.all_nodes
         mark = engine.mark()
-        answer: Answer | None = None
+        answer: SolverAnswer | None = None
         try:
-            seated = self._attempt(root, area)
-            if seated is None and not self._hopeless(root, area):
-                seated = self._packed(root, area)
-                if seated is None:
-                    answer = solve(engine, root, area, self.effort)
-                    seated = self._replay(root, area, answer.placed) if answer.verdict is Verdict.FOUND else None
-        except TwoDomains as wrong:
+            assumed = self._attempt(root, node_set)
+            if assumed is None and not self._hopeless(root, node_set):
+                assumed = self._packed(root, node_set)
+                if assumed is None:
+                    answer = solve(engine, root, node_set, self.effort)
+                    assumed = (
+                        self._replay(root, node_set, answer.placed) if answer.status is SolverStatus.FOUND else None
+                    )
+        except TopologyConflict as wrong:
             engine.undo(mark)
             return _failed(root, {root.name: Outcome(False, reason=Reason.MISCONFIGURED, detail=str(wrong))})
-        if seated is None:
+        if assumed is None:
             engine.undo(mark)
-            return self._miss(root, area, answer)
-        self._optional(seated)
-        self._extras(seated)
-        return self._result(root, area, seated, answer)
+            return self._miss(root, node_set, answer)
+        self._optional(assumed)
+        self._extras(assumed)
+        return self._result(root, node_set, assumed, answer)
 
-    def _attempt(self, root: Demand, area: Area) -> Seated | None:
+    def _attempt(self, root: Demand, node_set: NodeSet) -> AssumedGroup | None:
         for self._lean in (False, True) if _has_choice(root) else (False,):
             self._memo.clear()
-            seated = self._solve(root, area)
-            if seated is not None:
-                return seated
+            assumed = self._solve(root, node_set)
+            if assumed is not None:
+                return assumed
         return None
 
-    def _packed(self, root: Demand, area: Area) -> Seated | None:
+    def _packed(self, root: Demand, node_set: NodeSet) -> AssumedGroup | None:
         """Once more, wasting as little of each node as can be."""
         if self._engine.chooser is not None:
             return None
         self._lean = True
         self._memo.clear()
-        with self._engine.choosing(Tight(self._engine)):
-            return self._solve(root, area)
+        with self._engine.choosing(BestFit(self._engine)):
+            return self._solve(root, node_set)
 
     # ---- minimums
 
-    def _solve(self, group: Demand, area: Area) -> Seated | None:
+    def _solve(self, group: Demand, node_set: NodeSet) -> AssumedGroup | None:
         if not self.effort.spend():
             return None
-        return self._leaf(group, area) if isinstance(group, Leaf) else self._branch(group, area)
+        return self._leaf(group, node_set) if isinstance(group, Leaf) else self._branch(group, node_set)
 
-    def _leaf(self, leaf: Leaf, area: Area) -> Seated | None:
+    def _leaf(self, leaf: Leaf, node_set: NodeSet) -> AssumedGroup | None:
         if not leaf.pods and leaf.missing:
             return None
-        for domain in domains(self._engine, leaf, area):
-            placed = seat_leaf(self._engine, leaf, domain, leaf.missing, leaf.missing)
+        for domain in domains(self._engine, leaf, node_set):
+            placed = assume_leaf(self._engine, leaf, domain, leaf.missing, leaf.missing)
             if placed is not None:
-                return Seated(leaf, domain, placed)
+                return AssumedGroup(leaf, domain, placed)
         return None
 
-    def _branch(self, branch: Branch, area: Area) -> Seated | None:
+    def _branch(self, branch: Branch, node_set: NodeSet) -> AssumedGroup | None:
         mark = self._engine.mark()
-        best: tuple[int, Area, Sequence[Demand]] | None = None
-        for domain in domains(self._engine, branch, area):
+        best: tuple[int, NodeSet, Sequence[Demand]] | None = None
+        for domain in domains(self._engine, branch, node_set):
             for order in self._orders(branch):
-                seated = self._children(branch, order, domain)
-                if seated is not None and (self._lean or len(seated.children) == len(branch.children)):
-                    return seated
-                if seated is not None and (best is None or seated.total() > best[0]):
-                    best = (seated.total(), domain, order)
+                assumed = self._children(branch, order, domain)
+                if assumed is not None and (self._lean or len(assumed.children) == len(branch.children)):
+                    return assumed
+                if assumed is not None and (best is None or assumed.total() > best[0]):
+                    best = (assumed.total(), domain, order)
                 self._engine.undo(mark)
-                if seated is not None or self.effort.spent:
+                if assumed is not None or self.effort.spent:
                     break
             if self.effort.spent:
                 break
         return None if best is None else self._children(branch, best[2], best[1])
 
-    def _children(self, branch: Branch, order: Sequence[Demand], area: Area) -> Seated | None:
+    def _children(self, branch: Branch, order: Sequence[Demand], node_set: NodeSet) -> AssumedGroup | None:
         """Children that get their minimum, in this order; None if they are too few."""
         mark = self._engine.mark()
-        done: list[Seated] = []
+        done: list[AssumedGroup] = []
         for position, child in enumerate(order):
             if self._lean and len(done) >= branch.need:
                 break
-            seated = self._remembered(child, area)
-            if seated is not None:
-                done.append(seated)
+            assumed = self._remembered(child, node_set)
+            if assumed is not None:
+                done.append(assumed)
             elif len(done) + len(order) - position - 1 < branch.need:
                 self._engine.undo(mark)
                 return None
         if len(done) < branch.need:
             self._engine.undo(mark)
             return None
-        return Seated(branch, area, {}, done)
+        return AssumedGroup(branch, node_set, {}, done)
 
-    def _remembered(self, group: Demand, area: Area) -> Seated | None:
-        """A group in an area where nothing moved since it was last tried there is not tried again."""
-        if area.rows is None or not all(kind.is_plain for kind in group.kinds):
-            return self._solve(group, area)
-        key = (id(group), id(area), hash(self._engine.state.used[area.rows].tobytes()))
+    def _remembered(self, group: Demand, node_set: NodeSet) -> AssumedGroup | None:
+        """A group in a node set where nothing moved since it was last tried there is not tried again."""
+        if node_set.rows is None or not all(eq_class.is_plain for eq_class in group.eq_classes):
+            return self._solve(group, node_set)
+        key = (id(group), id(node_set), hash(self._engine.state.used[node_set.rows].tobytes()))
         if key not in self._memo:
-            self._memo[key] = self._solve(group, area)
+            self._memo[key] = self._solve(group, node_set)
             return self._memo[key]
         known = self._memo[key]
         if known is None:
@@ -160,9 +162,9 @@ class Search:
 
     def _put(self, placed: dict[str, int], group: Demand) -> None:
         if placed:
-            kinds = {pod.key: pod.kind for leaf in group.leaves() for pod in leaf.pods}
+            eq_classes = {pod.key: pod.eq_class for leaf in group.leaves() for pod in leaf.pods}
             for key, row in placed.items():
-                self._engine.put(kinds[key], row)
+                self._engine.assume_on(eq_classes[key], row)
 
     def _orders(self, branch: Branch) -> Iterator[Sequence[Demand]]:
         """As created; the largest first; lean, the smallest first; then others, up to a bound."""
@@ -181,44 +183,48 @@ class Search:
 
     # ---- after the minimums
 
-    def _replay(self, root: Demand, area: Area, placed: dict[str, int]) -> Seated | None:
+    def _replay(self, root: Demand, node_set: NodeSet, placed: dict[str, int]) -> AssumedGroup | None:
         """What the exact solver found, as if it had been searched."""
-        seated = _as_seated(self._engine, root, area, placed)
-        for one in seated.every() if seated is not None else ():
+        assumed = _as_assumed(self._engine, root, node_set, placed)
+        for one in assumed.every() if assumed is not None else ():
             self._put(one.placed, one.group)
-        return seated
+        return assumed
 
-    def _optional(self, seated: Seated) -> None:
+    def _optional(self, assumed: AssumedGroup) -> None:
         """Groups that the minimum does not need, once every group that it needs is seated."""
         self._lean = False
-        for one in list(seated.every()):
+        for one in list(assumed.every()):
             if isinstance(one.group, Branch):
                 there = {id(child.group) for child in one.children}
                 for child in one.group.children:
                     if id(child) not in there and not self.effort.spent:
-                        more = self._solve(child, one.area)
+                        more = self._solve(child, one.node_set)
                         if more is not None:
                             one.children.append(more)
 
-    def _extras(self, seated: Seated) -> None:
+    def _extras(self, assumed: AssumedGroup) -> None:
         """Pods above a minimum, once every group has its own."""
-        for one in seated.every():
+        for one in assumed.every():
             if isinstance(one.group, Leaf) and len(one.placed) < len(one.group.pods):
                 rest = [pod for pod in one.group.pods if pod.key not in one.placed]
-                more = seat_leaf(self._engine, Leaf(one.group.name, rest), one.area, len(rest), 0)
+                more = assume_leaf(self._engine, Leaf(one.group.name, rest), one.node_set, len(rest), 0)
                 one.placed.update(more or {})
 
     # ---- verdicts
 
-    def _hopeless(self, root: Demand, area: Area) -> bool:
+    def _hopeless(self, root: Demand, node_set: NodeSet) -> bool:
         """Whether failure needs no further proof: pods of one plain class, or not even the bounds are met."""
-        if isinstance(root, Leaf) and len(root.kinds) <= 1 and all(kind.is_plain for kind in root.kinds):
+        if (
+            isinstance(root, Leaf)
+            and len(root.eq_classes) <= 1
+            and all(eq_class.is_plain for eq_class in root.eq_classes)
+        ):
             return True
-        return not self._possible(root, area)
+        return not self._possible(root, node_set)
 
-    def _possible(self, group: Demand, area: Area) -> bool:
+    def _possible(self, group: Demand, node_set: NodeSet) -> bool:
         """Whether bounds leave a domain for the group, and within it domains for enough of its children."""
-        for domain in domains(self._engine, group, area):
+        for domain in domains(self._engine, group, node_set):
             if not self.effort.spend():
                 return True
             if isinstance(group, Leaf):
@@ -228,55 +234,55 @@ class Search:
                 return True
         return False
 
-    def _miss(self, root: Demand, area: Area, answer: Answer | None) -> Result:
-        outcomes = diagnose(self._engine, root, area)
-        unsure = answer is not None and answer.verdict is Verdict.UNKNOWN
+    def _miss(self, root: Demand, node_set: NodeSet, answer: SolverAnswer | None) -> Result:
+        outcomes = diagnose(self._engine, root, node_set)
+        unsure = answer is not None and answer.status is SolverStatus.UNKNOWN
         if unsure and answer is not None:
             own = outcomes[root.name]
             own.reason, own.detail, own.proven = Reason.NOT_FOUND, f"{answer.why}; {own.detail}", False
         return Result(False, outcomes, {}, exact=answer is not None and not unsure)
 
-    def _result(self, root: Demand, area: Area, seated: Seated, answer: Answer | None) -> Result:
-        outcomes = {one.group.name: Outcome(True, one.placed) for one in seated.every()}
+    def _result(self, root: Demand, node_set: NodeSet, assumed: AssumedGroup, answer: SolverAnswer | None) -> Result:
+        outcomes = {one.group.name: Outcome(True, one.placed) for one in assumed.every()}
         placed = {key: row for one in outcomes.values() for key, row in one.placed.items()}
         if len(outcomes) < len(list(groups(root))):
-            why = diagnose(self._engine, root, area)
+            why = diagnose(self._engine, root, node_set)
             outcomes = {group.name: outcomes.get(group.name) or why[group.name] for group in groups(root)}
         # Satisfied by what runs, but none of the pending pods found a place: that is not a success.
         return Result(bool(placed), outcomes, placed, exact=answer is not None)
 
 
-def _may_fit(engine: Engine, leaf: Leaf, area: Area) -> bool:
+def _may_fit(engine: Engine, leaf: Leaf, node_set: NodeSet) -> bool:
     """By count, class by class; and by amount, over nodes that take any of its pods."""
-    if bound(engine, leaf, area) < leaf.missing:
+    if bound(engine, leaf, node_set) < leaf.missing:
         return False
-    if len(leaf.kinds) < 2:
+    if len(leaf.eq_classes) < 2:
         return True
     state = engine.state
-    takes = np.logical_or.reduce([area.of(engine.room(kind)) > 0 for kind in leaf.kinds])
-    rows = np.flatnonzero(takes) if area.rows is None else area.rows[takes]
-    columns = {int(number) for kind in leaf.kinds for number in kind.shape.columns}
+    takes = np.logical_or.reduce([node_set.of(engine.room(eq_class)) > 0 for eq_class in leaf.eq_classes])
+    rows = np.flatnonzero(takes) if node_set.rows is None else node_set.rows[takes]
+    columns = {int(number) for eq_class in leaf.eq_classes for number in eq_class.signature.columns}
     free = (int((state.alloc[rows, column] - state.used[rows, column]).clip(min=0).sum()) for column in columns)
     return all(have >= least_amount(leaf, column) for column, have in zip(columns, free, strict=True))
 
 
-def _as_seated(engine: Engine, group: Demand, area: Area, placed: dict[str, int]) -> Seated | None:
+def _as_assumed(engine: Engine, group: Demand, node_set: NodeSet, placed: dict[str, int]) -> AssumedGroup | None:
     if isinstance(group, Leaf):
         own = {pod.key: placed[pod.key] for pod in group.pods if pod.key in placed}
         if len(own) < group.missing:
             return None
-        return Seated(group, _inside(engine, group, area, [*own.values(), *group.running]), own)
+        return AssumedGroup(group, _inside(engine, group, node_set, [*own.values(), *group.running]), own)
     rows = [placed[pod.key] for leaf in group.leaves() for pod in leaf.pods if pod.key in placed]
-    inside = _inside(engine, group, area, [*rows, *group.running])
-    found = (_as_seated(engine, child, inside, placed) for child in group.children)
+    inside = _inside(engine, group, node_set, [*rows, *group.running])
+    found = (_as_assumed(engine, child, inside, placed) for child in group.children)
     children = [one for one in found if one is not None]
-    return Seated(group, inside, {}, children) if len(children) >= group.need else None
+    return AssumedGroup(group, inside, {}, children) if len(children) >= group.need else None
 
 
-def _inside(engine: Engine, group: Demand, area: Area, rows: Sequence[int]) -> Area:
+def _inside(engine: Engine, group: Demand, node_set: NodeSet, rows: Sequence[int]) -> NodeSet:
     if group.topology is None or not rows:
-        return area
-    return area.split(group.topology).find(int(engine.state.column(group.topology).codes[rows[0]])) or area
+        return node_set
+    return node_set.split(group.topology).find(int(engine.state.column(group.topology).codes[rows[0]])) or node_set
 
 
 def _has_choice(group: Demand) -> bool:
@@ -292,7 +298,7 @@ def _alike(children: Sequence[Demand]) -> bool:
         and not one.running
         and one.topology == first.topology
         and one.need == first.need
-        and one.kinds == first.kinds
+        and one.eq_classes == first.eq_classes
         for one in children
     )
 
@@ -306,7 +312,9 @@ def weight(group: Demand) -> int:
     """How much a group asks for at the least, in the unit scores use first (cpu)."""
     if isinstance(group, Leaf):
         total, left = 0, group.missing
-        for amount, count in sorted((int(kind.shape.weight[0]), count) for kind, count in group.kinds.items()):
+        for amount, count in sorted(
+            (int(eq_class.signature.weight[0]), count) for eq_class, count in group.eq_classes.items()
+        ):
             total += amount * min(count, left)
             left -= min(count, left)
         return total

@@ -12,26 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from kohort.place.changes import ChangeLog
 from kohort.place.claims import Claims, pod_claims
-from kohort.place.columns import FIRST_RESOURCES, Amounts, Codes, LabelColumn, Mask, Names, Rows
-from kohort.place.pairs import PairClass, PairTerms
+from kohort.place.columns import FIRST_RESOURCES, Amounts, ChangeLog, Codes, LabelColumn, Mask, NameIndex, Rows
+from kohort.place.interpod import EquivalenceClass, InterPodTerms
 from kohort.place.requests import allocatable, running_spec
-from kohort.place.shapes import SCORED, Port, Shape, Shapes, Taint
+from kohort.place.signatures import SCORED, PodSignature, PodSignatures, Port, Taint
 
 _FIRST_ROWS = 16
-_VECTORS = 4096  # shapes whose asks are kept at hand
+_VECTORS = 4096  # signatures whose asks are kept at hand
 
 
 @dataclass(frozen=True, slots=True)
-class PodKey:
+class AssignedPod:
     """What the engine remembers of a pod that sits on a node."""
 
     uid: str
     namespace: str
     name: str
     labels: Mapping[str, str]
-    shape: Shape
+    signature: PodSignature
     priority: int = 0
     group: str | None = None  # namespace/name of its PodGroup
     started: str = ""
@@ -39,13 +38,13 @@ class PodKey:
 
 
 @dataclass(slots=True)
-class NodeFacts:
+class NodeInfo:
     """A node beyond its numbers."""
 
     name: str
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
-    pods: dict[str, PodKey] = field(default_factory=dict)
+    pods: dict[str, AssignedPod] = field(default_factory=dict)
     ports: dict[Port, int] = field(default_factory=dict)  # -> pods that hold it
 
 
@@ -53,14 +52,14 @@ class ClusterState:
     """Nodes and the pods on them."""
 
     def __init__(self) -> None:
-        self.resources = Names(FIRST_RESOURCES)
-        self.shapes = Shapes(self.resources)
+        self.resources = NameIndex(FIRST_RESOURCES)
+        self.signatures = PodSignatures(self.resources)
         self.claims = Claims()
         self.alloc: Amounts = np.zeros((_FIRST_ROWS, len(self.resources)), np.int64)
         self.used: Amounts = np.zeros_like(self.alloc)
         self.weighed: Amounts = np.zeros((_FIRST_ROWS, len(SCORED)), np.int64)  # as scores see it
         self.alive: Mask = np.zeros(_FIRST_ROWS, np.bool_)
-        self.facts: list[NodeFacts | None] = [None] * _FIRST_ROWS
+        self.node_infos: list[NodeInfo | None] = [None] * _FIRST_ROWS
         self.labels: dict[str, LabelColumn] = {}
         self.tainted: Codes = np.zeros(_FIRST_ROWS, np.int32)  # row -> number of its set of taints
         self.taints: list[tuple[Taint, ...]] = [()]
@@ -68,14 +67,16 @@ class ClusterState:
         self.nodes = ChangeLog()
         self.usage = ChangeLog()
         self.offers = 0  # counts changes of what nodes offer
-        self.pairs = PairTerms(self)
+        self.interpod = InterPodTerms(self)
         self._row: dict[str, int] = {}
         self._free: list[int] = list(range(_FIRST_ROWS - 1, -1, -1))
         self._where: dict[str, int] = {}  # pod uid -> row
         self._spaces: dict[str, set[str]] = {}  # namespace -> uids of pods on nodes
-        self._homeless: dict[str, dict[str, PodKey]] = {}  # node name -> pods bound to a node not known yet
+        self._on_unknown_nodes: dict[
+            str, dict[str, AssignedPod]
+        ] = {}  # node name -> pods bound to a node not known yet
         self._bound_for: dict[str, str] = {}  # uid of such a pod -> node name
-        self._vectors: dict[int, Amounts] = {}  # shape number -> what a pod asks for
+        self._vectors: dict[int, Amounts] = {}  # signature number -> what a pod asks for
         self._taint_sets: dict[tuple[Taint, ...], int] = {(): 0}
 
     # ---- nodes
@@ -88,10 +89,10 @@ class ClusterState:
     def row(self, name: str) -> int | None:
         return self._row.get(name)
 
-    def node(self, row: int) -> NodeFacts:
-        facts = self.facts[row]
-        assert facts is not None, f"row {row} is free"
-        return facts
+    def node(self, row: int) -> NodeInfo:
+        node_info = self.node_infos[row]
+        assert node_info is not None, f"row {row} is free"
+        return node_info
 
     def set_node(self, obj: Mapping[str, Any]) -> int:
         """Add or update a node from its API object."""
@@ -109,22 +110,22 @@ class ClusterState:
         if row is None:
             row = self._take_row()
             self._row[name] = row
-            self.facts[row] = NodeFacts(name, {}, ())
+            self.node_infos[row] = NodeInfo(name, {}, ())
             self.alive[row] = True
-        facts = self.node(row)
+        node_info = self.node(row)
         wanted = self._vector(offers)
-        if fresh or facts.labels != labels or facts.taints != taints:
-            self._move(facts, row, labels)
-            facts.labels, facts.taints = dict(labels), taints
+        if fresh or node_info.labels != labels or node_info.taints != taints:
+            self._move(node_info, row, labels)
+            node_info.labels, node_info.taints = dict(labels), taints
             self.tainted[row] = self._taint_set(taints)
             self.nodes.add(row)
         if not np.array_equal(self.alloc[row], wanted):
             self.alloc[row] = wanted
             self.offers += 1
             self.usage.add(row)
-        for pod in self._homeless.pop(name, {}).values():
+        for pod in self._on_unknown_nodes.pop(name, {}).values():
             del self._bound_for[pod.uid]
-            self._seat(pod, row)
+            self._add_to_node(pod, row)
         self._trim()
         return row
 
@@ -135,7 +136,7 @@ class ClusterState:
             return
         pods = self.node(row).pods
         for pod in list(pods.values()):
-            self._unseat(pod, row)
+            self._remove_from_node(pod, row)
             self._await(pod, name)
         self.alive[row] = False
         self.alloc[row] = 0
@@ -144,7 +145,7 @@ class ClusterState:
         self.tainted[row] = 0
         self.offers += 1
         self._relabel(row, {})
-        self.facts[row] = None
+        self.node_infos[row] = None
         self._free.append(row)
         self.nodes.add(row)
         self.usage.add(row)
@@ -159,7 +160,7 @@ class ClusterState:
             self.weighed = np.concatenate([self.weighed, np.zeros((more, len(SCORED)), np.int64)])
             self.alive = np.concatenate([self.alive, np.zeros(more, np.bool_)])
             self.tainted = np.concatenate([self.tainted, np.zeros(more, np.int32)])
-            self.facts += [None] * more
+            self.node_infos += [None] * more
             for column in self.labels.values():
                 column.grow(old + more)
             self._free = list(range(old + more - 1, old - 1, -1))
@@ -194,18 +195,18 @@ class ClusterState:
         column = self.labels.get(key)
         if column is None:
             column = self.labels[key] = LabelColumn(self.rows)
-            for row, facts in enumerate(self.facts):
-                if facts is not None:
-                    column.set(row, facts.labels.get(key))
+            for row, node_info in enumerate(self.node_infos):
+                if node_info is not None:
+                    column.set(row, node_info.labels.get(key))
         return column
 
-    def _move(self, facts: NodeFacts, row: int, labels: Mapping[str, str]) -> None:
+    def _move(self, node_info: NodeInfo, row: int, labels: Mapping[str, str]) -> None:
         """The node's labels change, and with them the domains that its pods are counted in."""
-        for pod in facts.pods.values():
-            self.pairs.remove(pod, row)
+        for pod in node_info.pods.values():
+            self.interpod.remove(pod, row)
         self._relabel(row, labels)
-        for pod in facts.pods.values():
-            self.pairs.add(pod, row)
+        for pod in node_info.pods.values():
+            self.interpod.add(pod, row)
 
     def _relabel(self, row: int, labels: Mapping[str, str]) -> None:
         for key, column in self.labels.items():
@@ -217,36 +218,38 @@ class ClusterState:
 
     # ---- pods
 
-    def pod_key(self, obj: Mapping[str, Any]) -> PodKey:
+    def assigned_pod(self, obj: Mapping[str, Any]) -> AssignedPod:
         """What the engine remembers of a pod, from its API object."""
         meta, spec = obj["metadata"], obj["spec"]
         namespace = meta.get("namespace") or "default"
         # On a node, only claims for one pod still matter: to others.
         claims = tuple(key for key in pod_claims(obj) if self.claims.get(key).once)
-        return PodKey(
+        return AssignedPod(
             uid=meta["uid"],
             namespace=namespace,
             name=meta["name"],
             labels=meta.get("labels") or {},
-            shape=self.shapes.of_spec(running_spec(obj), namespace, meta.get("labels"), claims=claims),
+            signature=self.signatures.of_spec(running_spec(obj), namespace, meta.get("labels"), claims=claims),
             priority=spec.get("priority") or 0,
             group=group_of(obj),
             started=(obj.get("status") or {}).get("startTime") or "",
             terminating=meta.get("deletionTimestamp") is not None,
         )
 
-    def set_pod(self, obj: Mapping[str, Any], node: str) -> PodKey:
+    def set_pod(self, obj: Mapping[str, Any], node: str) -> AssignedPod:
         """A bound pod, from its API object."""
-        key = self.pod_key(obj)
+        key = self.assigned_pod(obj)
         self.put_pod(key, node)
         return key
 
-    def pending(self, obj: Mapping[str, Any], *, claims: Sequence[str] = (), defaults: Sequence[Any] = ()) -> PairClass:
+    def equivalence_class(
+        self, obj: Mapping[str, Any], *, claims: Sequence[str] = (), defaults: Sequence[Any] = ()
+    ) -> EquivalenceClass:
         """The class of a pod that waits. `claims`: of resources, beside those of its volumes. `defaults`: spread
         constraints of the cluster, for a pod that has none."""
         meta, spec = obj["metadata"], obj["spec"]
         namespace, labels = meta.get("namespace") or "default", meta.get("labels") or {}
-        shape = self.shapes.of_spec(
+        signature = self.signatures.of_spec(
             spec,
             namespace,
             labels,
@@ -254,61 +257,61 @@ class ClusterState:
             node=spec.get("nodeName") or None,
             defaults=defaults,
         )
-        return self.pairs.class_of(shape, namespace, labels)
+        return self.interpod.class_of(signature, namespace, labels)
 
-    def put_pod(self, pod: PodKey, node: str) -> None:
+    def put_pod(self, pod: AssignedPod, node: str) -> None:
         """Seat a pod on a node, or note it for a node that is not known yet. Seating again replaces."""
         self.remove_pod(pod.uid)
         row = self._row.get(node)
         if row is None:
             self._await(pod, node)
         else:
-            self._seat(pod, row)
+            self._add_to_node(pod, row)
         self._trim()
 
     def remove_pod(self, uid: str) -> None:
         row = self._where.get(uid)
         if row is not None:
-            self._unseat(self.node(row).pods[uid], row)
+            self._remove_from_node(self.node(row).pods[uid], row)
             self._trim()
             return
         node = self._bound_for.pop(uid, None)
         if node is not None:
-            waiting = self._homeless[node]
+            waiting = self._on_unknown_nodes[node]
             del waiting[uid]
             if not waiting:
-                del self._homeless[node]
+                del self._on_unknown_nodes[node]
 
     def pod_row(self, uid: str) -> int | None:
         return self._where.get(uid)
 
-    def pods_of(self, namespaces: Sequence[str] | None) -> Iterator[tuple[PodKey, int]]:
+    def pods_of(self, namespaces: Sequence[str] | None) -> Iterator[tuple[AssignedPod, int]]:
         """Pods on nodes, of some namespaces or (None) of all."""
         for space in self._spaces if namespaces is None else namespaces:
             for uid in self._spaces.get(space, ()):
                 row = self._where[uid]
                 yield self.node(row).pods[uid], row
 
-    def homeless(self) -> Iterator[tuple[PodKey, str]]:
+    def pods_on_unknown_nodes(self) -> Iterator[tuple[AssignedPod, str]]:
         """Pods bound to nodes that are not known, and the names of those."""
-        for node, pods in self._homeless.items():
+        for node, pods in self._on_unknown_nodes.items():
             yield from ((pod, node) for pod in pods.values())
 
-    def _await(self, pod: PodKey, node: str) -> None:
-        self._homeless.setdefault(node, {})[pod.uid] = pod
+    def _await(self, pod: AssignedPod, node: str) -> None:
+        self._on_unknown_nodes.setdefault(node, {})[pod.uid] = pod
         self._bound_for[pod.uid] = node
 
-    def _seat(self, pod: PodKey, row: int) -> None:
+    def _add_to_node(self, pod: AssignedPod, row: int) -> None:
         # Counted before it is listed: a term first seen now is counted over the pods listed so far.
-        self.pairs.add(pod, row)
-        self.take(pod.shape, row, 1)
+        self.interpod.add(pod, row)
+        self.take(pod.signature, row, 1)
         self.node(row).pods[pod.uid] = pod
         self._where[pod.uid] = row
         self._spaces.setdefault(pod.namespace, set()).add(pod.uid)
 
-    def _unseat(self, pod: PodKey, row: int) -> None:
-        self.pairs.remove(pod, row)
-        self.take(pod.shape, row, -1)
+    def _remove_from_node(self, pod: AssignedPod, row: int) -> None:
+        self.interpod.remove(pod, row)
+        self.take(pod.signature, row, -1)
         del self.node(row).pods[pod.uid]
         del self._where[pod.uid]
         space = self._spaces[pod.namespace]
@@ -316,52 +319,52 @@ class ClusterState:
         if not space:
             del self._spaces[pod.namespace]
 
-    def take(self, shape: Shape, row: int, count: int) -> None:
-        """Room, ports and claims of `count` pods of a shape on a row (negative: given back)."""
-        asks = self._full(shape)  # may add a column: before the row is looked at
+    def take(self, signature: PodSignature, row: int, count: int) -> None:
+        """Room, ports and claims of `count` pods of a signature on a row (negative: given back)."""
+        asks = self._full(signature)  # may add a column: before the row is looked at
         if count == 1:
             self.used[row] += asks
-            self.weighed[row] += shape.weight
+            self.weighed[row] += signature.weight
         elif count == -1:
             self.used[row] -= asks
-            self.weighed[row] -= shape.weight
+            self.weighed[row] -= signature.weight
         else:
             self.used[row] += asks * count
-            self.weighed[row] += shape.weight * count
-        if shape.ports:
-            self._take_ports(shape, row, count)
-        if shape.claims:
-            self.claims.hold(shape.claims, count)
+            self.weighed[row] += signature.weight * count
+        if signature.ports:
+            self._take_ports(signature, row, count)
+        if signature.claims:
+            self.claims.hold(signature.claims, count)
         self.usage.add(row)
 
-    def take_many(self, shape: Shape, rows: Rows, counts: Amounts) -> None:
-        """The same for many rows, each given once, of a shape without ports and claims."""
+    def take_many(self, signature: PodSignature, rows: Rows, counts: Amounts) -> None:
+        """The same for many rows, each given once, of a signature without ports and claims."""
         self.widen()
-        self.used[np.ix_(rows, shape.columns)] += counts[:, None] * shape.amounts
-        self.weighed[rows] += counts[:, None] * shape.weight
+        self.used[np.ix_(rows, signature.columns)] += counts[:, None] * signature.amounts
+        self.weighed[rows] += counts[:, None] * signature.weight
         self.usage.add_many(rows.tolist())
 
-    def _full(self, shape: Shape) -> Amounts:
+    def _full(self, signature: PodSignature) -> Amounts:
         """What a pod asks for, in all columns."""
         self.widen()
-        vector = self._vectors.get(shape.number)
+        vector = self._vectors.get(signature.number)
         if vector is None:
             if len(self._vectors) > _VECTORS:
                 self._vectors.clear()
             vector = np.zeros(self.alloc.shape[1], np.int64)
-            vector[shape.columns] = shape.amounts
-            self._vectors[shape.number] = vector
+            vector[signature.columns] = signature.amounts
+            self._vectors[signature.number] = vector
         return vector
 
-    def _take_ports(self, shape: Shape, row: int, count: int) -> None:
+    def _take_ports(self, signature: PodSignature, row: int, count: int) -> None:
         ports = self.node(row).ports
-        for port in shape.ports:
+        for port in signature.ports:
             left = ports.get(port, 0) + count
             if left:
                 ports[port] = left
             else:
                 ports.pop(port, None)
-        for protocol, _, number in shape.ports:
+        for protocol, _, number in signature.ports:
             rows = self.ports.setdefault((protocol, number), set())
             if any(held[0] == protocol and held[2] == number for held in ports):
                 rows.add(row)

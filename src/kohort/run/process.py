@@ -36,10 +36,9 @@ from kohort.place.profile import Profile
 from kohort.run.options import Options, host_and_port
 from kohort.run.plan import Plan, plan
 from kohort.run.survey import Managed, Survey, survey
+from kohort.scheduler.endpoints import listening
 from kohort.scheduler.loop import Scheduler
-from kohort.scheduler.page import listening
-from kohort.scheduler.profilefile import read_profile_file
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import Settings, read_profile_file
 
 log = logging.getLogger(__name__)
 

@@ -14,11 +14,10 @@ from kohort.kube.client import Client
 from kohort.kube.errors import ConfigError
 from kohort.kube.lease import Leadership
 from kohort.place.profile import Profile, ProfileError
-from kohort.scheduler.logs import configure
+from kohort.scheduler.endpoints import served
+from kohort.scheduler.jsonlog import configure
 from kohort.scheduler.loop import Scheduler
-from kohort.scheduler.page import served
-from kohort.scheduler.profilefile import read_profile_file
-from kohort.scheduler.settings import KOHORT, Settings
+from kohort.scheduler.settings import KOHORT, Settings, read_profile_file
 
 
 def parser() -> argparse.ArgumentParser:

@@ -16,16 +16,16 @@ import msgspec
 
 from kohort.kube.errors import ApiError, KubeError, TransportError
 from kohort.kube.limits import Backoff
-from kohort.scheduler.conditions import Eviction, Note, Writes
-from kohort.scheduler.provide import NotProvidedError, Provider
+from kohort.scheduler.status import Eviction, SchedulerEvent, Writes
+from kohort.scheduler.volumebinder import VolumeBinder, VolumeBindingError
 
 if TYPE_CHECKING:
     from kohort.kube.client import Client
     from kohort.kube.clock import Clock
-    from kohort.scheduler.core import Core
-    from kohort.scheduler.decide import Verdict
+    from kohort.scheduler.core import SchedulerCore
+    from kohort.scheduler.decision import Decision
     from kohort.scheduler.settings import Settings
-    from kohort.scheduler.storage import Promise
+    from kohort.scheduler.volumes import VolumeBinding
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Binder:
 
     def __init__(
         self,
-        core: Core,
+        core: SchedulerCore,
         client: Client,
         settings: Settings,
         clock: Clock,
@@ -56,7 +56,7 @@ class Binder:
         self._report = report
         self._wake = wake
         self._may = may
-        self._provider = Provider(client, core.world.storage, clock, self._insist, settings.volume_seconds)
+        self._volume_binder = VolumeBinder(client, core.cache.storage, clock, self._insist, settings.volume_seconds)
         self._slots = asyncio.Semaphore(settings.bind_concurrency)
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._binding: dict[str, asyncio.Task[None]] = {}  # uid -> its call
@@ -65,30 +65,32 @@ class Binder:
     def busy(self) -> int:
         return len(self._tasks)
 
-    def bind(self, verdict: Verdict) -> None:
+    def bind(self, decision: Decision) -> None:
         """Start the bindings of a decision, as far as it still holds; before them, what its volumes need."""
         now = self._clock.monotonic()
-        seats = self._core.confirm(verdict, now)
-        promises = self._core.volumes(seats, now)
-        if promises:
-            self._start(self._provide(verdict, seats, promises))
-        elif promises is not None:
-            self._bind_all(seats)
+        assignments = self._core.confirm(decision, now)
+        bindings = self._core.volumes(assignments, now)
+        if bindings:
+            self._start(self._bind_volumes(decision, assignments, bindings))
+        elif bindings is not None:
+            self._bind_all(assignments)
 
-    async def _provide(self, verdict: Verdict, seats: dict[str, str], promises: list[Promise]) -> None:
-        storage = self._core.world.storage
+    async def _bind_volumes(
+        self, decision: Decision, assignments: dict[str, str], bindings: list[VolumeBinding]
+    ) -> None:
+        storage = self._core.cache.storage
         try:
-            await self._provider.provide(promises)
-        except (KubeError, NotProvidedError) as error:
-            log.warning("volumes for %s: %s", verdict.root, error)
-            storage.forget(promises)
-            self._report(self._core.unprovided(seats, f"volumes: {error}", self._clock.monotonic()))
+            await self._volume_binder.bind(bindings)
+        except (KubeError, VolumeBindingError) as error:
+            log.warning("volumes for %s: %s", decision.root, error)
+            storage.forget(bindings)
+            self._report(self._core.volumes_not_bound(assignments, f"volumes: {error}", self._clock.monotonic()))
         else:
-            storage.forget(promises)
-            self._bind_all(self._core.provided(verdict, self._clock.monotonic()))
+            storage.forget(bindings)
+            self._bind_all(self._core.volumes_bound(decision, self._clock.monotonic()))
 
-    def _bind_all(self, seats: dict[str, str]) -> None:
-        for uid, node in seats.items():
+    def _bind_all(self, assignments: dict[str, str]) -> None:
+        for uid, node in assignments.items():
             task = self._start(self._bind(uid, node))
             self._binding[uid] = task
             task.add_done_callback(lambda _, uid=uid: self._binding.pop(uid, None))  # type: ignore[misc]
@@ -130,7 +132,7 @@ class Binder:
     # ---- bindings
 
     async def _bind(self, uid: str, node: str) -> None:
-        member = self._core.world.members.get(uid)
+        member = self._core.cache.members.get(uid)
         if member is None:
             return
         meta = member.pod.metadata
@@ -170,8 +172,8 @@ class Binder:
         return str(pod["spec"].get("nodeName") or "") if pod["metadata"]["uid"] == uid else None
 
     def _bound(self, uid: str, node: str) -> None:
-        notes: list[Note] = self._core.bound(uid, node)
-        self._report(Writes(notes=notes))
+        events: list[SchedulerEvent] = self._core.bound(uid, node)
+        self._report(Writes(events=events))
 
     def _again(self, uid: str, node: str, text: str, *, answered: bool = True) -> None:
         log.warning("binding of %s to %s: %s", uid, node, text)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kohort.place.selectors import matches
 from kohort.place.state import ClusterState
-from kohort.place.units import Budget
+from kohort.place.victims import Budget
 from kohort.scheduler.model import DisruptionBudget
 
 
-class Budgets:
+class DisruptionBudgets:
     """By namespace and name."""
 
     def __init__(self) -> None:

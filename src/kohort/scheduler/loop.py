@@ -21,14 +21,14 @@ from kohort.kube.lease import Leadership
 from kohort.kube.times import seconds
 from kohort.scheduler import snapshot
 from kohort.scheduler.binder import Binder
-from kohort.scheduler.conditions import Writes
-from kohort.scheduler.core import Core, Step
-from kohort.scheduler.logs import FACTS
+from kohort.scheduler.core import SchedulerCore, Step
+from kohort.scheduler.jsonlog import FACTS
 from kohort.scheduler.metrics import Metrics
 from kohort.scheduler.release import ServedRelease, discover
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.sources import Source, served
-from kohort.scheduler.writer import Writer
+from kohort.scheduler.status import Writes
+from kohort.scheduler.writer import StatusWriter
 
 if TYPE_CHECKING:
     from kohort.kube.client import Client
@@ -66,9 +66,9 @@ class Scheduler:
     def _fresh(self, release: ServedRelease) -> None:
         """Nothing is known yet."""
         self.release = release
-        self.core = Core(self.settings, lambda: seconds(self.clock.now()), release.condition)
+        self.core = SchedulerCore(self.settings, lambda: seconds(self.clock.now()), release.condition)
         self.metrics = Metrics(self.core, ",".join(sorted(self.settings.names)))
-        self.keep = snapshot.Keep()
+        self.objects = snapshot.ObjectStore()
 
     async def run(self) -> None:
         """As the leader if there is a lease, else at once."""
@@ -80,7 +80,7 @@ class Scheduler:
     def state(self) -> dict[str, Any]:
         """For /debug/state."""
         leader = self.lease is None or self.lease.is_leader
-        return {"release": self.release.minor, "leader": leader, **snapshot.take(self.core, self.keep)}
+        return {"release": self.release.minor, "leader": leader, **snapshot.dump(self.core, self.objects)}
 
     # ---- one term
 
@@ -91,7 +91,7 @@ class Scheduler:
         async with AsyncExitStack() as stack:
             recorder = await stack.enter_async_context(Recorder(self.client, "kohort-scheduler", clock=self.clock))
             writer = await stack.enter_async_context(
-                Writer(self.client, recorder, self.clock, self.release.versions, self.settings.write_concurrency)
+                StatusWriter(self.client, recorder, self.clock, self.release.versions, self.settings.write_concurrency)
             )
             binder = Binder(
                 self.core,
@@ -107,7 +107,7 @@ class Scheduler:
             self.started.set()
             await self._decide(writer, binder)
 
-    async def _decide(self, writer: Writer, binder: Binder) -> None:
+    async def _decide(self, writer: StatusWriter, binder: Binder) -> None:
         """Decisions, one after the other; between them, whoever waits for the event loop gets it."""
         made, noticed = 0, self.clock.monotonic()
         while True:
@@ -122,22 +122,22 @@ class Scheduler:
                 continue
             if began - noticed >= _NOTICES:
                 noticed = began
-                writer.take(Writes(notes=self.core.notices(began)))
+                writer.take(Writes(events=self.core.waiting_events(began)))
             await self._wait(began)
 
-    def _carry_out(self, step: Step, writer: Writer, binder: Binder, began: float) -> None:
-        if step.verdict is not None:
-            self.metrics.decided(step.verdict, self.clock.monotonic() - began)
-            facts = step.verdict.facts()
+    def _carry_out(self, step: Step, writer: StatusWriter, binder: Binder, began: float) -> None:
+        if step.decision is not None:
+            self.metrics.decided(step.decision, self.clock.monotonic() - began)
+            facts = step.decision.facts()
             text = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in {"root", "result"})
             log.info("%s: %s, %s", facts["root"], facts["result"], text, extra={FACTS: facts})
-            if step.verdict.seats:
-                binder.bind(step.verdict)
+            if step.decision.assignments:
+                binder.bind(step.decision)
         binder.evict(step.evictions)
         writer.take(step.writes)
 
     async def _wait(self, now: float) -> None:
-        """Until the world changes, or the queue's next timer."""
+        """Until the cache changes, or the queue's next timer."""
         timer = self.core.queue.next_timer()
         pause = _NOTICES if timer is None else min(max(timer - now, 0.001), _NOTICES)
         with contextlib.suppress(TimeoutError):
@@ -148,9 +148,9 @@ class Scheduler:
 
     async def _follow(self, stack: AsyncExitStack) -> None:
         """Everything else before pods: a pod finds its group, and a nomination its node."""
-        spreads = bool(self.settings.profile.default_spread)
-        found = await served(self.client.discovery, self.release, spreads=spreads)
-        informers = [self._informer(*one) for one in found if not one[0].spreads or await self._may_list(*one)]
+        default_spread = bool(self.settings.profile.default_spread)
+        found = await served(self.client.discovery, self.release, default_spread=default_spread)
+        informers = [self._informer(*one) for one in found if not one[0].default_spread or await self._may_list(*one)]
         first, pods = informers[:-1], informers[-1]
         for informer in first:
             await stack.enter_async_context(informer)
@@ -173,15 +173,15 @@ class Scheduler:
     def _informer(self, source: Source, version: str) -> Informer[Any]:
         resource = self.client.kind(version, source.kind, source.decode)
         informer: Informer[Any] = Informer(resource, clock=self.clock, chance=self.client.chance)
-        core, keep = self.core, self.keep
+        core, objects = self.core, self.objects
 
         def added(one: Any) -> None:
-            keep.put(source.name, str(identify(one).key), one)
+            objects.put(source.name, str(identify(one).key), one)
             source.put(core, one)
             self._changed.set()
 
         def deleted(one: Any) -> None:
-            keep.drop(source.name, str(identify(one).key))
+            objects.drop(source.name, str(identify(one).key))
             source.drop(core, one)
             self._changed.set()
 

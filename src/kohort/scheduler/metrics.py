@@ -9,24 +9,24 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from kohort.scheduler.decide import Kind, Verdict
+from kohort.scheduler.decision import Decision, DecisionKind
 from kohort.scheduler.model import POD_PREFIX
-from kohort.scheduler.queue import Where
+from kohort.scheduler.queue import SubQueue
 
 if TYPE_CHECKING:
-    from kohort.scheduler.core import Core
+    from kohort.scheduler.core import SchedulerCore
 
 _SECONDS: Final = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096)
 _VICTIMS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 # kube-scheduler has no place of its own for a root that waits for its victims: it is gated meanwhile.
-_SHOWN: Final = {Where.PREEMPTING: Where.GATED.value, Where.DECIDING: Where.ACTIVE.value}
+_SHOWN: Final = {SubQueue.PREEMPTING: SubQueue.GATED.value, SubQueue.IN_FLIGHT: SubQueue.ACTIVE.value}
 _QUEUES: Final = ("active", "backoff", "unschedulable", "gated")
 
 
 class Metrics:
     """Of one scheduler."""
 
-    def __init__(self, core: Core, profile: str) -> None:
+    def __init__(self, core: SchedulerCore, profile: str) -> None:
         self.registry = CollectorRegistry()
         self._profile = profile
         registry = self.registry
@@ -86,30 +86,30 @@ class Metrics:
         )
         registry.register(_Now(core))
 
-    def decided(self, verdict: Verdict, seconds: float) -> None:
-        if verdict.kind is Kind.NOTHING:
+    def decided(self, decision: Decision, seconds: float) -> None:
+        if decision.kind is DecisionKind.NOTHING:
             return
-        alone = verdict.root.startswith(POD_PREFIX)
+        alone = decision.root.startswith(POD_PREFIX)
         if not alone:
-            self._attempts.labels(verdict.kind.value, self._profile).inc()
-            there, may = verdict.placements or (0, 0)
+            self._attempts.labels(decision.kind.value, self._profile).inc()
+            there, may = decision.placements or (0, 0)
             self._generated.labels(self._profile).inc(there)
             self._evaluated.labels("feasible", self._profile).inc(may)
             self._evaluated.labels("infeasible", self._profile).inc(there - may)
-            self._attempt_seconds.labels(verdict.kind.value, self._profile).observe(seconds)
+            self._attempt_seconds.labels(decision.kind.value, self._profile).observe(seconds)
         else:
-            self._pod_seconds.labels(_of_pod(verdict.kind), self._profile).observe(seconds)
-        placed, left = len(verdict.seats), len(verdict.leftovers)
+            self._pod_seconds.labels(_of_pod(decision.kind), self._profile).observe(seconds)
+        placed, left = len(decision.assignments), len(decision.leftovers)
         self._pod_attempts.labels("scheduled", self._profile).inc(placed)
-        failed = "error" if verdict.kind is Kind.ERROR else "unschedulable"
+        failed = "error" if decision.kind is DecisionKind.ERROR else "unschedulable"
         self._pod_attempts.labels(failed, self._profile).inc(left)
-        self._preempted(verdict, alone)
+        self._preempted(decision, alone)
 
-    def _preempted(self, verdict: Verdict, alone: bool) -> None:
-        plan = verdict.preemption
+    def _preempted(self, decision: Decision, alone: bool) -> None:
+        plan = decision.preemption
         if plan is None:
             return
-        pods = sum(len(unit.pods) for unit in plan.victims)
+        pods = sum(len(victim_set.pods) for victim_set in plan.victims)
         preemptor = "pod" if alone else "podgroup"
         if not alone:
             self._preemptions.labels("success").inc()
@@ -124,17 +124,17 @@ class Metrics:
 class _Now(Collector):
     """What is read when it is asked for."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: SchedulerCore) -> None:
         self._core = core
 
     def collect(self) -> Iterable[Metric]:
         roots = {(queue, kind): 0 for queue in _QUEUES for kind in ("pod", "podgroup")}
         pods = dict.fromkeys((*_QUEUES, "incomplete"), 0)
         for entry in self._core.queue:
-            queue = _SHOWN.get(entry.where, entry.where.value)
+            queue = _SHOWN.get(entry.queue, entry.queue.value)
             roots[queue, "pod" if entry.key.startswith(POD_PREFIX) else "podgroup"] += 1
             pods[queue] += entry.size
-        pods["incomplete"] = sum(1 for _ in self._core.world.parked())
+        pods["incomplete"] = sum(1 for _ in self._core.cache.parked())
         queued = GaugeMetricFamily("scheduler_queued_entities", "Roots by place", labels=["queue", "type"])
         for (queue, kind), count in roots.items():
             queued.add_metric([queue, kind], count)
@@ -151,5 +151,5 @@ class _Now(Collector):
         yield incoming
 
 
-def _of_pod(kind: Kind) -> str:
-    return "unschedulable" if kind is Kind.PREEMPTING else kind.value
+def _of_pod(kind: DecisionKind) -> str:
+    return "unschedulable" if kind is DecisionKind.PREEMPTING else kind.value

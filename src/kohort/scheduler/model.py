@@ -206,13 +206,13 @@ class GroupObject(msgspec.Struct, rename="camel"):
     status: GroupStatus = msgspec.field(default_factory=GroupStatus)
 
 
-class OldGroup(msgspec.Struct, rename="camel", omit_defaults=True):
+class WorkloadPodGroup(msgspec.Struct, rename="camel", omit_defaults=True):
     name: str = ""
     policy: Policy | None = None
 
 
 class WorkloadSpec(msgspec.Struct, rename="camel", omit_defaults=True):
-    pod_groups: list[OldGroup] | None = None
+    pod_groups: list[WorkloadPodGroup] | None = None
 
 
 class Workload(msgspec.Struct, rename="camel"):
@@ -241,7 +241,7 @@ class GroupSpec:
     kind: str = "PodGroup"  # of the API object: PodGroup, CompositePodGroup, Workload (1.35)
     minimum: int | None = None
     topology: str | None = None
-    together: bool = False
+    disrupt_all: bool = False
     priority: int | None = None
     policy: str | None = None  # preemptionPolicy
     parent: str | None = None
@@ -278,7 +278,7 @@ def group_spec(obj: GroupObject, *, composite: bool = False) -> GroupSpec:
         kind="CompositePodGroup" if composite else "PodGroup",
         minimum=minimum,
         topology=next((str(one["key"]) for one in topology), None),
-        together=mode == DISRUPT_POD_GROUP if isinstance(mode, str) else "all" in (mode or {}),
+        disrupt_all=mode == DISRUPT_POD_GROUP if isinstance(mode, str) else "all" in (mode or {}),
         priority=spec.priority or 0,
         policy=spec.preemption_policy,
         parent=composite_key(meta.namespace, parent) if parent else None,
@@ -297,7 +297,7 @@ def _workload(spec: GroupObjectSpec) -> str:
     return str(((spec.pod_group_template_ref or {}).get("workload") or {}).get("workloadName") or "")
 
 
-def old_group_spec(workload: Workload, key: str) -> GroupSpec | None:
+def workload_group_spec(workload: Workload, key: str) -> GroupSpec | None:
     """The group that pods of 1.35 name by a tuple; None if the Workload has none of that name."""
     name = key.split("/")[2]
     found = next((one for one in workload.spec.pod_groups or () if one.name == name), None)

@@ -24,17 +24,17 @@ Age = tuple[str, int]
 Order = tuple[bool, int, Age, str]
 
 
-class Where(StrEnum):
+class SubQueue(StrEnum):
     ACTIVE = "active"
     BACKOFF = "backoff"
-    WAITING = "unschedulable"
+    UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
     PREEMPTING = "preempting"
-    DECIDING = "deciding"
+    IN_FLIGHT = "in-flight"
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class QueuedRoot:
     """A root with pods to place."""
 
     key: str
@@ -42,13 +42,13 @@ class Entry:
     age: Age
     size: int
     begun: bool = False  # some of it is bound, and not enough: whoever began died, or was refused
-    where: Where = Where.GATED
+    queue: SubQueue = SubQueue.GATED
     since: float = 0.0  # in this place
     attempts: int = 0  # failures in a row: did not fit
     errors: int = 0  # failures in a row: could not even be tried, or bound
     until: float = 0.0  # not decided before
     failing_since: float | None = None
-    lack: Hashable | None = None
+    hint: Hashable | None = None
     reason: str = ""
     refusal: str = ""  # of its last binding, if that was refused
 
@@ -76,40 +76,40 @@ class Queue:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, QueuedRoot] = {}
         self._active: list[Order] = []
         self._timers = _Timers()
-        self._lacks: dict[Hashable, list[Order]] = {}
+        self._hints: dict[Hashable, list[Order]] = {}
         self.incoming: Counter[tuple[str, str]] = Counter()  # (place, cause): how often roots came there
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[QueuedRoot]:
         return iter(self._entries.values())
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> QueuedRoot | None:
         return self._entries.get(key)
 
-    # ---- what the world says
+    # ---- what the cache says
 
     def put(
         self, key: str, *, priority: int, age: Age, size: int, gated: bool, now: float, begun: bool = False
-    ) -> Entry:
+    ) -> QueuedRoot:
         """A root with pods to place is there, or something about it changed that may help it."""
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = Entry(key, priority, age, size, begun, since=now)
-            self._place(entry, Where.GATED if gated else Where.ACTIVE, now, "PodAdd")
+            entry = self._entries[key] = QueuedRoot(key, priority, age, size, begun, since=now)
+            self._place(entry, SubQueue.GATED if gated else SubQueue.ACTIVE, now, "PodAdd")
             return entry
         moved = (entry.begun, entry.priority, entry.age) != (begun, priority, age)
         entry.begun, entry.priority, entry.age, entry.size = begun, priority, age, size
         if gated:
-            if entry.where is not Where.GATED:
-                self._place(entry, Where.GATED, now, "Gate")
-        elif entry.where in {Where.GATED, Where.WAITING}:
+            if entry.queue is not SubQueue.GATED:
+                self._place(entry, SubQueue.GATED, now, "Gate")
+        elif entry.queue in {SubQueue.GATED, SubQueue.UNSCHEDULABLE}:
             self.release(entry, now, "TreeChange")
-        elif entry.where is Where.ACTIVE and moved:
+        elif entry.queue is SubQueue.ACTIVE and moved:
             heapq.heappush(self._active, entry.order)
         return entry
 
@@ -118,144 +118,144 @@ class Queue:
 
     # ---- turns
 
-    def pop(self, now: float) -> Entry | None:
+    def pop(self, now: float) -> QueuedRoot | None:
         """The next root to decide. Whoever takes it says what came of it."""
         self._flush(now)
         while self._active:
             order = heapq.heappop(self._active)
             entry = self._entries.get(order[-1])
-            if entry is not None and entry.where is Where.ACTIVE and entry.order == order:
-                entry.where, entry.since = Where.DECIDING, now
+            if entry is not None and entry.queue is SubQueue.ACTIVE and entry.order == order:
+                entry.queue, entry.since = SubQueue.IN_FLIGHT, now
                 return entry
         return None
 
-    def placed(self, entry: Entry, now: float, *, more: bool) -> None:
+    def placed(self, entry: QueuedRoot, now: float, *, more: bool) -> None:
         """It got what it needs. `more`: pods are left over, and are tried again at once, at their own age."""
         entry.attempts = entry.errors = 0
         entry.until, entry.failing_since, entry.reason, entry.refusal = 0.0, None, "", ""
         if more:
-            self._place(entry, Where.ACTIVE, now, "Leftovers")
+            self._place(entry, SubQueue.ACTIVE, now, "Leftovers")
         else:
             self._entries.pop(entry.key, None)
 
-    def failed(self, entry: Entry, lack: Hashable, now: float, reason: str = "") -> None:
+    def failed(self, entry: QueuedRoot, hint: Hashable, now: float, reason: str = "") -> None:
         """It did not fit: it waits until what it lacked may be there."""
         entry.attempts += 1
         entry.reason = reason
         if entry.failing_since is None:
             entry.failing_since = now
         entry.until = now + self._backoff(entry, entry.attempts)
-        entry.lack = lack
-        self._place(entry, Where.WAITING, now, "ScheduleAttemptFailure")
+        entry.hint = hint
+        self._place(entry, SubQueue.UNSCHEDULABLE, now, "ScheduleAttemptFailure")
 
-    def erred(self, entry: Entry, now: float, reason: str = "") -> None:
+    def erred(self, entry: QueuedRoot, now: float, reason: str = "") -> None:
         """It cannot be tried as it is: it waits until its own tree changes."""
         entry.errors += 1
         entry.reason = reason
         entry.until = now + self._backoff(entry, entry.errors)
-        entry.lack = None
-        self._place(entry, Where.WAITING, now, "ScheduleAttemptFailure")
+        entry.hint = None
+        self._place(entry, SubQueue.UNSCHEDULABLE, now, "ScheduleAttemptFailure")
 
-    def preempting(self, entry: Entry, lack: Hashable, now: float, reason: str = "") -> None:
+    def preempting(self, entry: QueuedRoot, hint: Hashable, now: float, reason: str = "") -> None:
         """Others go for it: it waits until they are gone."""
-        entry.lack, entry.reason = lack, reason
-        self._place(entry, Where.PREEMPTING, now, "Preemption")
+        entry.hint, entry.reason = hint, reason
+        self._place(entry, SubQueue.PREEMPTING, now, "Preemption")
 
-    def later(self, entry: Entry, now: float) -> None:
+    def later(self, entry: QueuedRoot, now: float) -> None:
         """A binding was refused: soon again, each time a little later."""
         entry.errors += 1
         entry.until = now + self._backoff(entry, entry.errors)
-        self._place(entry, Where.BACKOFF, now, "BindingFailure")
+        self._place(entry, SubQueue.BACKOFF, now, "BindingFailure")
 
     def activate(self, key: str, now: float, cause: str) -> None:
         """Now, whatever it waited for."""
         entry = self._entries.get(key)
-        if entry is not None and entry.where in {Where.PREEMPTING, Where.WAITING, Where.BACKOFF}:
-            self._place(entry, Where.ACTIVE, now, cause)
+        if entry is not None and entry.queue in {SubQueue.PREEMPTING, SubQueue.UNSCHEDULABLE, SubQueue.BACKOFF}:
+            self._place(entry, SubQueue.ACTIVE, now, cause)
 
-    def wake(self, now: float, could: Callable[[Hashable], bool]) -> None:
-        """The cluster gained something. `could`: whether a lack may be met now; an upper bound is enough."""
-        for lack in list(self._lacks):
-            if self._head(lack) is not None and could(lack):
-                self._release_first(lack, now)
-        for entry in [one for one in self if one.where is Where.PREEMPTING]:
-            if entry.lack is not None and could(entry.lack):
-                self._place(entry, Where.ACTIVE, now, "ClusterGain")
+    def wake(self, now: float, may_fit_now: Callable[[Hashable], bool]) -> None:
+        """The cluster gained something. `may_fit_now`: whether a lack may be met now; an upper bound is enough."""
+        for hint in list(self._hints):
+            if self._head(hint) is not None and may_fit_now(hint):
+                self._release_first(hint, now)
+        for entry in [one for one in self if one.queue is SubQueue.PREEMPTING]:
+            if entry.hint is not None and may_fit_now(entry.hint):
+                self._place(entry, SubQueue.ACTIVE, now, "ClusterGain")
 
-    def wake_next(self, lack: Hashable, now: float, could: Callable[[Hashable], bool]) -> None:
+    def wake_next(self, hint: Hashable, now: float, may_fit_now: Callable[[Hashable], bool]) -> None:
         """Of those that lacked the same, one got its place: is there more?"""
-        if self._head(lack) is not None and could(lack):
-            self._release_first(lack, now)
+        if self._head(hint) is not None and may_fit_now(hint):
+            self._release_first(hint, now)
 
     def next_timer(self) -> float | None:
         """When something happens by itself."""
         return self._timers.heap[0][0] if self._timers.heap else None
 
-    def release(self, entry: Entry, now: float, cause: str) -> None:
+    def release(self, entry: QueuedRoot, now: float, cause: str) -> None:
         """To active, or to backoff if its time has not come."""
-        self._place(entry, Where.BACKOFF if entry.until > now else Where.ACTIVE, now, cause)
+        self._place(entry, SubQueue.BACKOFF if entry.until > now else SubQueue.ACTIVE, now, cause)
 
     # ---- inside
 
-    def _place(self, entry: Entry, where: Where, now: float, cause: str) -> None:
-        entry.where, entry.since = where, now
-        self.incoming[where.value, cause] += 1
-        if where is Where.ACTIVE:
+    def _place(self, entry: QueuedRoot, queue: SubQueue, now: float, cause: str) -> None:
+        entry.queue, entry.since = queue, now
+        self.incoming[queue.value, cause] += 1
+        if queue is SubQueue.ACTIVE:
             heapq.heappush(self._active, entry.order)
-        elif where is Where.BACKOFF:
+        elif queue is SubQueue.BACKOFF:
             self._timers.add(entry.until, entry.key)
-        elif where is not Where.DECIDING:
+        elif queue is not SubQueue.IN_FLIGHT:
             self._timers.add(now + self._settings.retry_after, entry.key)
             ends = self._patience_ends(entry)
-            if where is Where.WAITING and ends is not None and ends > now:
+            if queue is SubQueue.UNSCHEDULABLE and ends is not None and ends > now:
                 self._timers.add(ends, entry.key)
-        if where is Where.WAITING and entry.lack is not None:
-            heapq.heappush(self._lacks.setdefault(entry.lack, []), entry.order)
+        if queue is SubQueue.UNSCHEDULABLE and entry.hint is not None:
+            heapq.heappush(self._hints.setdefault(entry.hint, []), entry.order)
 
     def _flush(self, now: float) -> None:
         for key in self._timers.due(now):
             entry = self._entries.get(key)
             if entry is None:
                 continue
-            if entry.where is Where.BACKOFF:
+            if entry.queue is SubQueue.BACKOFF:
                 if entry.until <= now:
-                    self._place(entry, Where.ACTIVE, now, "BackoffComplete")
-            elif entry.where in {Where.WAITING, Where.PREEMPTING} and self._long_enough(entry, now):
-                self._place(entry, Where.ACTIVE, now, "UnschedulableTimeout")
+                    self._place(entry, SubQueue.ACTIVE, now, "BackoffComplete")
+            elif entry.queue in {SubQueue.UNSCHEDULABLE, SubQueue.PREEMPTING} and self._long_enough(entry, now):
+                self._place(entry, SubQueue.ACTIVE, now, "UnschedulableTimeout")
 
-    def _long_enough(self, entry: Entry, now: float) -> bool:
+    def _long_enough(self, entry: QueuedRoot, now: float) -> bool:
         """It waited as long as anybody does, or its patience has ended since it was last tried."""
         if entry.since + self._settings.retry_after <= now:
             return True
         ends = self._patience_ends(entry)
         return ends is not None and entry.since < ends <= now
 
-    def _patience_ends(self, entry: Entry) -> float | None:
+    def _patience_ends(self, entry: QueuedRoot) -> float | None:
         if entry.failing_since is None or self._settings.patience <= 0:
             return None
         return entry.failing_since + self._settings.patience
 
-    def _head(self, lack: Hashable) -> Entry | None:
+    def _head(self, hint: Hashable) -> QueuedRoot | None:
         """The first that waits in a bucket; the bucket goes when nobody does."""
-        heap = self._lacks.get(lack, [])
+        heap = self._hints.get(hint, [])
         while heap:
             entry = self._entries.get(heap[0][-1])
-            if entry is not None and self._waits(entry, lack, heap[0]):
+            if entry is not None and self._waits(entry, hint, heap[0]):
                 return entry
             heapq.heappop(heap)
-        self._lacks.pop(lack, None)
+        self._hints.pop(hint, None)
         return None
 
-    def _waits(self, entry: Entry, lack: Hashable, order: Order) -> bool:
-        return entry.where is Where.WAITING and entry.lack == lack and entry.order == order
+    def _waits(self, entry: QueuedRoot, hint: Hashable, order: Order) -> bool:
+        return entry.queue is SubQueue.UNSCHEDULABLE and entry.hint == hint and entry.order == order
 
-    def _release_first(self, lack: Hashable, now: float) -> None:
+    def _release_first(self, hint: Hashable, now: float) -> None:
         """The first that may go at once; those before it that are in their backoff go when that ends."""
-        while (entry := self._head(lack)) is not None:
+        while (entry := self._head(hint)) is not None:
             self.release(entry, now, "ClusterGain")
-            if entry.where is Where.ACTIVE:
+            if entry.queue is SubQueue.ACTIVE:
                 return
 
-    def _backoff(self, entry: Entry, failures: int) -> float:
+    def _backoff(self, entry: QueuedRoot, failures: int) -> float:
         longest = self._settings.longest_backoff * math.sqrt(max(entry.size, 1))
         return min(self._settings.first_backoff * 2.0 ** min(failures - 1, 32), longest)

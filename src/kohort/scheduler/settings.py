@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
-from kohort.place.score import Profile
+from kohort.place.profile import Profile, ProfileError, read_profile
+from kohort.yamlread import ManifestError, load
 
 KOHORT: Final = "kohort"
 
@@ -33,3 +35,17 @@ class Settings:
         """Whether we place a pod; others only take room."""
         wanted = scheduler in self.names and (grouped or not self.groups_only)
         return wanted and (not self.namespaces or namespace in self.namespaces)
+
+
+def read_profile_file(path: str | Path) -> Profile:
+    """YAML or JSON. Every mistake is reported at once, each with its field."""
+    try:
+        document, _ = load(Path(path).read_text(), 1)
+    except OSError as error:
+        raise ProfileError([f"{path}: cannot be read: {error.strerror}"]) from None
+    except (ManifestError, UnicodeDecodeError) as error:
+        raise ProfileError([f"{path}: {error}"]) from None
+    try:
+        return read_profile({} if document is None else document)
+    except ProfileError as error:
+        raise ProfileError([f"{path}: {mistake}" for mistake in error.mistakes]) from None

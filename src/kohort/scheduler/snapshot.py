@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kohort.scheduler.core import Core
+from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.sources import SOURCES
 
@@ -24,7 +24,7 @@ class SnapshotError(ValueError):
     """A document that is not a snapshot."""
 
 
-class Keep:
+class ObjectStore:
     """The objects as they came, by source and key."""
 
     def __init__(self) -> None:
@@ -37,24 +37,29 @@ class Keep:
         self.objects.get(name, {}).pop(key, None)
 
 
-def take(core: Core, keep: Keep) -> Json:
+def dump(core: SchedulerCore, store: ObjectStore) -> Json:
     """Times of `pending` are the scheduler's own clock; what is decided but not bound yet is in `assumed`."""
-    objects = {name: [msgspec.to_builtins(one) for one in found.values()] for name, found in keep.objects.items()}
+    objects = {name: [msgspec.to_builtins(one) for one in found.values()] for name, found in store.objects.items()}
     return {
         "version": VERSION,
         "schedulerNames": sorted(core.settings.names),
         "objects": objects,
         "pending": [asdict(one) for one in core.pending()],
-        "assumed": {member.pod.key: member.node for member in core.world.members.values() if member.assumed},
+        "assumed": {member.pod.key: member.node for member in core.cache.members.values() if member.assumed},
         "reservations": [
-            {"root": kept.owner, "priority": kept.priority, "held": kept.held, "nodes": sorted(kept.nodes().values())}
-            for kept in core.world.reservations
+            {
+                "root": kept.owner,
+                "priority": kept.priority,
+                "held": kept.backfill,
+                "nodes": sorted(kept.nodes().values()),
+            }
+            for kept in core.cache.reservations
         ],
-        "holding": core.holding.root,
+        "holding": core.backfill.root,
     }
 
 
-def load(snapshot: object, settings: Settings | None = None, stamp: Callable[[], str] = lambda: "") -> Core:
+def load(snapshot: object, settings: Settings | None = None, stamp: Callable[[], str] = lambda: "") -> SchedulerCore:
     """A scheduler that knows what the snapshot says."""
     if not isinstance(snapshot, dict) or not isinstance(snapshot.get("objects"), dict):
         raise SnapshotError(
@@ -63,7 +68,7 @@ def load(snapshot: object, settings: Settings | None = None, stamp: Callable[[],
     if snapshot.get("version") != VERSION:
         raise SnapshotError(f"version: found {snapshot.get('version')!r}, {VERSION} is known")
     chosen = settings or Settings(names=frozenset(snapshot.get("schedulerNames") or ()))
-    core = Core(chosen, stamp)
+    core = SchedulerCore(chosen, stamp)
     for source in SOURCES:
         for number, body in enumerate(snapshot["objects"].get(source.name) or ()):
             try:

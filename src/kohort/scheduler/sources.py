@@ -14,11 +14,11 @@ from kohort.scheduler.model import DisruptionBudget, GroupObject, Namespace, Nod
 
 if TYPE_CHECKING:
     from kohort.kube.discovery import Discovery
-    from kohort.scheduler.core import Core
+    from kohort.scheduler.core import SchedulerCore
     from kohort.scheduler.release import ServedRelease
 
 Json = dict[str, Any]
-Tell = Callable[["Core", str, "Json | None"], None]
+Tell = Callable[["SchedulerCore", str, "Json | None"], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,17 @@ class Source:
     group: str
     kind: str
     decode: Any
-    put: Callable[[Core, Any], None]
-    drop: Callable[[Core, Any], None]
+    put: Callable[[SchedulerCore, Any], None]
+    drop: Callable[[SchedulerCore, Any], None]
     needed: bool = False  # without it nothing can be scheduled
-    spreads: bool = False  # read for the profile's default spread constraints only
+    default_spread: bool = False  # read for the profile's default spread constraints only
 
 
 def _key(one: Any) -> str:
     return str(identify(one).key)
 
 
-def _raw(name: str, group: str, kind: str, tell: Tell, *, spreads: bool = False) -> Source:
+def _raw(name: str, group: str, kind: str, tell: Tell, *, default_spread: bool = False) -> Source:
     """Read as it is."""
     return Source(
         name,
@@ -52,10 +52,10 @@ def _raw(name: str, group: str, kind: str, tell: Tell, *, spreads: bool = False)
 
 
 def _controller(name: str, group: str, kind: str) -> Source:
-    def tell(core: Core, key: str, body: Json | None) -> None:
-        core.world.owners.set_controller(kind, key, body)
+    def tell(core: SchedulerCore, key: str, body: Json | None) -> None:
+        core.cache.default_selectors.set_controller(kind, key, body)
 
-    return _raw(name, group, kind, tell, spreads=True)
+    return _raw(name, group, kind, tell, default_spread=True)
 
 
 SOURCES: Final = (
@@ -64,8 +64,8 @@ SOURCES: Final = (
         "",
         "Node",
         Node,
-        lambda core, one: core.world.set_node(one),
-        lambda core, one: core.world.drop_node(one.metadata.name),
+        lambda core, one: core.cache.set_node(one),
+        lambda core, one: core.cache.drop_node(one.metadata.name),
         needed=True,
     ),
     Source(
@@ -73,22 +73,28 @@ SOURCES: Final = (
         "",
         "Namespace",
         Namespace,
-        lambda core, one: core.world.set_namespace(one.metadata.name, one.metadata.labels or {}),
-        lambda core, one: core.world.set_namespace(one.metadata.name, None),
+        lambda core, one: core.cache.set_namespace(one.metadata.name, one.metadata.labels or {}),
+        lambda core, one: core.cache.set_namespace(one.metadata.name, None),
     ),
     Source(
         "poddisruptionbudgets",
         "policy",
         "PodDisruptionBudget",
         DisruptionBudget,
-        lambda core, one: core.world.budgets.set(one),
-        lambda core, one: core.world.budgets.drop(_key(one)),
+        lambda core, one: core.cache.budgets.set(one),
+        lambda core, one: core.cache.budgets.drop(_key(one)),
     ),
-    _raw("storageclasses", "storage.k8s.io", "StorageClass", lambda c, k, body: c.world.storage.set_class(k, body)),
-    _raw("persistentvolumes", "", "PersistentVolume", lambda c, k, body: c.world.storage.set_volume(k, body)),
-    _raw("persistentvolumeclaims", "", "PersistentVolumeClaim", lambda c, k, body: c.world.storage.set_claim(k, body)),
-    _raw("resourceclaims", "resource.k8s.io", "ResourceClaim", lambda c, k, body: c.world.storage.set_devices(k, body)),
-    _raw("services", "", "Service", lambda c, k, body: c.world.owners.set_service(k, body), spreads=True),
+    _raw("storageclasses", "storage.k8s.io", "StorageClass", lambda c, k, body: c.cache.storage.set_class(k, body)),
+    _raw("persistentvolumes", "", "PersistentVolume", lambda c, k, body: c.cache.storage.set_volume(k, body)),
+    _raw("persistentvolumeclaims", "", "PersistentVolumeClaim", lambda c, k, body: c.cache.storage.set_claim(k, body)),
+    _raw("resourceclaims", "resource.k8s.io", "ResourceClaim", lambda c, k, body: c.cache.storage.set_devices(k, body)),
+    _raw(
+        "services",
+        "",
+        "Service",
+        lambda c, k, body: c.cache.default_selectors.set_service(k, body),
+        default_spread=True,
+    ),
     _controller("replicationcontrollers", "", "ReplicationController"),
     _controller("replicasets", "apps", "ReplicaSet"),
     _controller("statefulsets", "apps", "StatefulSet"),
@@ -97,7 +103,7 @@ SOURCES: Final = (
         "scheduling.k8s.io",
         "CompositePodGroup",
         GroupObject,
-        lambda core, one: core.world.set_group(one, composite=True),
+        lambda core, one: core.cache.set_group(one, composite=True),
         lambda core, one: core.drop_group(composite_key(one.metadata.namespace, one.metadata.name)),
     ),
     Source(
@@ -105,7 +111,7 @@ SOURCES: Final = (
         "scheduling.k8s.io",
         "PodGroup",
         GroupObject,
-        lambda core, one: core.world.set_group(one),
+        lambda core, one: core.cache.set_group(one),
         lambda core, one: core.drop_group(_key(one)),
     ),
     Source(
@@ -113,15 +119,15 @@ SOURCES: Final = (
         "scheduling.k8s.io",
         "Workload",
         Workload,
-        lambda core, one: core.world.set_workload(one),
-        lambda core, one: core.world.drop_workload(_key(one)),
+        lambda core, one: core.cache.set_workload(one),
+        lambda core, one: core.cache.drop_workload(_key(one)),
     ),
     Source(
         "pods",
         "",
         "Pod",
         Pod,
-        lambda core, one: core.world.set_pod(one),
+        lambda core, one: core.cache.set_pod(one),
         lambda core, one: core.drop_pod(one),
         needed=True,
     ),
@@ -129,17 +135,17 @@ SOURCES: Final = (
 _GROUPS: Final = frozenset({"CompositePodGroup", "PodGroup", "Workload"})  # in the version that the release says
 
 
-async def served(discovery: Discovery, release: ServedRelease, *, spreads: bool) -> list[tuple[Source, str]]:
-    """Those that a server has, with their apiVersion. `spreads`: whether pods are spread by what selects them."""
+async def served(discovery: Discovery, release: ServedRelease, *, default_spread: bool) -> list[tuple[Source, str]]:
+    """Those that a server has, with their apiVersion. `default_spread`: whether the profile spreads pods by default."""
     found: list[tuple[Source, str]] = []
     types = await discovery.all()
     for source in SOURCES:
         if source.kind in _GROUPS:
             version = release.versions.get(source.kind, "")
         else:
-            kinds = (one for one in types if (one.group, one.kind) == (source.group, source.kind))
-            version = next((one.api_version for one in kinds), "")
-        if source.spreads and not spreads:
+            eq_classes = (one for one in types if (one.group, one.kind) == (source.group, source.kind))
+            version = next((one.api_version for one in eq_classes), "")
+        if source.default_spread and not default_spread:
             continue
         if version or source.needed:
             found.append((source, version or "v1"))

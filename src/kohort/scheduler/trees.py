@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from kohort.place.units import GroupFacts
+from kohort.place.victims import GroupInfo
 from kohort.scheduler.model import GroupSpec, Pod
 
 Traits = tuple[str, int, str]  # schedulerName, priority, preemption policy
-Answers = tuple[bool, bool, bool, bool]  # ready, waiting, held, settled
+Answers = tuple[bool, bool, bool, bool]  # ready, waiting, gated, settled
 NOTHING: Final[Answers] = (False, False, False, False)
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class PodInfo:
     """A pod that we know: pending for us, or with a node by anybody's decision."""
 
     pod: Pod
@@ -56,8 +56,8 @@ class Group:
     spec: GroupSpec | None = None
     parent: Group | None = None
     children: dict[str, Group] = field(default_factory=dict)
-    pending: dict[str, Member] = field(default_factory=dict)
-    placed: dict[str, Member] = field(default_factory=dict)
+    pending: dict[str, PodInfo] = field(default_factory=dict)
+    placed: dict[str, PodInfo] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)  # members that succeeded: they need no place any more
     traits: Counter[Traits] = field(default_factory=Counter)
     gates: int = 0  # pending members behind a scheduling gate
@@ -65,11 +65,11 @@ class Group:
     assumed: int = 0  # placed members whose binding is not confirmed
     ready_children: int = 0
     waiting_children: int = 0
-    held_children: int = 0
+    gated_children: int = 0
     settled_children: int = 0
     ready: bool = False  # enough members exist, by its own policy
     waiting: bool = False  # some member needs a place
-    held: bool = False  # some pending member is behind a scheduling gate
+    gated: bool = False  # some pending member is behind a scheduling gate
     settled: bool = False  # enough members have a node for certain
 
     @property
@@ -83,7 +83,7 @@ class Group:
 
     @property
     def answers(self) -> Answers:
-        return (self.ready, self.waiting, self.held, self.settled)
+        return (self.ready, self.waiting, self.gated, self.settled)
 
     def walk(self) -> Iterator[Group]:
         """Itself and everything below that exists, parents first."""
@@ -110,13 +110,13 @@ class Group:
         enough = self.ready_children if spec is not None and spec.composite else self.members
         self.ready = spec is not None and enough >= spec.need
         self.waiting = len(self.pending) > self.leaving or self.waiting_children > 0
-        self.held = self.gates > 0 or self.held_children > 0
+        self.gated = self.gates > 0 or self.gated_children > 0
         certain = len(self.placed) - self.assumed + len(self.finished)
         self.settled = spec is not None and (self.settled_children if spec.composite else certain) >= spec.need
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenChain:
     """A chain of parents without an end."""
 
     group: str
@@ -127,12 +127,12 @@ class Broken:
         return f"{self.group} is among its own ancestors" if self.cycle else f"{self.group} does not exist"
 
 
-class Trees:
+class GroupTrees:
     """All groups, by key."""
 
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
-        self.facts: dict[str, GroupFacts] = {}  # what preemption must know of groups, kept beside them
+        self.group_infos: dict[str, GroupInfo] = {}  # what preemption must know of groups, kept beside them
 
     def get(self, key: str) -> Group | None:
         return self._groups.get(key)
@@ -150,8 +150,8 @@ class Trees:
         if group.parent is not parent:
             self._detach(group)
             self._attach(group, parent)
-        self.facts[spec.key] = GroupFacts(
-            spec.parent, spec.together, spec.priority or 0, spec.composite, None if spec.composite else spec.minimum
+        self.group_infos[spec.key] = GroupInfo(
+            spec.parent, spec.disrupt_all, spec.priority or 0, spec.composite, None if spec.composite else spec.minimum
         )
         self._recount(group)
         return group
@@ -162,20 +162,20 @@ class Trees:
         if group is None or group.spec is None:
             return
         group.spec = None
-        self.facts.pop(key, None)
+        self.group_infos.pop(key, None)
         self._recount(group)
         self._detach(group)
         self._tidy(group)
 
-    def root(self, group: Group) -> Group | Broken:
+    def root(self, group: Group) -> Group | BrokenChain:
         """The group of its tree that has no parent."""
         seen: set[str] = set()
         current = group
         while True:
             if current.spec is None:
-                return Broken(current.key)
+                return BrokenChain(current.key)
             if current.key in seen:
-                return Broken(current.key, cycle=True)
+                return BrokenChain(current.key, cycle=True)
             seen.add(current.key)
             if current.spec.parent is None or current.parent is None:
                 return current
@@ -183,7 +183,7 @@ class Trees:
 
     # ---- members
 
-    def join(self, key: str, member: Member) -> Group:
+    def join(self, key: str, member: PodInfo) -> Group:
         group = self._named(key)
         if member.node:
             group.placed[member.uid] = member
@@ -196,7 +196,7 @@ class Trees:
         self._recount(group)
         return group
 
-    def leave(self, key: str, member: Member, *, finished: bool = False) -> Group | None:
+    def leave(self, key: str, member: PodInfo, *, finished: bool = False) -> Group | None:
         group = self._groups.get(key)
         if group is None:
             return None
@@ -224,7 +224,7 @@ class Trees:
             self._recount(group)
             self._tidy(group)
 
-    def move(self, key: str, member: Member, node: str, *, assumed: bool) -> Group:
+    def move(self, key: str, member: PodInfo, node: str, *, assumed: bool) -> Group:
         """The member gets a node, for now (assumed) or for certain, or (empty) loses the one it was meant for."""
         group = self._named(key)
         self._take(group, member)
@@ -232,7 +232,7 @@ class Trees:
         group.traits[member.traits] -= 1  # join counts it again
         return self.join(key, member)
 
-    def _take(self, group: Group, member: Member) -> None:
+    def _take(self, group: Group, member: PodInfo) -> None:
         if group.pending.pop(member.uid, None) is not None:
             group.gates -= member.gated
             group.leaving -= member.leaving
@@ -281,5 +281,5 @@ class Trees:
         """A child's answers changed."""
         parent.ready_children += after[0] - before[0]
         parent.waiting_children += after[1] - before[1]
-        parent.held_children += after[2] - before[2]
+        parent.gated_children += after[2] - before[2]
         parent.settled_children += after[3] - before[3]

@@ -15,7 +15,7 @@ import msgspec
 from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.limits import Backoff
 from kohort.kube.series import Reference
-from kohort.scheduler.conditions import Note, Patch, Target, Writes
+from kohort.scheduler.status import Patch, SchedulerEvent, Target, Writes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ class _Wanted:
         return {"metadata": {"uid": uid}, "status": status}
 
 
-class Writer:
+class StatusWriter:
     """`versions`: kind -> apiVersion of the groups that the server serves."""
 
     def __init__(
@@ -94,24 +94,24 @@ class Writer:
                 if patch.target not in self._busy:
                     self._ready.put_nowait(patch.target)
             known.take(patch)
-        for note in writes.notes:
-            self._tell(note)
+        for event in writes.events:
+            self._record(event)
 
     @property
     def waiting(self) -> int:
         return len(self._wanted)
 
-    def _tell(self, note: Note) -> None:
-        related = self._reference(note.related) if note.related is not None else None
+    def _record(self, event: SchedulerEvent) -> None:
+        related = self._reference(event.related) if event.related is not None else None
         self._recorder.event(
-            self._reference(note.regarding), note.type, note.reason, note.text, action=note.action, related=related
+            self._reference(event.regarding), event.type, event.reason, event.text, action=event.action, related=related
         )
 
     def _reference(self, target: Target) -> Reference:
         version = self._versions.get(target.kind, "v1")
         return Reference(version, target.kind, target.namespace, target.name, target.uid)
 
-    async def __aenter__(self) -> Writer:
+    async def __aenter__(self) -> StatusWriter:
         self._tasks = [asyncio.create_task(self._work()) for _ in range(self._concurrency)]
         return self
 

@@ -20,7 +20,7 @@ from kohort.cli.lookup import find_in_cluster
 from kohort.cli.tree import page
 from kohort.embedded import whole
 from kohort.kube.client import Client
-from kohort.scheduler.gather import look
+from kohort.scheduler.clusterlist import list_cluster
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 from kohort.sim.cluster import Pool
@@ -78,7 +78,7 @@ async def _play(screen: Screen, client: Client, stories: Sequence[Story], limit:
 
 async def _tree(screen: Screen, client: Client, namespace: str, name: str) -> None:
     screen.say(f"$ kohort tree -n {namespace} {name}", "bold")
-    out.print(page(await find_in_cluster(client, await look(client), "", name, namespace)))
+    out.print(page(await find_in_cluster(client, await list_cluster(client), "", name, namespace)))
     screen.say("")
 
 

@@ -1,7 +1,7 @@
 """Rules between pods: how many pods of a selector are in each domain, counted as pods come and go.
 
-Only terms that some shape uses are counted, each from the moment it is first used. A pod's labels are looked at through
-the keys that some selector names, so that an index label per pod does not make each pod a class of its own.
+Only terms that some signature uses are counted, each from the moment it is first used. A pod's labels are looked at
+through the keys that some selector names, so that an index label per pod does not make each pod a class of its own.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kohort.place.selectors import matches
-from kohort.place.shapes import Shape, Term
+from kohort.place.signatures import PodSignature, Term
 
 if TYPE_CHECKING:
-    from kohort.place.state import ClusterState, PodKey
+    from kohort.place.state import AssignedPod, ClusterState
 
 Counts = npt.NDArray[np.int32]
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
@@ -26,7 +26,7 @@ _SWEEP: Final = 256  # counters before unused ones are looked for
 
 
 @dataclass(slots=True, eq=False)
-class Counter:
+class TermCounter:
     """Pods per domain of one term: those that match it, those that carry it as an anti-affinity rule, and how much
     those that carry it as a wish like (or dislike) company. `staying`: per row, matching pods that are not on their
     way out, which is what spreading counts."""
@@ -34,14 +34,14 @@ class Counter:
     term: Term
     selector: Mapping[str, Any] | None
     namespaces: Mapping[str, Any] | None
-    also: tuple[Counter, ...] = ()
+    also: tuple[TermCounter, ...] = ()
     matching: Counts = field(default_factory=lambda: np.zeros(8, np.int32))
-    holding: Counts = field(default_factory=lambda: np.zeros(8, np.int32))
-    wishing: Counts = field(default_factory=lambda: np.zeros(8, np.int32))
+    anti_affinity: Counts = field(default_factory=lambda: np.zeros(8, np.int32))
+    preference: Counts = field(default_factory=lambda: np.zeros(8, np.int32))
     staying: Counts = field(default_factory=lambda: np.zeros(0, np.int32))
     total: int = 0  # matching pods on nodes that have the label
-    held: int = 0
-    wished: int = 0  # pods that carry it as a wish
+    anti_affinity_total: int = 0
+    preferring: int = 0  # pods that carry it as a wish
 
     def fits(self, codes: int, rows: int) -> None:
         """Room for all codes of the label and all rows."""
@@ -49,50 +49,52 @@ class Counter:
         if missing > 0:
             fresh = np.zeros(max(missing, len(self.matching)), np.int32)
             self.matching = np.concatenate([self.matching, fresh])
-            self.holding = np.concatenate([self.holding, fresh])
-            self.wishing = np.concatenate([self.wishing, fresh])
+            self.anti_affinity = np.concatenate([self.anti_affinity, fresh])
+            self.preference = np.concatenate([self.preference, fresh])
         if rows > len(self.staying):
             self.staying = np.concatenate([self.staying, np.zeros(rows - len(self.staying), np.int32)])
 
 
 @dataclass(slots=True, eq=False)
-class PairClass:
-    """Pods of one shape that match the same terms: what placing one of them changes for others."""
+class EquivalenceClass:
+    """Pods of one signature that match the same terms: what placing one of them changes for others."""
 
-    shape: Shape
-    matched: tuple[Counter, ...]
-    apart: tuple[Counter, ...]  # of the shape itself
-    together: tuple[Counter, ...]
-    spreads: tuple[Counter, ...]
-    liked: tuple[tuple[int, Counter], ...]
+    signature: PodSignature
+    matched: tuple[TermCounter, ...]
+    pod_anti_affinity: tuple[TermCounter, ...]  # of the signature itself
+    pod_affinity: tuple[TermCounter, ...]
+    spread_constraints: tuple[TermCounter, ...]
+    preferred_pod_affinity: tuple[tuple[int, TermCounter], ...]
     stale: bool = False  # a term was registered since: the class of the pod must be asked for again
 
     @property
     def is_plain(self) -> bool:
         """No rule between pods touches where it may go or wants to go, neither its own nor another's."""
-        return self.shape.is_plain and not any(counter.held or counter.wished for counter in self.matched)
+        return self.signature.is_plain and not any(
+            counter.anti_affinity_total or counter.preferring for counter in self.matched
+        )
 
     @property
     def counts(self) -> bool:
         """Whether placing it changes a counter."""
-        return bool(self.matched or self.apart or self.together or self.liked)
+        return bool(self.matched or self.pod_anti_affinity or self.pod_affinity or self.preferred_pod_affinity)
 
 
-class PairTerms:
+class InterPodTerms:
     """All counters of a cluster."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._counters: dict[Term, Counter] = {}
+        self._counters: dict[Term, TermCounter] = {}
         self._keys: set[str] = set()  # label keys that selectors name
-        self._classes: dict[tuple[Any, ...], PairClass] = {}
+        self._classes: dict[tuple[Any, ...], EquivalenceClass] = {}
         self._spaces: dict[str, Mapping[str, str]] = {}
         self._sweep_at = _SWEEP
 
     def __bool__(self) -> bool:
         return bool(self._counters)
 
-    def counters(self) -> Iterable[Counter]:
+    def counters(self) -> Iterable[TermCounter]:
         return self._counters.values()
 
     def namespaces(self) -> Mapping[str, Mapping[str, str]]:
@@ -116,33 +118,37 @@ class PairTerms:
             if term not in self._counters:
                 self._register(term)
 
-    def class_of(self, shape: Shape, namespace: str, labels: Mapping[str, str], *, seated: bool = False) -> PairClass:
-        """The class of a pod. Registers the shape's own terms first, so that they are counted.
+    def class_of(
+        self, signature: PodSignature, namespace: str, labels: Mapping[str, str], *, on_node: bool = False
+    ) -> EquivalenceClass:
+        """The class of a pod. Registers the signature's own terms first, so that they are counted.
 
-        A pod that has a node (`seated`) no longer spreads: its spread constraints need not be counted.
+        A pod that has a node (`on_node`) no longer spreads: its spread constraints need not be counted.
         """
-        if not shape.is_plain:
-            for term in shape.between() if seated else shape.terms():
+        if not signature.is_plain:
+            for term in signature.between() if on_node else signature.terms():
                 if term not in self._counters:
                     self._register(term)
         seen = tuple(item for item in labels.items() if item[0] in self._keys) if self._keys else ()
-        key = (shape.number, seated, namespace, seen)
+        key = (signature.number, on_node, namespace, seen)
         found = self._classes.get(key)
         if found is None:
-            found = self._classes[key] = self._class(shape, namespace, labels, seated)
+            found = self._classes[key] = self._class(signature, namespace, labels, on_node)
         return found
 
-    def _class(self, shape: Shape, namespace: str, labels: Mapping[str, str], seated: bool) -> PairClass:
-        return PairClass(
-            shape,
+    def _class(
+        self, signature: PodSignature, namespace: str, labels: Mapping[str, str], on_node: bool
+    ) -> EquivalenceClass:
+        return EquivalenceClass(
+            signature,
             tuple(one for one in self._counters.values() if self._speaks_of(one, namespace, labels)),
-            tuple(self._counters[term] for term in shape.apart),
-            tuple(self._counters[term] for term in shape.together),
-            () if seated else tuple(self._counters[spread.term] for spread in shape.spreads),
-            tuple((weight, self._counters[term]) for weight, term in shape.liked),
+            tuple(self._counters[term] for term in signature.pod_anti_affinity),
+            tuple(self._counters[term] for term in signature.pod_affinity),
+            () if on_node else tuple(self._counters[spread.term] for spread in signature.spread_constraints),
+            tuple((weight, self._counters[term]) for weight, term in signature.preferred_pod_affinity),
         )
 
-    def _speaks_of(self, counter: Counter, namespace: str, labels: Mapping[str, str]) -> bool:
+    def _speaks_of(self, counter: TermCounter, namespace: str, labels: Mapping[str, str]) -> bool:
         if namespace not in counter.term.namespaces:
             known = {NAMESPACE_NAME: namespace, **self._spaces.get(namespace, {})}
             if counter.namespaces is None or not matches(counter.namespaces, known):
@@ -163,92 +169,92 @@ class PairTerms:
         for pod, row in self._state.pods_of(None if counter.namespaces is not None else term.namespaces):
             if self._speaks_of(counter, pod.namespace, pod.labels):
                 self._count(counter, row, 1, 0 if pod.terminating else 1)
-            if not pod.shape.is_plain:
+            if not pod.signature.is_plain:
                 self._carry(counter, pod, row)
 
-    def _carry(self, counter: Counter, pod: PodKey, row: int) -> None:
+    def _carry(self, counter: TermCounter, pod: AssignedPod, row: int) -> None:
         """A pod found on its node that carries the term itself. Others are met when they are seated."""
-        for term in pod.shape.apart:
+        for term in pod.signature.pod_anti_affinity:
             if term == counter.term:
-                self._hold(counter, row, 1)
-        for weight, term in _wishes(pod.shape):
+                self._count_anti_affinity(counter, row, 1)
+        for weight, term in _preferences(pod.signature):
             if term == counter.term:
-                self._wish(counter, row, weight, 1)
+                self._count_preference(counter, row, weight, 1)
 
     def _renew(self) -> None:
-        for kind in self._classes.values():
-            kind.stale = True
+        for eq_class in self._classes.values():
+            eq_class.stale = True
         self._classes.clear()
 
     def _sweep(self) -> None:
-        """Forget counters whose terms no shape has any more."""
+        """Forget counters whose terms no signature has any more."""
         self._renew()
-        alive = {term for shape in self._state.shapes for term in shape.terms()}
+        alive = {term for signature in self._state.signatures for term in signature.terms()}
         self._counters = {term: counter for term, counter in self._counters.items() if term in alive}
         self._keys = set().union(*(_keys(counter) for counter in self._counters.values()))
         self._sweep_at = max(_SWEEP, 2 * len(self._counters))
 
     # ---- pods come and go
 
-    def add(self, pod: PodKey, row: int) -> None:
-        if self._counters or not pod.shape.is_plain:
-            self.place(self._seated(pod), row, 1, staying=not pod.terminating)
+    def add(self, pod: AssignedPod, row: int) -> None:
+        if self._counters or not pod.signature.is_plain:
+            self.place(self._on_node(pod), row, 1, staying=not pod.terminating)
 
-    def remove(self, pod: PodKey, row: int) -> None:
-        if self._counters or not pod.shape.is_plain:
-            self.place(self._seated(pod), row, -1, staying=not pod.terminating)
+    def remove(self, pod: AssignedPod, row: int) -> None:
+        if self._counters or not pod.signature.is_plain:
+            self.place(self._on_node(pod), row, -1, staying=not pod.terminating)
 
-    def _seated(self, pod: PodKey) -> PairClass:
-        return self.class_of(pod.shape, pod.namespace, pod.labels, seated=True)
+    def _on_node(self, pod: AssignedPod) -> EquivalenceClass:
+        return self.class_of(pod.signature, pod.namespace, pod.labels, on_node=True)
 
-    def place(self, kind: PairClass, row: int, count: int, *, staying: bool = True) -> None:
+    def place(self, eq_class: EquivalenceClass, row: int, count: int, *, staying: bool = True) -> None:
         """Pods of a class come to a row (negative: leave it)."""
-        for counter in kind.matched:
+        for counter in eq_class.matched:
             self._count(counter, row, count, count if staying else 0)
-        for counter in kind.apart:
-            self._hold(counter, row, count)
-        for counter in kind.together:
-            self._wish(counter, row, 1, count)
-        for weight, counter in kind.liked:
-            self._wish(counter, row, weight, count)
+        for counter in eq_class.pod_anti_affinity:
+            self._count_anti_affinity(counter, row, count)
+        for counter in eq_class.pod_affinity:
+            self._count_preference(counter, row, 1, count)
+        for weight, counter in eq_class.preferred_pod_affinity:
+            self._count_preference(counter, row, weight, count)
 
-    def _count(self, counter: Counter, row: int, count: int, staying: int) -> None:
+    def _count(self, counter: TermCounter, row: int, count: int, staying: int) -> None:
         code = self._code(counter, row)
         counter.staying[row] += staying
         if code:
             counter.matching[code] += count
             counter.total += count
 
-    def _hold(self, counter: Counter, row: int, count: int) -> None:
+    def _count_anti_affinity(self, counter: TermCounter, row: int, count: int) -> None:
         code = self._code(counter, row)
         if code:
-            counter.holding[code] += count
-            counter.held += count
+            counter.anti_affinity[code] += count
+            counter.anti_affinity_total += count
 
-    def _wish(self, counter: Counter, row: int, weight: int, count: int) -> None:
+    def _count_preference(self, counter: TermCounter, row: int, weight: int, count: int) -> None:
         code = self._code(counter, row)
         if code:
-            counter.wishing[code] += weight * count
-            counter.wished += count
+            counter.preference[code] += weight * count
+            counter.preferring += count
 
-    def _code(self, counter: Counter, row: int) -> int:
+    def _code(self, counter: TermCounter, row: int) -> int:
         column = self._state.labels[counter.term.key]
         counter.fits(column.size, self._state.rows)
         return int(column.codes[row])
 
 
-def _wishes(shape: Shape) -> Iterable[tuple[int, Term]]:
+def _preferences(signature: PodSignature) -> Iterable[tuple[int, Term]]:
     """What a pod on a node wishes of others: its preferences, and with weight 1 what it required for itself."""
-    yield from ((1, term) for term in shape.together)
-    yield from shape.liked
+    yield from ((1, term) for term in signature.pod_affinity)
+    yield from signature.preferred_pod_affinity
 
 
-def _counter(term: Term) -> Counter:
+def _counter(term: Term) -> TermCounter:
     spaces = None if term.namespace_selector is None else msgspec.json.decode(term.namespace_selector)
-    return Counter(term, msgspec.json.decode(term.text), spaces, tuple(_counter(one) for one in term.also))
+    return TermCounter(term, msgspec.json.decode(term.text), spaces, tuple(_counter(one) for one in term.also))
 
 
-def _keys(counter: Counter) -> set[str]:
+def _keys(counter: TermCounter) -> set[str]:
     selector = counter.selector or {}
     rules = selector.get("matchExpressions") or ()
     own = set(selector.get("matchLabels") or {}) | {rule["key"] for rule in rules}

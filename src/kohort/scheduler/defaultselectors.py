@@ -14,7 +14,7 @@ Json = dict[str, Any]
 KINDS: Final = frozenset({"ReplicationController", "ReplicaSet", "StatefulSet"})
 
 
-class Owners:
+class DefaultSelectors:
     """Services by namespace; controllers by kind and name."""
 
     def __init__(self) -> None:

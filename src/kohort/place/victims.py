@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
 
-from kohort.place.state import ClusterState, PodKey
+from kohort.place.state import AssignedPod, ClusterState
 
 
 class Rank(IntEnum):
-    """Kinds of units, the more important ones higher."""
+    """Kinds of victim sets, the more important ones higher."""
 
     POD = 1
     GROUP = 2
@@ -19,11 +19,11 @@ class Rank(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFacts:
+class GroupInfo:
     """What preemption must know of a group, by its key."""
 
     parent: str | None = None
-    together: bool = False  # disruptionMode all
+    disrupt_all: bool = False  # disruptionMode all
     priority: int = 0
     composite: bool = False
     minimum: int | None = None  # of a gang of pods: members beyond it are surplus
@@ -33,12 +33,12 @@ class GroupFacts:
 class Victim:
     """A pod on its node."""
 
-    pod: PodKey
+    pod: AssignedPod
     row: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unit:
+class VictimSet:
     """Pods that go together or stay together."""
 
     name: str
@@ -70,18 +70,18 @@ class Budget:
     allowed: int
 
 
-def find_units(state: ClusterState, groups: Mapping[str, GroupFacts]) -> list[Unit]:
-    """All units of the cluster, in the order of their first pod's row."""
+def find_victim_sets(state: ClusterState, groups: Mapping[str, GroupInfo]) -> list[VictimSet]:
+    """All victim sets of the cluster, in the order of their first pod's row."""
     gathered: dict[str, list[Victim]] = {}
     facts: dict[str, tuple[int, Rank]] = {}
-    for row, node in enumerate(state.facts):
+    for row, node in enumerate(state.node_infos):
         for pod in node.pods.values() if node else ():
             name, priority, rank = _unit_of(pod, groups)
             gathered.setdefault(name, []).append(Victim(pod, row))
             facts[name] = (priority, rank)
     needed = _needed(state, groups)
     return [
-        Unit(name, tuple(pods), *facts[name], _start(pods), breaks=name != pods[0].pod.uid or name in needed)
+        VictimSet(name, tuple(pods), *facts[name], _start(pods), breaks=name != pods[0].pod.uid or name in needed)
         for name, pods in gathered.items()
     ]
 
@@ -90,10 +90,10 @@ def _start(pods: Iterable[Victim]) -> str:
     return min((one.pod.started for one in pods if one.pod.started), default="")
 
 
-def _needed(state: ClusterState, groups: Mapping[str, GroupFacts]) -> set[str]:
+def _needed(state: ClusterState, groups: Mapping[str, GroupInfo]) -> set[str]:
     """Members that their gang cannot spare: the oldest of it, up to its minimum. Terminating ones are gone already."""
-    members: dict[str, list[PodKey]] = {}
-    for node in state.facts:
+    members: dict[str, list[AssignedPod]] = {}
+    for node in state.node_infos:
         for pod in node.pods.values() if node else ():
             group = groups.get(pod.group) if pod.group is not None else None
             if pod.group is not None and group is not None and group.minimum is not None and not pod.terminating:
@@ -105,8 +105,8 @@ def _needed(state: ClusterState, groups: Mapping[str, GroupFacts]) -> set[str]:
     return needed
 
 
-def _unit_of(pod: PodKey, groups: Mapping[str, GroupFacts]) -> tuple[str, int, Rank]:
-    """The pod's unit: the highest group of its tree that is disrupted as a whole, else the pod itself.
+def _unit_of(pod: AssignedPod, groups: Mapping[str, GroupInfo]) -> tuple[str, int, Rank]:
+    """The pod's victim set: the highest group of its tree that is disrupted as a whole, else the pod itself.
 
     The priority is that of the root, or of the last ancestor that is known.
     """
@@ -120,29 +120,29 @@ def _unit_of(pod: PodKey, groups: Mapping[str, GroupFacts]) -> tuple[str, int, R
         seen.add(current)
         group = groups[current]
         priority = group.priority
-        if group.together:
+        if group.disrupt_all:
             name, rank = f"group {current}", Rank.COMPOSITE if group.composite else Rank.GROUP
         current = group.parent
     return name, priority, rank
 
 
-def violating(units: Iterable[Unit], budgets: Sequence[Budget]) -> set[str]:
-    """Units that would exceed a budget, walking from the most important on as kube-scheduler does."""
+def violating(victim_sets: Iterable[VictimSet], budgets: Sequence[Budget]) -> set[str]:
+    """Victim sets that would exceed a budget, walking from the most important on as kube-scheduler does."""
     if not budgets:
         return set()
     left = [budget.allowed for budget in budgets]
     over: set[str] = set()
-    for unit in sorted(units, key=lambda unit: unit.importance, reverse=True):
-        for victim in unit.pods:
+    for victim_set in sorted(victim_sets, key=lambda victim_set: victim_set.importance, reverse=True):
+        for victim in victim_set.pods:
             for number, budget in enumerate(budgets):
                 if victim.pod.uid in budget.pods:
                     left[number] -= 1
                     if left[number] < 0:
-                        over.add(unit.name)
+                        over.add(victim_set.name)
     return over
 
 
-def exceeded(units: Iterable[Unit], budgets: Sequence[Budget]) -> int:
-    """By how many pods these units, if they all go, exceed the budgets."""
-    gone = [victim.pod.uid for unit in units for victim in unit.pods]
+def exceeded(victim_sets: Iterable[VictimSet], budgets: Sequence[Budget]) -> int:
+    """By how many pods these victim sets, if they all go, exceed the budgets."""
+    gone = [victim.pod.uid for victim_set in victim_sets for victim in victim_set.pods]
     return sum(max(sum(uid in budget.pods for uid in gone) - budget.allowed, 0) for budget in budgets)

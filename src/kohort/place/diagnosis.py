@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from kohort.place.areas import Area
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason
-from kohort.place.domains import Bounds, TwoDomains, pinned
+from kohort.place.domains import Bounds, TopologyConflict, pinned
 from kohort.place.engine import Engine
-from kohort.place.leaf import bound, seat_leaf
+from kohort.place.leaf import assume_leaf, bound
+from kohort.place.nodesets import NodeSet
 from kohort.place.quantities import shown
-from kohort.place.shapes import Shape
+from kohort.place.signatures import PodSignature
 
 _FIRST = "first cause: "
 
 
-def diagnose(engine: Engine, root: Demand, area: Area) -> dict[str, Outcome]:
+def diagnose(engine: Engine, root: Demand, node_set: NodeSet) -> dict[str, Outcome]:
     """One outcome per group of a tree that failed: each leaf as if it were alone, then what its branch makes of it."""
     found: dict[str, Outcome] = {}
-    _of(engine, root, area, found, root)
+    _of(engine, root, node_set, found, root)
     return found
 
 
-def _of(engine: Engine, group: Demand, area: Area, found: dict[str, Outcome], root: Demand) -> Outcome:
+def _of(engine: Engine, group: Demand, node_set: NodeSet, found: dict[str, Outcome], root: Demand) -> Outcome:
     if isinstance(group, Leaf):
-        outcome = why_not(engine, group, area, alone=group is root)
+        outcome = why_not(engine, group, node_set, alone=group is root)
     else:
-        children = [_of(engine, child, area, found, root) for child in group.children]
+        children = [_of(engine, child, node_set, found, root) for child in group.children]
         outcome = _branch(group, children)
     found[group.name] = outcome
     return outcome
@@ -51,32 +51,36 @@ def _branch(branch: Branch, children: list[Outcome]) -> Outcome:
     return Outcome(False, reason=reason, detail=text)
 
 
-def why_not(engine: Engine, leaf: Leaf, area: Area, *, alone: bool) -> Outcome:
+def why_not(engine: Engine, leaf: Leaf, node_set: NodeSet, *, alone: bool) -> Outcome:
     """A leaf that was not placed: the cause that most of it failed for, with numbers. `alone`: it has no siblings."""
     exist = leaf.members + len(leaf.pods)
     if exist < leaf.need:
         return Outcome(False, reason=Reason.WAITING_FOR_MEMBERS, detail=f"{exist} of {leaf.need} members exist")
     try:
         code = pinned(engine, leaf)
-    except TwoDomains as wrong:
+    except TopologyConflict as wrong:
         return Outcome(False, reason=Reason.MISCONFIGURED, detail=str(wrong))
     if leaf.topology is None:
-        return _in_area(engine, leaf, area, alone)
-    return _by_domain(engine, leaf, area, code, alone)
+        return _in_node_set(engine, leaf, node_set, alone)
+    return _by_domain(engine, leaf, node_set, code, alone)
 
 
-def _by_domain(engine: Engine, leaf: Leaf, area: Area, code: int | None, alone: bool) -> Outcome:
-    parts = area.split(leaf.topology or "")
+def _by_domain(engine: Engine, leaf: Leaf, node_set: NodeSet, code: int | None, alone: bool) -> Outcome:
+    parts = node_set.split(leaf.topology or "")
     where = parts.find(code) if code is not None else None
     if where is not None:
-        return _keyed(_in_area(engine, leaf, where, alone), f"{leaf.topology}={where.value}, where its members run,")
+        return _keyed(
+            _in_node_set(engine, leaf, where, alone), f"{leaf.topology}={where.value}, where its members run,"
+        )
     if not len(parts):
         return Outcome(False, reason=Reason.NO_MATCHING_NODE, detail=f"no node has the label {leaf.topology}")
-    whole = _in_area(engine, leaf, area, alone)
+    whole = _in_node_set(engine, leaf, node_set, alone)
     if whole.reason in {Reason.NO_MATCHING_NODE, Reason.INSUFFICIENT}:
         return whole
-    best = parts.area(int(Bounds(engine, leaf, parts).placed.argmax()))
-    return _keyed(_in_area(engine, leaf, best, alone), f"{leaf.topology}={best.value}, the largest of {len(parts)},")
+    best = parts.node_set(int(Bounds(engine, leaf, parts).placed.argmax()))
+    return _keyed(
+        _in_node_set(engine, leaf, best, alone), f"{leaf.topology}={best.value}, the largest of {len(parts)},"
+    )
 
 
 def _keyed(outcome: Outcome, where: str) -> Outcome:
@@ -85,61 +89,63 @@ def _keyed(outcome: Outcome, where: str) -> Outcome:
     return Outcome(False, reason=Reason.DOMAIN_TOO_SMALL, detail=f"{where} is too small: {outcome.detail}")
 
 
-def _in_area(engine: Engine, leaf: Leaf, area: Area, alone: bool) -> Outcome:
+def _in_node_set(engine: Engine, leaf: Leaf, node_set: NodeSet, alone: bool) -> Outcome:
     matching, free = 0, 0
-    for kind in leaf.kinds:
-        fit, _ = engine.look(kind.shape)
-        matching = max(matching, int((fit.suits if area.rows is None else fit.suits[area.rows]).sum()))
-        free = max(free, int(np.minimum(area.of(fit.room), leaf.missing or 1).sum()))
+    for eq_class in leaf.eq_classes:
+        fit, _ = engine.evaluate(eq_class.signature)
+        matching = max(matching, int((fit.suits if node_set.rows is None else fit.suits[node_set.rows]).sum()))
+        free = max(free, int(np.minimum(node_set.of(fit.room), leaf.missing or 1).sum()))
     if not matching:
-        nodes = int((engine.state.alive if area.rows is None else engine.state.alive[area.rows]).sum())
+        nodes = int((engine.state.alive if node_set.rows is None else engine.state.alive[node_set.rows]).sum())
         return Outcome(False, reason=Reason.NO_MATCHING_NODE, detail=f"none of {count(nodes, 'node')} suits its pods")
     wanted = leaf.missing or 1
-    if bound(engine, leaf, area) < wanted:
-        return _short(engine, leaf, area, matching)
-    if not alone and _fits(engine, leaf, area, wanted):
+    if bound(engine, leaf, node_set) < wanted:
+        return _short(engine, leaf, node_set, matching)
+    if not alone and _fits(engine, leaf, node_set, wanted):
         return Outcome(False, reason=Reason.BLOCKED_BY_SIBLING, detail="it fits alone, not beside its siblings")
     said = f"{count(matching, 'node')} {'has' if matching == 1 else 'have'}"
     text = f"{said} room for {count(free, 'pod')} one by one, not for {wanted} of its pods together"
     return Outcome(False, reason=Reason.FRAGMENTED, detail=text)
 
 
-def _fits(engine: Engine, leaf: Leaf, area: Area, wanted: int) -> bool:
+def _fits(engine: Engine, leaf: Leaf, node_set: NodeSet, wanted: int) -> bool:
     mark = engine.mark()
-    placed = seat_leaf(engine, leaf, area, wanted, wanted)
+    placed = assume_leaf(engine, leaf, node_set, wanted, wanted)
     engine.undo(mark)
     return placed is not None
 
 
-def hardest(leaf: Leaf) -> Shape:
-    """The largest shape of a leaf."""
-    return max((kind.shape for kind in leaf.kinds), key=lambda shape: tuple(shape.weight.tolist()))
+def hardest(leaf: Leaf) -> PodSignature:
+    """The largest signature of a leaf."""
+    return max(
+        (eq_class.signature for eq_class in leaf.eq_classes), key=lambda signature: tuple(signature.weight.tolist())
+    )
 
 
-def _short(engine: Engine, leaf: Leaf, area: Area, matching: int) -> Outcome:
+def _short(engine: Engine, leaf: Leaf, node_set: NodeSet, matching: int) -> Outcome:
     """Too little room: is the total too small, or is it there in pieces too small for a pod?"""
-    shape, state, needed = hardest(leaf), engine.state, leaf.missing or 1
-    fit, _ = engine.look(shape)
-    suited = np.flatnonzero(fit.suits) if area.rows is None else area.rows[fit.suits[area.rows]]
-    where = np.ix_(suited, shape.columns)
+    signature, state, needed = hardest(leaf), engine.state, leaf.missing or 1
+    fit, _ = engine.evaluate(signature)
+    suited = np.flatnonzero(fit.suits) if node_set.rows is None else node_set.rows[fit.suits[node_set.rows]]
+    where = np.ix_(suited, signature.columns)
     left = (state.alloc[where] - state.used[where]).clip(min=0).sum(axis=0)
-    ratio = left // shape.amounts
+    ratio = left // signature.amounts
     scarce = int(ratio.argmin())
-    name = state.resources.names[int(shape.columns[scarce])]
+    name = state.resources.names[int(signature.columns[scarce])]
     have, each, room = (
         shown(name, int(left[scarce])),
-        shown(name, int(shape.amounts[scarce])),
-        bound(engine, leaf, area),
+        shown(name, int(signature.amounts[scarce])),
+        bound(engine, leaf, node_set),
     )
     nodes, has = count(matching, "node"), "has" if matching == 1 else "have"
-    if not bool((state.alloc[where] >= shape.amounts).all(axis=1).any()):
+    if not bool((state.alloc[where] >= signature.amounts).all(axis=1).any()):
         text = f"of {nodes} none is large enough, even when empty (a pod asks {each} {name})"
         return Outcome(False, reason=Reason.INSUFFICIENT, detail=text)
-    if int(ratio.min()) < needed and len(leaf.kinds) == 1:
-        total = shown(name, needed * int(shape.amounts[scarce]))
+    if int(ratio.min()) < needed and len(leaf.eq_classes) == 1:
+        total = shown(name, needed * int(signature.amounts[scarce]))
         text = f"{count(needed, 'pod')} {'needs' if needed == 1 else 'need'} {total} {name}, {nodes} {has} {have} free"
         return Outcome(False, reason=Reason.INSUFFICIENT, detail=text)
-    if len(leaf.kinds) > 1:
+    if len(leaf.eq_classes) > 1:
         text = f"{nodes} {has} {have} {name} free and take {room} of {needed} pods (the largest asks {each})"
         return Outcome(False, reason=Reason.FRAGMENTED if room else Reason.INSUFFICIENT, detail=text)
     text = f"{nodes} {has} {have} {name} free, in pieces that take {room} of {count(needed, 'pod')} of {each}"

@@ -1,7 +1,8 @@
 """What the scheduler knows of the cluster: the engine's state, the trees, and who belongs where, change by change.
 
 Objects come in whole, in any order, and any number of times. Each change costs what it changes. Two things are noted
-for the queue: roots that changed (`touched`) and that the cluster gained something (`gains`) that may help others.
+for the queue: roots that changed (`dirty_roots`), and how often something happened that may let unschedulable roots
+move on (`move_requests`).
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from typing import Any
 
 import msgspec
 
-from kohort.place.demand import Pod as Wanted
+from kohort.place.demand import PendingPod
 from kohort.place.engine import Engine
-from kohort.place.pairs import PairClass
+from kohort.place.interpod import EquivalenceClass
 from kohort.place.profile import default_constraints
-from kohort.place.state import ClusterState, PodKey
-from kohort.scheduler.budgets import Budgets
+from kohort.place.state import AssignedPod, ClusterState
+from kohort.scheduler.budgets import DisruptionBudgets
+from kohort.scheduler.defaultselectors import DefaultSelectors
 from kohort.scheduler.model import (
     FINISHED,
     POD_PREFIX,
@@ -29,38 +31,39 @@ from kohort.scheduler.model import (
     PodSpec,
     Workload,
     group_spec,
-    old_group_spec,
+    workload_group_spec,
 )
-from kohort.scheduler.owners import Owners
 from kohort.scheduler.settings import Settings
-from kohort.scheduler.storage import Storage, device_claims
-from kohort.scheduler.trees import Broken, Group, Member, Trees
+from kohort.scheduler.trees import BrokenChain, Group, GroupTrees, PodInfo
+from kohort.scheduler.volumes import VolumeCache, device_claims
 
 Json = dict[str, Any]
 
 
-class World:
+class SchedulerCache:
     """The cluster as one process sees it."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.state = ClusterState()
-        self.trees = Trees()
+        self.trees = GroupTrees()
         self.engine = Engine(self.state, settings.profile)
         self.reservations = self.engine.reservations
-        self.members: dict[str, Member] = {}  # by uid
+        self.members: dict[str, PodInfo] = {}  # by uid
         self.names: dict[str, str] = {}  # namespace/name -> uid
         self.finished: dict[str, str] = {}  # uid -> group, of pods that succeeded
-        self.budgets = Budgets()
+        self.budgets = DisruptionBudgets()
         self.workloads: dict[str, Workload] = {}
-        self.touched: dict[str, None] = {}  # roots, in order
-        self.gains = 0
+        self.dirty_roots: dict[str, None] = {}  # roots, in order
+        self.move_requests = 0
         self.priorities: Counter[int] = Counter()  # of pods that have a node
         self._replicas: dict[str, set[str]] = {}  # 1.35: workload -> groups that pods name
-        self.storage = Storage(self.state.claims)
-        self.owners = Owners()
-        self._kinds: dict[str, tuple[PairClass, int, int]] = {}  # uid -> class; versions of claims, owners it rests on
-        self._seated: set[str] = set()  # uids of pods that have a node, known to us or not
+        self.storage = VolumeCache(self.state.claims)
+        self.default_selectors = DefaultSelectors()
+        self._eq_classes: dict[
+            str, tuple[EquivalenceClass, int, int]
+        ] = {}  # uid -> class; versions of claims, owners it rests on
+        self._on_node: set[str] = set()  # uids of pods that have a node, known to us or not
         self._order = itertools.count()
 
     # ---- nodes
@@ -69,7 +72,7 @@ class World:
         before = (self.state.offers, self.state.nodes.end)
         self.state.set_node(msgspec.to_builtins(node))
         if before != (self.state.offers, self.state.nodes.end):
-            self.gains += 1
+            self.move_requests += 1
 
     def drop_node(self, name: str) -> None:
         self.state.remove_node(name)
@@ -94,9 +97,9 @@ class World:
         group = self.finished.pop(uid, None)
         if group is not None:
             self.trees.forget(group, uid)
-            self.touch_group(group)
+            self.mark_group_dirty(group)
 
-    def _end(self, pod: Pod, known: Member | None) -> None:
+    def _end(self, pod: Pod, known: PodInfo | None) -> None:
         """It has run: it frees its room. One that succeeded still counts for its group (kubernetes issue 142330)."""
         group, uid = pod.group, pod.metadata.uid
         succeeded = pod.status.phase == "Succeeded" and group is not None
@@ -107,11 +110,11 @@ class World:
         if succeeded and group is not None:
             self.finished[uid] = group
 
-    def _bound(self, pod: Pod, known: Member | None) -> None:
+    def _bound(self, pod: Pod, known: PodInfo | None) -> None:
         """Bound, by us or by others. What we assumed is now confirmed, or was overtaken."""
         node = pod.spec.node_name
         if known is None:
-            self._add(Member(pod, next(self._order), node=node))
+            self._add(PodInfo(pod, next(self._order), node=node))
             return
         was_assumed, moved = known.assumed, known.node != node
         alike = not moved and _alike(known.pod, pod)
@@ -119,20 +122,20 @@ class World:
             known.pod = pod
             return
         if known.node and moved:
-            self._unseat(known)
+            self._remove_from_node(known)
         known.pod = pod
         self._move(known, node, assumed=False)
         self.reservations.drop_pod(self.root_key(known), pod.metadata.uid)
         if not alike:  # what was assumed has its room already
-            self._seat(known)
+            self._add_to_node(known)
         if moved or was_assumed:
-            self.touch(known)
+            self.mark_dirty(known)
 
-    def _pending(self, pod: Pod, known: Member | None) -> None:
+    def _pending(self, pod: Pod, known: PodInfo | None) -> None:
         gated, leaving = bool(pod.spec.scheduling_gates), pod.metadata.deletion_timestamp is not None
         if known is None:
             self._add(
-                Member(pod, next(self._order), nominated=pod.status.nominated_node_name, gated=gated, leaving=leaving)
+                PodInfo(pod, next(self._order), nominated=pod.status.nominated_node_name, gated=gated, leaving=leaving)
             )
             return
         if known.node:
@@ -143,77 +146,77 @@ class World:
         known.pod = pod
         if not changed:
             return
-        self._kinds.pop(known.uid, None)
+        self._eq_classes.pop(known.uid, None)
         if pod.group is not None:
             self.trees.leave(pod.group, known)
             known.gated, known.leaving = gated, leaving
             self.trees.join(pod.group, known)
         known.gated, known.leaving = gated, leaving
-        self.touch(known)
+        self.mark_dirty(known)
 
-    def _add(self, member: Member) -> None:
+    def _add(self, member: PodInfo) -> None:
         pod = member.pod
         self.members[member.uid] = member
         self.names[pod.key] = member.uid
         group = pod.group
         if group is not None:
-            self._name_old_group(group)
+            self._name_workload_group(group)
             self.trees.join(group, member)
         if member.node:
-            self._seat(member)
+            self._add_to_node(member)
         elif member.nominated:
             self._nominate_again(member)
-        self.touch(member)
+        self.mark_dirty(member)
 
-    def _remove(self, member: Member, *, finished: bool = False) -> None:
-        self.touch(member)
+    def _remove(self, member: PodInfo, *, finished: bool = False) -> None:
+        self.mark_dirty(member)
         if member.node:
-            self._unseat(member)
+            self._remove_from_node(member)
         self.reservations.drop_pod(self.root_key(member), member.uid)
-        self._kinds.pop(member.uid, None)
+        self._eq_classes.pop(member.uid, None)
         group = member.pod.group
         if group is not None:
             self.trees.leave(group, member, finished=finished)
-            self._forget_old_group(group)
+            self._forget_workload_group(group)
         del self.members[member.uid]
         if self.names.get(member.pod.key) == member.uid:
             del self.names[member.pod.key]
 
-    def _seat(self, member: Member) -> None:
+    def _add_to_node(self, member: PodInfo) -> None:
         """On its node, in the engine's eyes. Seating again replaces."""
-        if member.uid not in self._seated:
-            self._seated.add(member.uid)
+        if member.uid not in self._on_node:
+            self._on_node.add(member.uid)
             self.priorities[member.pod.spec.priority or 0] += 1
-        self.state.put_pod(self.pod_key(member), member.node)
-        self._kinds.pop(member.uid, None)
-        if self.state.pairs:
-            self.gains += 1  # a pod that comes can be the one that another wants to be near
+        self.state.put_pod(self.assigned_pod(member), member.node)
+        self._eq_classes.pop(member.uid, None)
+        if self.state.interpod:
+            self.move_requests += 1  # a pod that comes can be the one that another wants to be near
 
-    def _unseat(self, member: Member) -> None:
+    def _remove_from_node(self, member: PodInfo) -> None:
         self.state.remove_pod(member.uid)
-        self._seated.discard(member.uid)
+        self._on_node.discard(member.uid)
         priority = member.pod.spec.priority or 0
         self.priorities[priority] -= 1
         if self.priorities[priority] <= 0:
             del self.priorities[priority]
-        self.gains += 1
+        self.move_requests += 1
 
     # ---- our own decisions
 
-    def assume(self, member: Member, node: str) -> None:
+    def assume(self, member: PodInfo, node: str) -> None:
         """Decided: from now on it takes its room."""
         self._move(member, node, assumed=True)
         member.nominated = ""
-        self._seat(member)
+        self._add_to_node(member)
 
-    def forget(self, member: Member) -> None:
+    def forget(self, member: PodInfo) -> None:
         """The decision did not come true."""
         if member.uid in self.members and member.assumed:
-            self._unseat(member)
+            self._remove_from_node(member)
             self._move(member, "", assumed=False)
-            self.touch(member)
+            self.mark_dirty(member)
 
-    def _move(self, member: Member, node: str, *, assumed: bool) -> None:
+    def _move(self, member: PodInfo, node: str, *, assumed: bool) -> None:
         group = member.pod.group
         if group is not None:
             self.trees.move(group, member, node, assumed=assumed)
@@ -228,7 +231,7 @@ class World:
         group = self.trees.get(key)
         if group is None or group.spec is None:
             return
-        self._touch_root(group)
+        self._mark_root_dirty(group)
         self.trees.drop(key)
 
     def set_workload(self, workload: Workload) -> None:
@@ -236,7 +239,7 @@ class World:
         name = f"{workload.metadata.namespace}/{workload.metadata.name}"
         self.workloads[name] = workload
         for key in self._replicas.get(name, ()):
-            self._name_old_group(key)
+            self._name_workload_group(key)
 
     def drop_workload(self, name: str) -> None:
         self.workloads.pop(name, None)
@@ -250,24 +253,24 @@ class World:
             return
         if before is not None and before.spec is not None and before.spec.claims != spec.claims:
             for uid in before.pending:
-                self._kinds.pop(uid, None)
+                self._eq_classes.pop(uid, None)
         group = self.trees.set(spec)
-        self._touch_root(group)
+        self._mark_root_dirty(group)
 
-    def _name_old_group(self, key: str) -> None:
+    def _name_workload_group(self, key: str) -> None:
         parts = key.split("/")
         if len(parts) != 4:
             return
         name = "/".join(parts[:2])
         self._replicas.setdefault(name, set()).add(key)
         workload = self.workloads.get(name)
-        spec = old_group_spec(workload, key) if workload is not None else None
+        spec = workload_group_spec(workload, key) if workload is not None else None
         if spec is not None:
             self._set(spec)
         else:
             self.drop_group(key)
 
-    def _forget_old_group(self, key: str) -> None:
+    def _forget_workload_group(self, key: str) -> None:
         """1.35: a replica that no pod names any more was never an object of its own."""
         group, parts = self.trees.get(key), key.split("/")
         if len(parts) == 4 and group is not None and not (group.pending or group.placed or group.finished):
@@ -277,65 +280,65 @@ class World:
     # ---- namespaces
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> None:
-        self.state.pairs.set_namespace(name, labels)
-        self.gains += 1
+        self.state.interpod.set_namespace(name, labels)
+        self.move_requests += 1
 
     # ---- roots
 
-    def root(self, member: Member) -> Group | Broken | None:
+    def root(self, member: PodInfo) -> Group | BrokenChain | None:
         """The root of its tree; None for a pod without a group."""
         key = member.pod.group
         if key is None:
             return None
         group = self.trees.get(key)
-        return Broken(key) if group is None else self.trees.root(group)
+        return BrokenChain(key) if group is None else self.trees.root(group)
 
-    def root_key(self, member: Member) -> str:
+    def root_key(self, member: PodInfo) -> str:
         """Of the entry in the queue that the pod belongs to; empty if it belongs to none."""
         root = self.root(member)
         if root is None:
             return POD_PREFIX + member.uid
-        return "" if isinstance(root, Broken) else root.key
+        return "" if isinstance(root, BrokenChain) else root.key
 
-    def touch(self, member: Member) -> None:
-        self.touched[self.root_key(member)] = None
+    def mark_dirty(self, member: PodInfo) -> None:
+        self.dirty_roots[self.root_key(member)] = None
 
-    def touch_group(self, key: str) -> None:
+    def mark_group_dirty(self, key: str) -> None:
         group = self.trees.get(key)
         if group is not None:
-            self._touch_root(group)
+            self._mark_root_dirty(group)
 
-    def _touch_root(self, group: Group) -> None:
+    def _mark_root_dirty(self, group: Group) -> None:
         root = self.trees.root(group)
-        self.touched[group.key] = None
-        if not isinstance(root, Broken):
-            self.touched[root.key] = None
+        self.dirty_roots[group.key] = None
+        if not isinstance(root, BrokenChain):
+            self.dirty_roots[root.key] = None
 
-    def parked(self) -> Iterator[tuple[Member, Broken]]:
+    def parked(self) -> Iterator[tuple[PodInfo, BrokenChain]]:
         """Pods that no root speaks for, and why."""
         for group in self.trees:
             if not group.pending:
                 continue
             root = self.trees.root(group)
-            if isinstance(root, Broken):
+            if isinstance(root, BrokenChain):
                 yield from ((member, root) for member in group.pending.values())
 
     # ---- the engine's view of a pod
 
-    def kind(self, member: Member) -> PairClass:
+    def equivalence_class(self, member: PodInfo) -> EquivalenceClass:
         """What the engine sees of a pending pod; asked again when rules between pods or claims changed."""
-        self.storage.settle()
-        claims, owners = self.state.claims.version, self.owners.version
-        known = self._kinds.get(member.uid)
-        if known is not None and not known[0].stale and known[1:] == (claims, owners):
+        self.storage.flush()
+        claims, default_selectors = self.state.claims.version, self.default_selectors.version
+        known = self._eq_classes.get(member.uid)
+        if known is not None and not known[0].stale and known[1:] == (claims, default_selectors):
             return known[0]
-        kind = self.state.pending(
+        equivalence_class = self.state.equivalence_class(
             msgspec.to_builtins(member.pod), claims=list(self._devices(member)), defaults=self._defaults(member.pod)
         )
-        self._kinds[member.uid] = (kind, self.state.claims.version, owners)
-        return kind
+        self._eq_classes[member.uid] = (equivalence_class, self.state.claims.version, default_selectors)
+        return equivalence_class
 
-    def _devices(self, member: Member) -> Iterator[str]:
+    def _devices(self, member: PodInfo) -> Iterator[str]:
         if not member.pod.spec.resource_claims:
             return iter(())
         group = self.trees.get(member.pod.group or "")
@@ -347,33 +350,33 @@ class World:
         profile = self.settings.profile
         if not profile.default_spread or pod.spec.topology_spread_constraints or pod.group is not None:
             return ()
-        selector = self.owners.selector(pod)
+        selector = self.default_selectors.selector(pod)
         return () if selector is None else default_constraints(profile, selector)
 
-    def wanted(self, member: Member, nominated: str = "") -> Wanted:
+    def pending_pod(self, member: PodInfo, nominated: str = "") -> PendingPod:
         """A pending pod as the engine places it."""
         row = self.state.row(nominated) if nominated else None
-        return Wanted(member.uid, self.kind(member), member.pod.metadata.labels or {}, row)
+        return PendingPod(member.uid, self.equivalence_class(member), member.pod.metadata.labels or {}, row)
 
-    def raw(self, member: Member) -> Json:
+    def as_json(self, member: PodInfo) -> Json:
         """The pod as the API has it, as far as it is read."""
         body: Json = msgspec.to_builtins(member.pod)
         return body
 
-    def pod_key(self, member: Member) -> PodKey:
-        return self.state.pod_key(self.raw(member))
+    def assigned_pod(self, member: PodInfo) -> AssignedPod:
+        return self.state.assigned_pod(self.as_json(member))
 
-    def _nominate_again(self, member: Member) -> None:
+    def _nominate_again(self, member: PodInfo) -> None:
         """After a restart: the API says where it was meant to go."""
         key = self.root_key(member)
         if not key:
             return
-        self.reservations.add(key, self.priority(member), self.wanted(member), member.nominated)
+        self.reservations.add(key, self.priority(member), self.pending_pod(member), member.nominated)
 
-    def priority(self, member: Member) -> int:
+    def priority(self, member: PodInfo) -> int:
         """Of the root it belongs to."""
         root = self.root(member)
-        if root is None or isinstance(root, Broken) or root.spec is None or root.spec.priority is None:
+        if root is None or isinstance(root, BrokenChain) or root.spec is None or root.spec.priority is None:
             return member.pod.spec.priority or 0
         return root.spec.priority
 

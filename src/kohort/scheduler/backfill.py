@@ -12,15 +12,15 @@ from collections.abc import Callable
 import numpy as np
 
 from kohort.place.columns import Mask
-from kohort.place.demand import Demand, Pod
+from kohort.place.demand import Demand, PendingPod
 from kohort.place.engine import Engine
-from kohort.place.reserve import Reservation
-from kohort.scheduler.lack import Lack, fits_empty, whole
-from kohort.scheduler.queue import Entry
+from kohort.place.reservations import Reservation
+from kohort.scheduler.queue import QueuedRoot
+from kohort.scheduler.queueinghint import QueueingHint, fits_empty, whole
 from kohort.scheduler.settings import Settings
 
 
-class Holding:
+class BackfillReservation:
     """Who holds room, since when."""
 
     def __init__(self, engine: Engine, settings: Settings, freed: Callable[[], None] = lambda: None) -> None:
@@ -28,7 +28,7 @@ class Holding:
         self._kept = engine.reservations
         self._settings = settings
         self._freed = freed
-        self._entry: Entry | None = None
+        self._entry: QueuedRoot | None = None
         self._demand: Demand | None = None
         self._since = 0.0
         self._resting: dict[str, float] = {}  # root -> until when nothing is held for it
@@ -37,7 +37,7 @@ class Holding:
     def root(self) -> str | None:
         return self._entry.key if self._entry is not None else None
 
-    def failed(self, entry: Entry, lack: Lack, now: float) -> None:
+    def failed(self, entry: QueuedRoot, hint: QueueingHint, now: float) -> None:
         """A root did not fit: is it time to hold room for it?"""
         if self._settings.patience <= 0 or entry.failing_since is None:
             return
@@ -45,12 +45,12 @@ class Holding:
             return
         if self._entry is not None and self._entry.key != entry.key and self._entry.order < entry.order:
             return
-        if sum(len(leaf.pods) for leaf in lack.demand.leaves()) < 2 or not fits_empty(self._engine, lack.demand):
+        if sum(len(leaf.pods) for leaf in hint.demand.leaves()) < 2 or not fits_empty(self._engine, hint.demand):
             return
         if self._entry is None or self._entry.key != entry.key:
             self.release(now)
             self._since = now
-        self._entry, self._demand = entry, lack.demand
+        self._entry, self._demand = entry, hint.demand
         self.grow(now)
 
     def grow(self, now: float) -> None:
@@ -62,18 +62,18 @@ class Holding:
             self.release(now)
             return
         kept = self._kept.get(self._entry.key)
-        if kept is not None and not kept.held:
+        if kept is not None and not kept.backfill:
             return  # nominated: it has what it needs
-        with self._engine.honouring(self._entry.key, self._entry.priority):
-            seats = self._seize(self._demand)
-        self._kept.put(Reservation(self._entry.key, self._entry.priority, seats, held=True))
+        with self._engine.respecting_nominations(self._entry.key, self._entry.priority):
+            assignments = self._seize(self._demand)
+        self._kept.put(Reservation(self._entry.key, self._entry.priority, assignments, backfill=True))
 
     def release(self, now: float, root: str | None = None) -> None:
         """It landed, went away, or had its time."""
         if self._entry is None or (root is not None and root != self._entry.key):
             return
         kept = self._kept.get(self._entry.key)
-        if kept is not None and kept.held:
+        if kept is not None and kept.backfill:
             self._kept.drop(self._entry.key)
             self._freed()
         self._entry = self._demand = None
@@ -81,33 +81,33 @@ class Holding:
 
     # ---- inside
 
-    def _seize(self, demand: Demand) -> dict[str, tuple[Pod, str]]:
+    def _seize(self, demand: Demand) -> dict[str, tuple[PendingPod, str]]:
         """As many pods as find room now, inside the domain that could hold most of them."""
         engine, state = self._engine, self._engine.state
         mark = engine.mark()
-        seats: dict[str, tuple[Pod, str]] = {}
-        area = self._area(demand)
+        assignments: dict[str, tuple[PendingPod, str]] = {}
+        node_set = self._candidate_nodes(demand)
         for leaf in demand.leaves():
             for pod in leaf.pods:
-                room = np.where(area, engine.room(pod.kind), 0)
+                room = np.where(node_set, engine.room(pod.eq_class), 0)
                 row = int(room.argmax())
                 if room[row] > 0:
-                    engine.put(pod.kind, row)
-                    seats[pod.key] = (pod, state.node(row).name)
+                    engine.assume_on(pod.eq_class, row)
+                    assignments[pod.key] = (pod, state.node(row).name)
         engine.undo(mark)
-        return seats
+        return assignments
 
-    def _area(self, demand: Demand) -> Mask:
+    def _candidate_nodes(self, demand: Demand) -> Mask:
         """The nodes to hold: of a group with a constraint, the domain that is largest for it."""
         state = self._engine.state
         key = demand.topology
-        kinds = {pod.kind for leaf in demand.leaves() for pod in leaf.pods}
-        if key is None or not kinds:
+        eq_classes = {pod.eq_class for leaf in demand.leaves() for pod in leaf.pods}
+        if key is None or not eq_classes:
             return state.alive.copy()
         column = state.column(key)
         sums = np.zeros(column.size, np.int64)
-        for kind in kinds:
-            np.add.at(sums, column.codes, whole(self._engine, kind))
+        for eq_class in eq_classes:
+            np.add.at(sums, column.codes, whole(self._engine, eq_class))
         sums[0] = -1
         running = list(demand.running)
         best = int(column.codes[running[0]]) if running else int(sums.argmax())

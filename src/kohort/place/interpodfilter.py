@@ -5,33 +5,33 @@ from __future__ import annotations
 import numpy as np
 
 from kohort.place.columns import Amounts, Mask
-from kohort.place.fit import ShapeFit
-from kohort.place.pairs import Counter, Counts, PairClass
-from kohort.place.shapes import Port, Shape, Spread
-from kohort.place.state import ClusterState, NodeFacts
+from kohort.place.fit import SignatureFit
+from kohort.place.interpod import Counts, EquivalenceClass, TermCounter
+from kohort.place.signatures import PodSignature, Port, SpreadConstraint
+from kohort.place.state import ClusterState, NodeInfo
 
 _EVERYWHERE = "0.0.0.0"
 
 
-def allowed(state: ClusterState, kind: PairClass, fit: ShapeFit) -> Mask:
+def allowed(state: ClusterState, eq_class: EquivalenceClass, fit: SignatureFit) -> Mask:
     """Rows where one more pod of the class may go. `fit` must be fresh."""
     mask: Mask = fit.room > 0
-    if kind.shape.claims and not state.claims.free(kind.shape.claims):
+    if eq_class.signature.claims and not state.claims.free(eq_class.signature.claims):
         return np.zeros(state.rows, np.bool_)
-    for counter in kind.apart:
+    for counter in eq_class.pod_anti_affinity:
         if counter.total:
             mask &= _none(state, counter.term.key, counter.matching)
-    for counter in kind.matched:
-        if counter.held:
-            mask &= _none(state, counter.term.key, counter.holding)
-    if kind.together:
-        mask &= near(state, kind)
-    for spread, counter in zip(kind.shape.spreads, kind.spreads, strict=True):
+    for counter in eq_class.matched:
+        if counter.anti_affinity_total:
+            mask &= _none(state, counter.term.key, counter.anti_affinity)
+    if eq_class.pod_affinity:
+        mask &= near(state, eq_class)
+    for spread, counter in zip(eq_class.signature.spread_constraints, eq_class.spread_constraints, strict=True):
         if spread.hard:
-            mask &= _even(state, kind, fit, counter, spread)
-    for protocol, _, number in kind.shape.ports:
+            mask &= _even(state, eq_class, fit, counter, spread)
+    for protocol, _, number in eq_class.signature.ports:
         for row in state.ports.get((protocol, number), ()):
-            mask[row] &= not ports_clash(kind.shape, state.node(row))
+            mask[row] &= not ports_clash(eq_class.signature, state.node(row))
     return mask
 
 
@@ -42,14 +42,14 @@ def _none(state: ClusterState, key: str, counts: Counts) -> Mask:
     return empty
 
 
-def near(state: ClusterState, kind: PairClass) -> Mask:
+def near(state: ClusterState, eq_class: EquivalenceClass) -> Mask:
     """Every required term has a pod in the node's domain.
 
     The first pod of a set that wants to be near its own kind may start anywhere.
     """
     mask: Mask = np.ones(state.rows, np.bool_)
-    first = all(counter.total == 0 and counter in kind.matched for counter in kind.together)
-    for counter in kind.together:
+    first = all(counter.total == 0 and counter in eq_class.matched for counter in eq_class.pod_affinity)
+    for counter in eq_class.pod_affinity:
         codes = state.column(counter.term.key).codes
         mask &= codes != 0
         if not first:
@@ -57,25 +57,27 @@ def near(state: ClusterState, kind: PairClass) -> Mask:
     return mask
 
 
-def _even(state: ClusterState, kind: PairClass, fit: ShapeFit, counter: Counter, spread: Spread) -> Mask:
+def _even(
+    state: ClusterState, eq_class: EquivalenceClass, fit: SignatureFit, counter: TermCounter, spread: SpreadConstraint
+) -> Mask:
     """Rows where one more pod keeps the domains even enough."""
     codes = state.column(spread.term.key).codes
-    eligible = spread_over(state, kind.shape, fit, spread)
+    eligible = spread_over(state, eq_class.signature, fit, spread)
     counted = spread_counts(state, counter, eligible)
     domains = np.unique(codes[eligible])
     if not len(domains):
         return np.zeros(state.rows, np.bool_)
     least = int(counted[domains].min()) if len(domains) >= spread.min_domains else 0
-    own = int(counter in kind.matched)
+    own = int(counter in eq_class.matched)
     within: Mask = (codes != 0) & (counted[codes] + own - least <= spread.max_skew)
     return within
 
 
-def spread_over(state: ClusterState, shape: Shape, fit: ShapeFit, spread: Spread) -> Mask:
+def spread_over(state: ClusterState, signature: PodSignature, fit: SignatureFit, spread: SpreadConstraint) -> Mask:
     """Nodes that count for a spread constraint: those with every key of the pod's constraints of its kind (required
     or preferred), and, where the constraint honours them, the pod's node affinity and the taints."""
     mask: Mask = state.alive.copy()
-    for other in shape.spreads:
+    for other in signature.spread_constraints:
         if other.hard == spread.hard and not spread.lenient:
             mask &= state.column(other.term.key).codes != 0
     if spread.honor_affinity:
@@ -85,7 +87,7 @@ def spread_over(state: ClusterState, shape: Shape, fit: ShapeFit, spread: Spread
     return mask
 
 
-def spread_counts(state: ClusterState, counter: Counter, eligible: Mask) -> Amounts:
+def spread_counts(state: ClusterState, counter: TermCounter, eligible: Mask) -> Amounts:
     """Pods per domain on the nodes that count; terminating ones left out."""
     column = state.column(counter.term.key)
     counter.fits(column.size, state.rows)
@@ -101,8 +103,10 @@ def sized(counts: Counts, state: ClusterState, key: str) -> Counts:
     return np.concatenate([counts, np.zeros(missing, counts.dtype)]) if missing > 0 else counts
 
 
-def ports_clash(shape: Shape, facts: NodeFacts) -> bool:
-    return any(_clash(wanted, held) for wanted in shape.ports for held in facts.ports)
+def ports_clash(signature: PodSignature, node_info: NodeInfo) -> bool:
+    return any(
+        _clash(wanted, anti_affinity_total) for wanted in signature.ports for anti_affinity_total in node_info.ports
+    )
 
 
 def _clash(one: Port, other: Port) -> bool:

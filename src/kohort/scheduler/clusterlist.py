@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from kohort.kube.codec import identify
 from kohort.kube.errors import ApiError
-from kohort.scheduler.core import Core
+from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.release import ServedRelease, discover
 from kohort.scheduler.settings import Settings
-from kohort.scheduler.snapshot import Keep
+from kohort.scheduler.snapshot import ObjectStore
 from kohort.scheduler.sources import Source, served
 
 if TYPE_CHECKING:
@@ -20,31 +20,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Look:
+class ClusterList:
     """What was found; `unread`: kinds that this user may not list, and what the server said."""
 
-    core: Core
-    keep: Keep
+    core: SchedulerCore
+    objects: ObjectStore
     release: ServedRelease
     unread: list[str] = field(default_factory=list)
 
 
-async def look(client: Client, settings: Settings | None = None, stamp: Callable[[], str] = lambda: "") -> Look:
+async def list_cluster(
+    client: Client, settings: Settings | None = None, stamp: Callable[[], str] = lambda: ""
+) -> ClusterList:
     """Pods of every scheduler are looked at: whoever is to place them, the question is the same."""
     release = await discover(client.discovery)
     chosen = settings or Settings()
     # What spreads pods softly keeps none of them waiting.
-    spreads = any(one["whenUnsatisfiable"] == "DoNotSchedule" for one in chosen.profile.default_spread)
-    found = await served(client.discovery, release, spreads=spreads)
+    default_spread = any(one["whenUnsatisfiable"] == "DoNotSchedule" for one in chosen.profile.default_spread)
+    found = await served(client.discovery, release, default_spread=default_spread)
     lists = await asyncio.gather(*(_list(client, source, version) for source, version in found))
     pods = [one for (source, _), listed in zip(found, lists, strict=True) if source.kind == "Pod" for one in listed[0]]
     names = frozenset(pod.spec.scheduler_name for pod in pods) | chosen.names
-    made = Look(Core(replace(chosen, names=names), stamp, release.condition), Keep(), release)
+    made = ClusterList(SchedulerCore(replace(chosen, names=names), stamp, release.condition), ObjectStore(), release)
     for (source, _), (items, problem) in zip(found, lists, strict=True):
         if problem:
             made.unread.append(problem)
         for one in items:
-            made.keep.put(source.name, str(identify(one).key), one)
+            made.objects.put(source.name, str(identify(one).key), one)
             source.put(made.core, one)
     made.core.sync(0.0)
     return made

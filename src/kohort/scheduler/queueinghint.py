@@ -14,11 +14,11 @@ import numpy as np
 from kohort.place.columns import Amounts
 from kohort.place.demand import Demand, Leaf
 from kohort.place.engine import Engine
-from kohort.place.pairs import PairClass
+from kohort.place.interpod import EquivalenceClass
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class QueueingHint:
     """Roots that lack the same are equal."""
 
     signature: Hashable
@@ -28,22 +28,22 @@ class Lack:
     demand: Demand = field(compare=False, repr=False)
 
 
-def lack_of(demand: Demand, priority: int, *, preempts: bool) -> Lack:
-    ruled = any(not kind.is_plain for kind in demand.kinds)
-    return Lack(_signature(demand), priority, preempts, ruled, demand)
+def queueing_hint(demand: Demand, priority: int, *, preempts: bool) -> QueueingHint:
+    ruled = any(not eq_class.is_plain for eq_class in demand.eq_classes)
+    return QueueingHint(_signature(demand), priority, preempts, ruled, demand)
 
 
-def could(engine: Engine, lack: Lack, lowest: int | None) -> bool:
+def may_fit_now(engine: Engine, hint: QueueingHint, lowest: int | None) -> bool:
     """Whether it may be met now. `lowest`: the lowest priority of a pod on a node."""
-    if lack.ruled or (lack.preempts and lowest is not None and lowest < lack.priority):
+    if hint.ruled or (hint.preempts and lowest is not None and lowest < hint.priority):
         return True
-    some = any(int(engine.room(kind).max(initial=0)) > 0 for kind in lack.demand.kinds)
-    return some and _enough(engine, lack.demand)
+    some = any(int(engine.room(eq_class).max(initial=0)) > 0 for eq_class in hint.demand.eq_classes)
+    return some and _enough(engine, hint.demand)
 
 
 def _signature(group: Demand) -> Hashable:
     if isinstance(group, Leaf):
-        counts = tuple(sorted((id(kind), count) for kind, count in group.kinds.items()))
+        counts = tuple(sorted((id(eq_class), count) for eq_class, count in group.eq_classes.items()))
         return (group.minimum, group.topology, tuple(sorted(group.running)), counts)
     return (group.minimum, group.topology, tuple(_signature(child) for child in group.children))
 
@@ -56,20 +56,20 @@ def _enough(engine: Engine, group: Demand) -> bool:
         return True
     if not group.pods:
         return False
-    counts = group.kinds
+    counts = group.eq_classes
     if group.topology is None or group.running:
-        return sum(min(int(engine.room(kind).sum()), count) for kind, count in counts.items()) >= group.missing
+        return sum(min(int(engine.room(eq_class).sum()), count) for eq_class, count in counts.items()) >= group.missing
     total: Amounts | int = 0
-    for kind, count in counts.items():
-        total = total + np.minimum(_by_domain(engine, engine.room(kind), group.topology), count)
+    for eq_class, count in counts.items():
+        total = total + np.minimum(_by_domain(engine, engine.room(eq_class), group.topology), count)
     return int(np.max(total, initial=0)) >= group.missing
 
 
-def whole(engine: Engine, kind: PairClass) -> Amounts:
+def whole(engine: Engine, eq_class: EquivalenceClass) -> Amounts:
     """How many pods of the class each node would take if it were empty."""
-    fit, _ = engine.look(kind.shape)
-    state, shape = engine.state, kind.shape
-    room = (state.alloc[:, shape.columns] // np.maximum(shape.amounts, 1)).min(axis=1)
+    fit, _ = engine.evaluate(eq_class.signature)
+    state, signature = engine.state, eq_class.signature
+    room = (state.alloc[:, signature.columns] // np.maximum(signature.amounts, 1)).min(axis=1)
     return np.where(fit.suits, np.maximum(room, 0), 0)
 
 
@@ -80,8 +80,8 @@ def fits_empty(engine: Engine, demand: Demand) -> bool:
     if not demand.pods:
         return not demand.missing
     total: Amounts | int = 0
-    for kind, count in demand.kinds.items():
-        free = whole(engine, kind)
+    for eq_class, count in demand.eq_classes.items():
+        free = whole(engine, eq_class)
         by = free.sum() if demand.topology is None or demand.running else _by_domain(engine, free, demand.topology)
         total = total + np.minimum(by, count)
     return int(np.max(total, initial=0)) >= max(demand.missing, 1)
@@ -100,8 +100,8 @@ def placements(engine: Engine, demand: Demand) -> tuple[int, int] | None:
     there = np.zeros(column.size, np.bool_)
     there[column.codes[engine.state.alive]] = True
     total = np.zeros(column.size - 1, np.int64)
-    for kind, count in demand.kinds.items():
-        total += np.minimum(_by_domain(engine, engine.room(kind), demand.topology), count)
+    for eq_class, count in demand.eq_classes.items():
+        total += np.minimum(_by_domain(engine, engine.room(eq_class), demand.topology), count)
     return int(there[1:].sum()), int((there[1:] & (total >= max(demand.missing, 1))).sum())
 
 

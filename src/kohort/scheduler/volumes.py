@@ -27,7 +27,7 @@ from kohort.place.selectors import matches, node_meets_term
 from kohort.scheduler.model import GroupSpec, Pod, claim_source
 
 Json = dict[str, Any]
-Seat = tuple[Json, str, Mapping[str, str]]  # a pod, its node's name and labels
+PodOnNode = tuple[Json, str, Mapping[str, str]]  # a pod, its node's name and labels
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 DEVICES: Final = "ResourceClaim "  # before the key of one, to tell it from a volume's
@@ -36,7 +36,7 @@ _FREE: Final = frozenset({"", "Pending", "Available"})
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class VolumeBinding:
     """What a claim is to get: a volume that is there, or one to be made for a node."""
 
     claim: str
@@ -44,11 +44,11 @@ class Promise:
     node: str
 
 
-class Storage:
-    """Claims, volumes and classes as they are; what follows from them is handed to the engine by `settle`."""
+class VolumeCache:
+    """Claims, volumes and classes as they are; what follows from them is handed to the engine by `flush`."""
 
     def __init__(self, claims: Claims) -> None:
-        self._told = claims
+        self._engine_claims = claims
         self._claims: dict[str, Json] = {}
         self._volumes: dict[str, Json] = {}
         self._classes: dict[str, Json] = {}
@@ -56,7 +56,7 @@ class Storage:
         self._unbound: dict[str, set[str]] = {}  # class -> claims without a volume
         self._offered: dict[str, set[str]] = {}  # class -> volumes
         self._bound: dict[str, str] = {}  # volume -> claim that names it
-        self._promised: dict[str, Promise] = {}  # by claim
+        self._assumed: dict[str, VolumeBinding] = {}  # by claim
         self._dirty: set[str] = set()  # claims to be looked at again
         self.version = 0  # counts changes that may help somebody
 
@@ -76,16 +76,16 @@ class Storage:
 
     def set_volume(self, name: str, volume: Json | None) -> None:
         before = self._volumes.get(name)
-        touched: set[str] = {self._bound[name]} if name in self._bound else set()
+        changed: set[str] = {self._bound[name]} if name in self._bound else set()
         for one in (before, volume):
             if one is not None:
-                touched |= self._unbound.get(_class(one), set())
+                changed |= self._unbound.get(_class(one), set())
         if before is not None:
             self._offered[_class(before)].discard(name)
         _put(self._volumes, name, volume)
         if volume is not None:
             self._offered.setdefault(_class(volume), set()).add(name)
-        self._changed(touched)
+        self._changed(changed)
 
     def set_class(self, name: str, storage_class: Json | None) -> None:
         _put(self._classes, name, storage_class)
@@ -95,24 +95,24 @@ class Storage:
         """A ResourceClaim."""
         _put(self._devices, key, claim)
         if claim is None:
-            self._told.remove(DEVICES + key)
+            self._engine_claims.remove(DEVICES + key)
         else:
-            self._told.put(DEVICES + key, resource_claim(claim))
+            self._engine_claims.put(DEVICES + key, resource_claim(claim))
         self.version += 1
 
     def _changed(self, claims: Iterable[str]) -> None:
         self._dirty.update(claims)
         self.version += 1
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """The engine learns what changed."""
         while self._dirty:
             key = self._dirty.pop()
             claim = self._claims.get(key)
             if claim is None:
-                self._told.remove(key)
+                self._engine_claims.remove(key)
             else:
-                self._told.put(key, self._means(key, claim))
+                self._engine_claims.put(key, self._means(key, claim))
 
     def _means(self, key: str, claim: Json) -> Claim:
         volume = self._volumes.get(_spec(claim).get("volumeName") or "")
@@ -133,7 +133,7 @@ class Storage:
 
     def _candidates(self, key: str, claim: Json) -> list[str]:
         """Free volumes that a claim may have: the one meant for it alone, or the smallest first."""
-        taken = {one.volume for one in self._promised.values() if one.claim != key}
+        taken = {one.volume for one in self._assumed.values() if one.claim != key}
         fits = [
             name
             for name in self._offered.get(_class(claim), ())
@@ -152,14 +152,14 @@ class Storage:
     def _waits(self, claim: Json) -> bool:
         return not _spec(claim).get("volumeName") and waits_for_consumer(self._classes.get(_class(claim)))
 
-    def choose(self, seats: Mapping[str, Seat]) -> tuple[list[Promise], list[str]]:
+    def choose(self, assignments: Mapping[str, PodOnNode]) -> tuple[list[VolumeBinding], list[str]]:
         """Volumes for pods that have been given nodes, and the pods that get none there. Nothing is promised yet."""
-        chosen: dict[str, Promise] = {}
+        chosen: dict[str, VolumeBinding] = {}
         taken: set[str] = set()
         short: list[str] = []
-        for uid, (pod, node, labels) in seats.items():
+        for uid, (pod, node, labels) in assignments.items():
             for key in self.unbound(pod):
-                known = chosen.get(key) or self._promised.get(key)
+                known = chosen.get(key) or self._assumed.get(key)
                 found = known or self._choice(key, node, labels, taken)
                 if found is None or not self._reaches(found, node, labels):
                     short.append(uid)
@@ -168,34 +168,34 @@ class Storage:
                 taken |= {found.volume} if found.volume else set()
         return list(chosen.values()), short
 
-    def _choice(self, key: str, node: str, labels: Mapping[str, str], taken: set[str]) -> Promise | None:
+    def _choice(self, key: str, node: str, labels: Mapping[str, str], taken: set[str]) -> VolumeBinding | None:
         claim = self._claims[key]
         if not _selected(claim):
             for name in self._candidates(key, claim):
                 if name not in taken and _meets(volume_terms(self._volumes[name]), labels, node):
-                    return Promise(key, name, node)
+                    return VolumeBinding(key, name, node)
         storage_class = self._classes.get(_class(claim))
         possible = _provisions(storage_class) and _meets(provisioned_terms(storage_class or {}), labels, node)
-        return Promise(key, None, node) if possible and _selected(claim) in {"", node} else None
+        return VolumeBinding(key, None, node) if possible and _selected(claim) in {"", node} else None
 
-    def _reaches(self, promise: Promise, node: str, labels: Mapping[str, str]) -> bool:
+    def _reaches(self, assume: VolumeBinding, node: str, labels: Mapping[str, str]) -> bool:
         """Where a volume that is still to be made can be reached, nobody knows: that is looked at once it is there."""
-        return promise.volume is None or _meets(volume_terms(self._volumes[promise.volume]), labels, node)
+        return assume.volume is None or _meets(volume_terms(self._volumes[assume.volume]), labels, node)
 
     # ---- promises under way
 
-    def promise(self, promises: Sequence[Promise]) -> None:
-        self._promised |= {one.claim: one for one in promises}
-        self._look_again(promises)
+    def assume(self, bindings: Sequence[VolumeBinding]) -> None:
+        self._assumed |= {one.claim: one for one in bindings}
+        self._look_again(bindings)
 
-    def forget(self, promises: Sequence[Promise]) -> None:
+    def forget(self, bindings: Sequence[VolumeBinding]) -> None:
         """They came true, or will not."""
-        for one in promises:
-            self._promised.pop(one.claim, None)
-        self._look_again(promises)
+        for one in bindings:
+            self._assumed.pop(one.claim, None)
+        self._look_again(bindings)
 
-    def _look_again(self, promises: Sequence[Promise]) -> None:
-        for one in promises:
+    def _look_again(self, bindings: Sequence[VolumeBinding]) -> None:
+        for one in bindings:
             if one.claim in self._claims:
                 self._changed(self._unbound.get(_class(self._claims[one.claim]), ()))
 
@@ -205,19 +205,19 @@ class Storage:
     def volume(self, name: str) -> Json | None:
         return self._volumes.get(name)
 
-    def kept(self, promise: Promise) -> bool | None:
+    def completed(self, assume: VolumeBinding) -> bool | None:
         """Whether a promise came true; None: not yet, False: it was taken back."""
-        claim = self._claims.get(promise.claim)
+        claim = self._claims.get(assume.claim)
         if claim is None:
             return False
         if _spec(claim).get("volumeName"):
             return True
-        return None if promise.volume is not None or _selected(claim) in {"", promise.node} else False
+        return None if assume.volume is not None or _selected(claim) in {"", assume.node} else False
 
     def usable(self, pod: Json, node: str, labels: Mapping[str, str]) -> bool:
         """Whether all its claims can be used on a node, as they are now."""
-        self.settle()
-        return all(self._told.get(key).suits(labels, node) for key in pod_claims(pod))
+        self.flush()
+        return all(self._engine_claims.get(key).suits(labels, node) for key in pod_claims(pod))
 
 
 def device_claims(pod: Pod, group: GroupSpec | None) -> Iterator[str]:

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kohort.place.explain import Explanation
-from kohort.scheduler.conditions import refusal
-from kohort.scheduler.core import Core
-from kohort.scheduler.decide import Kind, Verdict
+from kohort.scheduler.core import SchedulerCore
+from kohort.scheduler.decision import Decision, DecisionKind
+from kohort.scheduler.diagnosis import unrooted
 from kohort.scheduler.model import GroupSpec
-from kohort.scheduler.trees import Broken, Group, Member
-from kohort.scheduler.why import unrooted
+from kohort.scheduler.status import refusal
+from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 
 
-class State(StrEnum):
+class RootState(StrEnum):
     RUNNING = "Running"  # everything that exists has a node
     PARTLY = "PartlyRunning"  # some pods have nodes, others wait
     WAITING = "Waiting"
@@ -28,7 +28,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GroupPlacement:
     """Where pods of one group are."""
 
     group: str
@@ -37,150 +37,154 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RootStatus:
     """One root. Names of groups are those of the API; `names` tells what the keys of the explanation stand for."""
 
     kind: str
     namespace: str
     name: str
-    state: State
+    state: RootState
     scheduler: str = ""
     priority: int = 0
     placed: int = 0
     pending: int = 0
     finished: int = 0
     since: str = ""  # creation of the oldest pod that waits
-    told: Explanation | None = None
+    explanation: Explanation | None = None
     note: str = ""
-    places: list[Place] = field(default_factory=list)
-    would_go: list[Place] = field(default_factory=list)  # where a decision made now would put it
+    places: list[GroupPlacement] = field(default_factory=list)
+    would_go: list[GroupPlacement] = field(default_factory=list)  # where a decision made now would put it
     refusal: str = ""  # of the API server, which did not take a binding
     victims: list[str] = field(default_factory=list)  # who has to go, or is going, for it
     names: dict[str, str] = field(default_factory=dict)
 
 
-def about(core: Core, root: Group | Member | Broken, member: Member | None = None) -> Answer:
+def root_status(core: SchedulerCore, root: Group | PodInfo | BrokenChain, member: PodInfo | None = None) -> RootStatus:
     """`member`: the pod that was asked about, needed where its groups do not lead to a root."""
-    if isinstance(root, Broken):
+    if isinstance(root, BrokenChain):
         assert member is not None
         return _unrooted(core, root, member)
-    told, verdict = core.why.now(root) if _pending(root) else (None, None)
+    explanation, decision = core.why.now(root) if _pending(root) else (None, None)
     places = list(_places(core, root))
     placed, pending = sum(sum(one.nodes.values()) for one in places), len(_pending(root))
-    return Answer(
+    return RootStatus(
         *_identity(root),
-        state=_state(placed, pending, told),
+        state=_state(placed, pending, explanation),
         scheduler=_scheduler(root),
-        priority=core.world.priority(root) if isinstance(root, Member) else core.decider.priority(root),
+        priority=core.cache.priority(root) if isinstance(root, PodInfo) else core.decider.priority(root),
         placed=placed,
         pending=pending,
-        finished=0 if isinstance(root, Member) else sum(len(leaf.finished) for leaf in root.leaves()),
+        finished=0 if isinstance(root, PodInfo) else sum(len(leaf.finished) for leaf in root.leaves()),
         since=min((one.pod.metadata.creation_timestamp for one in _pending(root)), default=""),
-        told=told,
-        note=verdict.note if verdict is not None else "",
+        explanation=explanation,
+        note=decision.note if decision is not None else "",
         places=places,
-        would_go=_would_go(core, verdict),
+        would_go=_would_go(core, decision),
         refusal=next((f"{one.pod.key}: {said}" for one in _pending(root) if (said := refusal(one.pod))), ""),
-        victims=sorted(_victims(core, verdict)),
+        victims=sorted(_victims(core, decision)),
         names=_names(root),
     )
 
 
-def _unrooted(core: Core, broken: Broken, member: Member) -> Answer:
-    told = unrooted(member.pod.key, broken)
-    group = core.world.trees.get(member.pod.group or "")
+def _unrooted(core: SchedulerCore, broken: BrokenChain, member: PodInfo) -> RootStatus:
+    explanation = unrooted(member.pod.key, broken)
+    group = core.cache.trees.get(member.pod.group or "")
     waiting = list(group.pending.values()) if group is not None else [member]
     meta, several = member.pod.metadata, len(waiting) > 1
-    return Answer(
+    return RootStatus(
         "Pods of PodGroup" if several else "Pod",
         meta.namespace,
         str(member.pod.group).split("/")[1] if several else meta.name,
-        State.WAITING,
+        RootState.WAITING,
         scheduler=member.pod.spec.scheduler_name,
         pending=len(waiting),
         since=min(one.pod.metadata.creation_timestamp for one in waiting),
-        told=told,
+        explanation=explanation,
         names={member.pod.key: f"Pod {meta.name}"},
     )
 
 
-def _identity(root: Group | Member) -> tuple[str, str, str]:
-    if isinstance(root, Member):
+def _identity(root: Group | PodInfo) -> tuple[str, str, str]:
+    if isinstance(root, PodInfo):
         return "Pod", root.pod.metadata.namespace, root.pod.metadata.name
     assert root.spec is not None
     return root.spec.kind, root.spec.namespace, root.spec.name
 
 
-def _pending(root: Group | Member) -> list[Member]:
-    if isinstance(root, Member):
+def _pending(root: Group | PodInfo) -> list[PodInfo]:
+    if isinstance(root, PodInfo):
         return [] if root.node else [root]
     return [one for leaf in root.leaves() for one in leaf.pending.values()]
 
 
-def _scheduler(root: Group | Member) -> str:
-    if isinstance(root, Member):
+def _scheduler(root: Group | PodInfo) -> str:
+    if isinstance(root, PodInfo):
         return root.pod.spec.scheduler_name
     return next((traits[0] for leaf in root.leaves() for traits in sorted(leaf.traits)), "")
 
 
-def _state(placed: int, pending: int, told: Explanation | None) -> State:
+def _state(placed: int, pending: int, explanation: Explanation | None) -> RootState:
     if not pending:
-        return State.RUNNING if placed else State.EMPTY
+        return RootState.RUNNING if placed else RootState.EMPTY
     if placed:
-        return State.PARTLY
-    return State.FITS if told is None else State.WAITING
+        return RootState.PARTLY
+    return RootState.FITS if explanation is None else RootState.WAITING
 
 
-def _places(core: Core, root: Group | Member) -> Iterator[Place]:
-    if isinstance(root, Member):
+def _places(core: SchedulerCore, root: Group | PodInfo) -> Iterator[GroupPlacement]:
+    if isinstance(root, PodInfo):
         if root.node:
-            yield Place("", {root.node: 1})
+            yield GroupPlacement("", {root.node: 1})
         return
     for leaf in root.leaves():
         if leaf.placed:
             nodes = Counter(one.node for one in leaf.placed.values())
-            yield Place(_called(leaf.spec), dict(sorted(nodes.items())), _domain(core, leaf, next(iter(nodes))))
+            yield GroupPlacement(
+                _called(leaf.spec), dict(sorted(nodes.items())), _domain(core, leaf, next(iter(nodes)))
+            )
 
 
-def _domain(core: Core, leaf: Group, node: str) -> str:
+def _domain(core: SchedulerCore, leaf: Group, node: str) -> str:
     """The domain of the nearest group upwards that is kept to one."""
     current: Group | None = leaf
     while current is not None:
         key = current.spec.topology if current.spec is not None else None
-        row = core.world.state.row(node)
+        row = core.cache.state.row(node)
         if key is not None and row is not None:
-            return f"{key}={core.world.state.node(row).labels.get(key, '?')}"
+            return f"{key}={core.cache.state.node(row).labels.get(key, '?')}"
         current = current.parent
     return ""
 
 
-def _would_go(core: Core, verdict: Verdict | None) -> list[Place]:
-    if verdict is None or verdict.kind is not Kind.SCHEDULED:
+def _would_go(core: SchedulerCore, decision: Decision | None) -> list[GroupPlacement]:
+    if decision is None or decision.kind is not DecisionKind.SCHEDULED:
         return []
     by_group: dict[str, Counter[str]] = {}
-    for uid, node in verdict.seats.items():
-        by_group.setdefault(verdict.members[uid].pod.group or "", Counter())[node] += 1
-    groups = {key: core.world.trees.get(key) for key in by_group}
-    return [Place(_called(group.spec if (group := groups[key]) else None), dict(by_group[key])) for key in by_group]
+    for uid, node in decision.assignments.items():
+        by_group.setdefault(decision.members[uid].pod.group or "", Counter())[node] += 1
+    groups = {key: core.cache.trees.get(key) for key in by_group}
+    return [
+        GroupPlacement(_called(group.spec if (group := groups[key]) else None), dict(by_group[key])) for key in by_group
+    ]
 
 
-def _victims(core: Core, verdict: Verdict | None) -> Iterator[str]:
-    if verdict is None or verdict.kind is not Kind.PREEMPTING:
+def _victims(core: SchedulerCore, decision: Decision | None) -> Iterator[str]:
+    if decision is None or decision.kind is not DecisionKind.PREEMPTING:
         return
-    if verdict.preemption is not None:
-        for unit in verdict.preemption.victims:
-            yield from (f"{victim.pod.namespace}/{victim.pod.name}" for victim in unit.pods)
+    if decision.preemption is not None:
+        for victim_set in decision.preemption.victims:
+            yield from (f"{victim.pod.namespace}/{victim.pod.name}" for victim in victim_set.pods)
         return
-    state = core.world.state
-    for node in set(verdict.nominations.values()):
+    state = core.cache.state
+    for node in set(decision.nominations.values()):
         row = state.row(node)
         for pod in state.node(row).pods.values() if row is not None else ():
             if pod.terminating:
                 yield f"{pod.namespace}/{pod.name}"
 
 
-def _names(root: Group | Member) -> dict[str, str]:
-    if isinstance(root, Member):
+def _names(root: Group | PodInfo) -> dict[str, str]:
+    if isinstance(root, PodInfo):
         return {f"pod/{root.uid}": f"Pod {root.pod.metadata.name}"}
     return {group.key: _called(group.spec) for group in root.walk()}
 

@@ -1,4 +1,4 @@
-"""Areas: sets of nodes that a group may be placed in, and how they divide by a label. Divided once, then reused."""
+"""Node sets: sets of nodes that a group may be placed in, and how they divide by a label. Divided once, then reused."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from kohort.place.state import ClusterState
 
 
-class Area:
-    """Some rows (None: all) of the cluster. Told apart by identity: an area stands for its place in the division."""
+class NodeSet:
+    """Some rows (None: all) of the cluster. Told apart by identity: a node set stands for its place in the division."""
 
     __slots__ = ("_parts", "_state", "members", "rows", "value")
 
@@ -21,7 +21,7 @@ class Area:
         self._state = state
         self.rows = rows
         self.value = value  # of the label that it was cut out by
-        self._parts: dict[str, Parts] = {}
+        self._parts: dict[str, Partition] = {}
         self.members: frozenset[int] | None = None if rows is None else frozenset(rows.tolist())
 
     def of(self, values: Amounts) -> Amounts:
@@ -30,28 +30,28 @@ class Area:
     def holds(self, row: int) -> bool:
         return self.members is None or row in self.members
 
-    def split(self, key: str) -> Parts:
-        """The domains of a label key within the area."""
+    def split(self, key: str) -> Partition:
+        """The domains of a label key within the node set."""
         parts = self._parts.get(key)
         if parts is None:
-            parts = self._parts[key] = Parts(self._state, self, key)
+            parts = self._parts[key] = Partition(self._state, self, key)
         return parts
 
 
-class Parts:
-    """An area by the values of one label. Sums over domains are made of whole numbers."""
+class Partition:
+    """An node set by the values of one label. Sums over domains are made of whole numbers."""
 
     __slots__ = ("_areas", "_offered", "_order", "_rows", "_starts", "_state", "codes", "key")
 
-    def __init__(self, state: ClusterState, area: Area, key: str) -> None:
+    def __init__(self, state: ClusterState, node_set: NodeSet, key: str) -> None:
         column = state.column(key).codes
-        codes: Codes = column if area.rows is None else column[area.rows]
+        codes: Codes = column if node_set.rows is None else column[node_set.rows]
         order = np.argsort(codes, kind="stable")
         order = order[np.searchsorted(codes[order], 1) :]  # code 0: the node lacks the label
         self._state, self.key = state, key
         self.codes, self._starts = np.unique(codes[order], return_index=True)
-        self._order: Rows = order if area.rows is None else area.rows[order]
-        self._areas: dict[int, Area] = {}
+        self._order: Rows = order if node_set.rows is None else node_set.rows[order]
+        self._areas: dict[int, NodeSet] = {}
         self._offered: dict[int, tuple[int, Amounts]] = {}
         self._rows = np.append(self._starts, len(order))
 
@@ -71,17 +71,17 @@ class Parts:
             known = self._offered[column] = (self._state.offers, self.sum(self._state.alloc[:, column]))
         return known[1]
 
-    def area(self, position: int) -> Area:
+    def node_set(self, position: int) -> NodeSet:
         found = self._areas.get(position)
         if found is None:
             rows = self._order[self._rows[position] : self._rows[position + 1]]
             value = self._state.column(self.key).value(int(self.codes[position]))
-            found = self._areas[position] = Area(self._state, rows, value)
+            found = self._areas[position] = NodeSet(self._state, rows, value)
         return found
 
-    def find(self, code: int) -> Area | None:
-        """The domain of a label code, None if no row of the area is in it."""
+    def find(self, code: int) -> NodeSet | None:
+        """The domain of a label code, None if no row of the node set is in it."""
         position = int(np.searchsorted(self.codes, code))
         if position == len(self.codes) or self.codes[position] != code:
             return None
-        return self.area(position)
+        return self.node_set(position)

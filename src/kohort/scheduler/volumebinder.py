@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from kohort.scheduler.storage import SELECTED_NODE, Promise, Storage
+from kohort.scheduler.volumes import SELECTED_NODE, VolumeBinding, VolumeCache
 
 if TYPE_CHECKING:
     from kohort.kube.client import Client
@@ -19,14 +19,14 @@ _LOOK_SECONDS = 0.2
 Insist = Callable[[Callable[[], Coroutine[Any, Any, object]]], Awaitable[None]]
 
 
-class NotProvidedError(Exception):
+class VolumeBindingError(Exception):
     """A promise did not come true."""
 
 
-class Provider:
+class VolumeBinder:
     """`insist`: makes a call, again where no answer came."""
 
-    def __init__(self, client: Client, storage: Storage, clock: Clock, insist: Insist, limit: float) -> None:
+    def __init__(self, client: Client, storage: VolumeCache, clock: Clock, insist: Insist, limit: float) -> None:
         self._volumes = client.resource("persistentvolumes")
         self._claims = client.resource("persistentvolumeclaims")
         self._storage = storage
@@ -34,36 +34,36 @@ class Provider:
         self._insist = insist
         self._limit = limit
 
-    async def provide(self, promises: list[Promise]) -> None:
-        """Until every claim has its volume; NotProvidedError, or what the API server says."""
-        for one in promises:
+    async def bind(self, bindings: list[VolumeBinding]) -> None:
+        """Until every claim has its volume; VolumeBindingError, or what the API server says."""
+        for one in bindings:
             await self._write(one)
         end = self._clock.monotonic() + self._limit
-        waiting = list(promises)
+        waiting = list(bindings)
         while waiting:
-            kept = {one.claim: self._storage.kept(one) for one in waiting}
-            lost = [claim for claim, come in kept.items() if come is False]
-            if lost:
-                raise NotProvidedError(f"no volume was made for {', '.join(lost)}")
-            waiting = [one for one in waiting if kept[one.claim] is None]
+            completed = {one.claim: self._storage.completed(one) for one in waiting}
+            failed = [claim for claim, come in completed.items() if come is False]
+            if failed:
+                raise VolumeBindingError(f"no volume was made for {', '.join(failed)}")
+            waiting = [one for one in waiting if completed[one.claim] is None]
             if waiting and self._clock.monotonic() >= end:
                 names = ", ".join(one.claim for one in waiting)
-                raise NotProvidedError(f"{names}: no volume was bound within {self._limit:.0f} s")
+                raise VolumeBindingError(f"{names}: no volume was bound within {self._limit:.0f} s")
             if waiting:
                 await self._clock.sleep(_LOOK_SECONDS)
 
-    async def _write(self, promise: Promise) -> None:
-        claim = self._storage.claim(promise.claim)
+    async def _write(self, binding: VolumeBinding) -> None:
+        claim = self._storage.claim(binding.claim)
         if claim is None:
-            raise NotProvidedError(f"{promise.claim} is gone")
-        namespace, name = promise.claim.split("/", 1)
-        if promise.volume is None:
-            patch = {"metadata": {**_same(claim), "annotations": {SELECTED_NODE: promise.node}}}
+            raise VolumeBindingError(f"{binding.claim} is gone")
+        namespace, name = binding.claim.split("/", 1)
+        if binding.volume is None:
+            patch = {"metadata": {**_same(claim), "annotations": {SELECTED_NODE: binding.node}}}
             await self._insist(lambda: self._claims.patch(name, patch, namespace, kind="merge"))
             return
-        volume = self._storage.volume(promise.volume)
+        volume = self._storage.volume(binding.volume)
         if volume is None:
-            raise NotProvidedError(f"the volume {promise.volume} is gone")
+            raise VolumeBindingError(f"the volume {binding.volume} is gone")
         if (volume.get("spec") or {}).get("claimRef", {}).get("uid"):
             return  # it is the claim's already
         reference = {
@@ -76,7 +76,7 @@ class Provider:
         }
         annotations = {"pv.kubernetes.io/bound-by-controller": "yes"}
         patch = {"metadata": {**_same(volume), "annotations": annotations}, "spec": {"claimRef": reference}}
-        await self._insist(lambda: self._volumes.patch(str(promise.volume), patch, kind="merge"))
+        await self._insist(lambda: self._volumes.patch(str(binding.volume), patch, kind="merge"))
 
 
 def _same(obj: dict[str, Any]) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from typing import Final, Literal
 
 from kohort.api.scheduling import constants as words
 from kohort.place.demand import Outcome
-from kohort.place.units import Unit
-from kohort.scheduler.decide import Kind, Verdict
+from kohort.place.victims import VictimSet
+from kohort.scheduler.decision import Decision, DecisionKind
 from kohort.scheduler.model import COMPOSITE_PREFIX, Condition, GroupSpec, Pod
-from kohort.scheduler.trees import Group, Member, Trees
+from kohort.scheduler.trees import Group, GroupTrees, PodInfo
 
 POD_SCHEDULED: Final = "PodScheduled"
 _EXTRA: Final = "no node has room for it beside the members that were placed"
@@ -53,7 +53,7 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class SchedulerEvent:
     """An event."""
 
     regarding: Target
@@ -76,13 +76,13 @@ class Eviction:
 @dataclass(slots=True)
 class Writes:
     patches: list[Patch] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
+    events: list[SchedulerEvent] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.patches or self.notes)
+        return bool(self.patches or self.events)
 
 
-class Ledger:
+class StatusBuilder:
     """What was said last, so that only news are said."""
 
     def __init__(self, group_condition: str = words.POD_GROUP_INITIALLY_SCHEDULED, scheduler: str = "kohort") -> None:
@@ -91,10 +91,10 @@ class Ledger:
         self._pods: dict[str, tuple[str, str]] = {}  # uid -> reason, message
         self._nominated: dict[str, str] = {}
         self._groups: dict[str, tuple[str, str, str]] = {}  # uid -> status, reason, message
-        self._noted: dict[str, str] = {}  # uid of a group -> text of its last event
+        self._last_event: dict[str, str] = {}  # uid of a group -> text of its last event
 
     def forget(self, uid: str) -> None:
-        for table in (self._pods, self._nominated, self._groups, self._noted):
+        for table in (self._pods, self._nominated, self._groups, self._last_event):
             table.pop(uid, None)
 
     def said(self, uid: str) -> tuple[str, str, str] | None:
@@ -108,25 +108,27 @@ class Ledger:
 
     # ---- after a decision
 
-    def failure(self, verdict: Verdict, trees: Trees, now: str) -> Writes:
+    def failure(self, decision: Decision, trees: GroupTrees, now: str) -> Writes:
         """Of everything in the tree that did not get a place."""
         writes = Writes()
-        reason = words.REASON_SCHEDULER_ERROR if verdict.kind is Kind.ERROR else words.REASON_UNSCHEDULABLE
-        advice = _advice(verdict)
-        for member in verdict.leftovers:
-            key = member.pod.group or verdict.root
-            outcome = verdict.outcomes.get(key)
-            nominated = verdict.nominations.get(member.uid, "") if verdict.kind is not Kind.SCHEDULED else None
+        reason = words.REASON_SCHEDULER_ERROR if decision.kind is DecisionKind.ERROR else words.REASON_UNSCHEDULABLE
+        advice = _advice(decision)
+        for member in decision.leftovers:
+            key = member.pod.group or decision.root
+            outcome = decision.outcomes.get(key)
+            nominated = (
+                decision.nominations.get(member.uid, "") if decision.kind is not DecisionKind.SCHEDULED else None
+            )
             writes.patches += self._pod(member, reason, _text(outcome, advice.get(key, "")), nominated, now)
-            writes.notes += self._failed(member, _text(outcome, verdict.note, advice.get(key, "")))
-        for key, outcome in verdict.outcomes.items():
+            writes.events += self._failed(member, _text(outcome, decision.note, advice.get(key, "")))
+        for key, outcome in decision.outcomes.items():
             group = trees.get(key)
             if group is None or group.spec is None or outcome.ok:
                 continue
-            note = verdict.note if verdict.kind is not Kind.SCHEDULED else ""
-            text = _minimum(group, verdict) + _text(outcome, note, advice.get(key, ""))
+            note = decision.note if decision.kind is not DecisionKind.SCHEDULED else ""
+            text = _minimum(group, decision) + _text(outcome, note, advice.get(key, ""))
             writes.patches += self._condition(group.spec, "False", reason, text, now)
-            writes.notes += self._news(group.spec, "Warning", "FailedScheduling", "Scheduling", text)
+            writes.events += self._new_event(group.spec, "Warning", "FailedScheduling", "Scheduling", text)
         return writes
 
     def settled(self, group: Group, now: str) -> Writes:
@@ -136,7 +138,7 @@ class Ledger:
             writes.patches += self._condition(group.spec, "True", words.REASON_SCHEDULED, "", now)
             if writes.patches:
                 text = f"{len(group.placed)} pods have nodes" if not group.spec.composite else "its groups have nodes"
-                writes.notes += self._news(group.spec, "Normal", "Scheduled", "Binding", text)
+                writes.events += self._new_event(group.spec, "Normal", "Scheduled", "Binding", text)
         return writes
 
     def regressed(self, group: Group, text: str, now: str) -> Writes:
@@ -153,17 +155,17 @@ class Ledger:
                     writes.patches += self._pod(member, reason, text, None, now)
         return writes
 
-    def waiting(self, spec: GroupSpec, text: str) -> list[Note]:
+    def waiting(self, spec: GroupSpec, text: str) -> list[SchedulerEvent]:
         """It is not ready to be tried, and has not been for a while."""
-        return self._news(spec, "Normal", "Waiting", "Scheduling", text)
+        return self._new_event(spec, "Normal", "Waiting", "Scheduling", text)
 
-    def refused(self, member: Member, node: str, text: str, now: str) -> Writes:
+    def refused(self, member: PodInfo, node: str, text: str, now: str) -> Writes:
         """The API server refused a binding."""
         message = _REFUSAL.format(node, text)
         patches = self._pod(member, words.REASON_SCHEDULER_ERROR, message, None, now)
         return Writes(list(patches), list(self._failed(member, message)))
 
-    def stuck(self, member: Member, group: Group, text: str, now: str) -> Writes:
+    def stuck(self, member: PodInfo, group: Group, text: str, now: str) -> Writes:
         """A binding was refused more than once: the groups above it say what they lack. Bound members are left alone:
         they may run already, and a pod without a controller would never come back."""
         writes, said = Writes(), f"{REFUSED}: {member.pod.key} is not taken by the API server: {text}; {_KEPT}"
@@ -171,50 +173,52 @@ class Ledger:
         while above is not None and above.spec is not None and not self.is_scheduled(above):
             reason = words.REASON_UNSCHEDULABLE if above.spec.composite else words.REASON_SCHEDULER_ERROR
             writes.patches += self._condition(above.spec, "False", reason, said, now)
-            writes.notes += self._news(above.spec, "Warning", REFUSED, "Binding", said)
+            writes.events += self._new_event(above.spec, "Warning", REFUSED, "Binding", said)
             above = above.parent
         return writes
 
-    def unprovided(self, member: Member, text: str, now: str) -> Writes:
+    def volumes_not_bound(self, member: PodInfo, text: str, now: str) -> Writes:
         """Its volumes did not come."""
         patches = self._pod(member, words.REASON_SCHEDULER_ERROR, text, None, now)
         return Writes(list(patches), list(self._failed(member, text)))
 
-    def bound(self, member: Member, node: str) -> list[Note]:
+    def bound(self, member: PodInfo, node: str) -> list[SchedulerEvent]:
         self._pods.pop(member.uid, None)
         self._nominated.pop(member.uid, None)
         text = f"Successfully assigned {member.pod.key} to {node}"
-        return [Note(Target.pod(member.pod), "Normal", "Scheduled", "Binding", text)]
+        return [SchedulerEvent(Target.pod(member.pod), "Normal", "Scheduled", "Binding", text)]
 
     # ---- victims
 
-    def evictions(self, verdict: Verdict, preemptor: Target, trees: Trees, now: str) -> tuple[list[Eviction], Writes]:
+    def evictions(
+        self, decision: Decision, preemptor: Target, trees: GroupTrees, now: str
+    ) -> tuple[list[Eviction], Writes]:
         writes = Writes()
         found: list[Eviction] = []
         kind = preemptor.kind.lower()
         text = f"{self._scheduler}: preempting to accommodate a higher priority {kind}"
         condition = Condition(words.DISRUPTION_TARGET, "True", words.REASON_PREEMPTION, text, now)
-        assert verdict.preemption is not None
-        for unit in verdict.preemption.victims:
-            writes.patches += self._disrupted(unit, trees, condition)
-            for victim in unit.pods:
+        assert decision.preemption is not None
+        for victim_set in decision.preemption.victims:
+            writes.patches += self._disrupted(victim_set, trees, condition)
+            for victim in victim_set.pods:
                 target = Target("Pod", victim.pod.namespace, victim.pod.name, victim.pod.uid)
                 if not victim.pod.terminating:
-                    found.append(Eviction(target, verdict.root, condition))
-                    said = f"Preempted by {kind} {preemptor.uid} on node {_place(verdict)}"
-                    writes.notes.append(Note(target, "Normal", "Preempted", "Preempting", said, preemptor))
+                    found.append(Eviction(target, decision.root, condition))
+                    said = f"Preempted by {kind} {preemptor.uid} on node {_place(decision)}"
+                    writes.events.append(SchedulerEvent(target, "Normal", "Preempted", "Preempting", said, preemptor))
         return found, writes
 
-    def _disrupted(self, unit: Unit, trees: Trees, condition: Condition) -> Iterator[Patch]:
+    def _disrupted(self, victim_set: VictimSet, trees: GroupTrees, condition: Condition) -> Iterator[Patch]:
         """A group that goes as a whole is told, not only its pods."""
-        group = trees.get(unit.name.removeprefix("group "))
-        spec = group.spec if group is not None and unit.name.startswith("group ") else None
+        group = trees.get(victim_set.name.removeprefix("group "))
+        spec = group.spec if group is not None and victim_set.name.startswith("group ") else None
         if spec is not None and spec.kind != "Workload":
             yield Patch(Target.group(spec), condition)
 
     # ---- inside
 
-    def _pod(self, member: Member, reason: str, message: str, nominated: str | None, now: str) -> Iterator[Patch]:
+    def _pod(self, member: PodInfo, reason: str, message: str, nominated: str | None, now: str) -> Iterator[Patch]:
         uid = member.uid
         before = self._nominated.get(uid, member.pod.status.nominated_node_name)
         change = nominated if nominated is not None and nominated != before else None
@@ -226,10 +230,10 @@ class Ledger:
             self._nominated[uid] = change
         yield Patch(Target.pod(member.pod), Condition(POD_SCHEDULED, "False", reason, message, now), change)
 
-    def _failed(self, member: Member, text: str) -> Iterator[Note]:
-        if self._noted.get(member.uid) != text:
-            self._noted[member.uid] = text
-            yield Note(Target.pod(member.pod), "Warning", "FailedScheduling", "Scheduling", text)
+    def _failed(self, member: PodInfo, text: str) -> Iterator[SchedulerEvent]:
+        if self._last_event.get(member.uid) != text:
+            self._last_event[member.uid] = text
+            yield SchedulerEvent(Target.pod(member.pod), "Warning", "FailedScheduling", "Scheduling", text)
 
     def _status(self, spec: GroupSpec) -> tuple[str, str, str] | None:
         """Of the group's condition, as we wrote it or, if we have not, as the API has it."""
@@ -259,13 +263,13 @@ class Ledger:
         kind = self._type(spec)
         return next((one.last_transition_time for one in spec.conditions if one.type == kind), None)
 
-    def _news(
+    def _new_event(
         self, spec: GroupSpec, kind: Literal["Normal", "Warning"], reason: str, action: str, text: str
-    ) -> list[Note]:
-        if self._noted.get(spec.key) == text:
+    ) -> list[SchedulerEvent]:
+        if self._last_event.get(spec.key) == text:
             return []
-        self._noted[spec.key] = text
-        return [Note(Target.group(spec), kind, reason, action, text)]
+        self._last_event[spec.key] = text
+        return [SchedulerEvent(Target.group(spec), kind, reason, action, text)]
 
 
 def _text(outcome: Outcome | None, *more: str) -> str:
@@ -276,17 +280,17 @@ def _text(outcome: Outcome | None, *more: str) -> str:
     return "; ".join([said, *(one for one in more if one)])
 
 
-def _advice(verdict: Verdict) -> dict[str, str]:
+def _advice(decision: Decision) -> dict[str, str]:
     """By group: what came closest, and what would help."""
-    if verdict.told is None or verdict.kind is not Kind.UNSCHEDULABLE:
+    if decision.explanation is None or decision.kind is not DecisionKind.UNSCHEDULABLE:
         return {}
-    return {one.group: _plain(one.advice()) for one in verdict.told.every() if not one.ok}
+    return {one.group: _plain(one.advice()) for one in decision.explanation.every() if not one.ok}
 
 
-def _minimum(group: Group, verdict: Verdict) -> str:
+def _minimum(group: Group, decision: Decision) -> str:
     """kube-scheduler's own words for a minimum that is out of reach: its tests and others look for them."""
     spec = group.spec
-    if spec is None or spec.minimum is None or verdict.kind is Kind.ERROR:
+    if spec is None or spec.minimum is None or decision.kind is DecisionKind.ERROR:
         return ""
     name = "minGroupCount" if spec.composite else "minCount"
     return f"{name} ({spec.minimum}) cannot be satisfied: "
@@ -308,7 +312,7 @@ def _said(pod: Pod) -> tuple[str, str] | None:
     return next(((one.reason, one.message) for one in found), None)
 
 
-def _place(verdict: Verdict) -> str:
+def _place(decision: Decision) -> str:
     """Of a group's preemption kube-scheduler says that it is on node cluster."""
-    nodes = set(verdict.nominations.values())
-    return nodes.pop() if verdict.root.startswith("pod/") and len(nodes) == 1 else "cluster"
+    nodes = set(decision.nominations.values())
+    return nodes.pop() if decision.root.startswith("pod/") and len(nodes) == 1 else "cluster"

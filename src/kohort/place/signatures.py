@@ -1,4 +1,4 @@
-"""Shapes: pods that ask for the same are one thing to the engine, however many there are."""
+"""Signatures: pods that ask for the same are one thing to the engine, however many there are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kohort.place.columns import Names
+from kohort.place.columns import NameIndex
 from kohort.place.requests import pod_requests
 
 Json = Mapping[str, Any]
@@ -60,7 +60,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SpreadConstraint:
     """A topology spread constraint."""
 
     term: Term
@@ -73,8 +73,8 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
-class Shape:
-    """What a class of pods asks for. Told apart by identity: `Shapes` makes one per distinct ask."""
+class PodSignature:
+    """What a class of pods asks for. Told apart by identity: `PodSignatures` makes one per distinct ask."""
 
     number: int
     namespace: str
@@ -88,10 +88,10 @@ class Shape:
     preferred: Sequence[tuple[int, Json]] = ()
     tolerations: Sequence[Json] = ()
     ports: tuple[Port, ...] = ()
-    together: tuple[Term, ...] = ()
-    apart: tuple[Term, ...] = ()
-    liked: tuple[tuple[int, Term], ...] = ()  # preferred affinity, negative weight for anti-affinity
-    spreads: tuple[Spread, ...] = ()
+    pod_affinity: tuple[Term, ...] = ()
+    pod_anti_affinity: tuple[Term, ...] = ()
+    preferred_pod_affinity: tuple[tuple[int, Term], ...] = ()  # preferred affinity, negative weight for anti-affinity
+    spread_constraints: tuple[SpreadConstraint, ...] = ()
     claims: tuple[str, ...] = ()  # volume and resource claims that say where it may go
 
     def ask(self, column: int) -> int:
@@ -105,33 +105,40 @@ class Shape:
     @property
     def is_plain(self) -> bool:
         """Whether placing one pod of it changes nothing for the next but room."""
-        return not (self.together or self.apart or self.spreads or self.liked or self.ports or self.claims)
+        return not (
+            self.pod_affinity
+            or self.pod_anti_affinity
+            or self.spread_constraints
+            or self.preferred_pod_affinity
+            or self.ports
+            or self.claims
+        )
 
     def between(self) -> Iterator[Term]:
-        """Terms that matter to others once a pod of the shape has a node."""
-        yield from self.together
-        yield from self.apart
-        yield from (term for _, term in self.liked)
+        """Terms that matter to others once a pod of the signature has a node."""
+        yield from self.pod_affinity
+        yield from self.pod_anti_affinity
+        yield from (term for _, term in self.preferred_pod_affinity)
 
     def terms(self) -> Iterator[Term]:
         """Every term of its rules between pods."""
         yield from self.between()
-        yield from (spread.term for spread in self.spreads)
+        yield from (spread.term for spread in self.spread_constraints)
 
 
-class Shapes:
-    """All shapes in use, by what they ask for. A shape that nobody holds any more is forgotten."""
+class PodSignatures:
+    """All signatures in use, by what they ask for. A signature that nobody holds any more is forgotten."""
 
-    def __init__(self, resources: Names) -> None:
+    def __init__(self, resources: NameIndex) -> None:
         self._resources = resources
-        self._known: WeakValueDictionary[bytes, Shape] = WeakValueDictionary()
+        self._known: WeakValueDictionary[bytes, PodSignature] = WeakValueDictionary()
         self._made = 0
         self._encode = msgspec.json.Encoder().encode
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def __iter__(self) -> Iterator[Shape]:
+    def __iter__(self) -> Iterator[PodSignature]:
         return iter(list(self._known.values()))
 
     def of_spec(
@@ -143,35 +150,39 @@ class Shapes:
         claims: Sequence[str] = (),
         node: str | None = None,
         defaults: Sequence[Json] = (),
-    ) -> Shape:
-        """The shape of a pod's spec.
+    ) -> PodSignature:
+        """The signature of a pod's spec.
 
         `labels` matter only to rules with matchLabelKeys. `claims`: those that say where it may go. `node`: the only
         node it may go to. `defaults`: spread constraints of the cluster, for a pod that has none of its own.
         """
         own = spec.get("topologySpreadConstraints") or defaults
-        spreads = [_with_keys(item, labels or {}) for item in own]
-        key = self._encode([namespace, *(spec.get(name) for name in _ASKS), spreads, claims, node, _light(spec)])
-        shape = self._known.get(key)
-        if shape is None:
-            shape = self._known[key] = self._make(spec, namespace, spreads, claims=tuple(claims), node=node)
-        return shape
+        spread_constraints = [_with_keys(item, labels or {}) for item in own]
+        key = self._encode(
+            [namespace, *(spec.get(name) for name in _ASKS), spread_constraints, claims, node, _light(spec)]
+        )
+        signature = self._known.get(key)
+        if signature is None:
+            signature = self._known[key] = self._make(
+                spec, namespace, spread_constraints, claims=tuple(claims), node=node
+            )
+        return signature
 
-    def of_requests(self, requests: Mapping[str, int], namespace: str = "default") -> Shape:
-        """A shape that asks for nothing but room (in column units; `pods` is added)."""
+    def of_requests(self, requests: Mapping[str, int], namespace: str = "default") -> PodSignature:
+        """A signature that asks for nothing but room (in column units; `pods` is added)."""
         amounts = {**{name: value for name, value in requests.items() if value}, "pods": 1}
         key = self._encode([namespace, sorted(amounts.items())])
-        shape = self._known.get(key)
-        if shape is None:
-            shape = self._known[key] = self._build(namespace, amounts)
-        return shape
+        signature = self._known.get(key)
+        if signature is None:
+            signature = self._known[key] = self._build(namespace, amounts)
+        return signature
 
-    def _build(self, namespace: str, requests: Mapping[str, int], **asks: Any) -> Shape:
+    def _build(self, namespace: str, requests: Mapping[str, int], **asks: Any) -> PodSignature:
         numbers = np.array([self._resources.number(name) for name in requests], np.intp)
         amounts = np.array(list(requests.values()), np.int64)
         weight = np.array([requests.get(name) or least for name, least in SCORED.items()], np.int64)
         self._made += 1
-        return Shape(
+        return PodSignature(
             number=self._made,
             namespace=namespace,
             requests=dict(requests),
@@ -181,7 +192,7 @@ class Shapes:
             **asks,
         )
 
-    def _make(self, spec: Json, namespace: str, spreads: Sequence[Json], **asks: Any) -> Shape:
+    def _make(self, spec: Json, namespace: str, spread_constraints: Sequence[Json], **asks: Any) -> PodSignature:
         affinity = spec.get("affinity") or {}
         node, pod, anti = (affinity.get(name) or {} for name in ("nodeAffinity", "podAffinity", "podAntiAffinity"))
         hard, soft = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
@@ -194,11 +205,13 @@ class Shapes:
             preferred=tuple((item["weight"], item["preference"]) for item in node.get(soft) or ()),
             tolerations=tuple(spec.get("tolerations") or ()),
             ports=host_ports(spec),
-            together=_jointly([_term(item, namespace) for item in pod.get(hard) or ()]),
-            apart=tuple(_term(item, namespace) for item in anti.get(hard) or ()),
-            liked=tuple((i["weight"], _term(i["podAffinityTerm"], namespace)) for i in pod.get(soft) or ())
+            pod_affinity=_jointly([_term(item, namespace) for item in pod.get(hard) or ()]),
+            pod_anti_affinity=tuple(_term(item, namespace) for item in anti.get(hard) or ()),
+            preferred_pod_affinity=tuple(
+                (i["weight"], _term(i["podAffinityTerm"], namespace)) for i in pod.get(soft) or ()
+            )
             + tuple((-i["weight"], _term(i["podAffinityTerm"], namespace)) for i in anti.get(soft) or ()),
-            spreads=tuple(_spread(item, namespace) for item in spreads),
+            spread_constraints=tuple(_spread(item, namespace) for item in spread_constraints),
             **asks,
         )
 
@@ -269,8 +282,8 @@ def _with_keys(item: Json, labels: Mapping[str, str]) -> Json:
     return {**item, "labelSelector": {**selector, "matchExpressions": rules}}
 
 
-def _spread(item: Json, namespace: str) -> Spread:
-    return Spread(
+def _spread(item: Json, namespace: str) -> SpreadConstraint:
+    return SpreadConstraint(
         Term(item["topologyKey"], _text(item.get("labelSelector")), (namespace,)),
         item["maxSkew"],
         item["whenUnsatisfiable"] == "DoNotSchedule",

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kohort.place.columns import Amounts, Rows
-from kohort.place.demand import Demand, Pod, renewed_pod
-from kohort.place.pairs import PairClass
+from kohort.place.demand import Demand, PendingPod, renewed_pod
+from kohort.place.interpod import EquivalenceClass
 
 if TYPE_CHECKING:
     from kohort.place.state import ClusterState
@@ -25,8 +25,8 @@ class Reservation:
 
     owner: str  # name of the root
     priority: int
-    pods: Mapping[str, tuple[Pod, str]]  # by the pod's key
-    held: bool = False  # by waiting long: free room, not room that was made for it
+    pods: Mapping[str, tuple[PendingPod, str]]  # by the pod's key
+    backfill: bool = False  # by waiting long: free room, not room that was made for it
 
     def counts_for(self, owner: str, priority: int) -> bool:
         """Whether a decision for a root must respect it: not the owner's own, and not for those more important."""
@@ -36,16 +36,16 @@ class Reservation:
         """Pod -> node: what `nominatedNodeName` says."""
         return {key: node for key, (_, node) in self.pods.items()}
 
-    def seats(self, state: ClusterState) -> Iterator[tuple[PairClass, Rows, Amounts]]:
+    def assignments(self, state: ClusterState) -> Iterator[tuple[EquivalenceClass, Rows, Amounts]]:
         """What it takes on the nodes that are there, per class."""
-        taken: dict[PairClass, dict[int, int]] = {}
+        taken: dict[EquivalenceClass, dict[int, int]] = {}
         for pod, name in self.pods.values():
             row = state.row(name)
             if row is not None:
-                rows = taken.setdefault(renewed_pod(pod, state.pairs).kind, {})
+                rows = taken.setdefault(renewed_pod(pod, state.interpod).eq_class, {})
                 rows[row] = rows.get(row, 0) + 1
-        for kind, rows in taken.items():
-            yield kind, np.array(list(rows), np.intp), np.array(list(rows.values()), np.int64)
+        for eq_class, rows in taken.items():
+            yield eq_class, np.array(list(rows), np.intp), np.array(list(rows.values()), np.int64)
 
     @classmethod
     def of(cls, root: Demand, priority: int, placed: Mapping[str, int], state: ClusterState) -> Reservation:
@@ -76,7 +76,7 @@ class Reservations:
         else:
             self._of.pop(reservation.owner, None)
 
-    def add(self, owner: str, priority: int, pod: Pod, node: str) -> None:
+    def add(self, owner: str, priority: int, pod: PendingPod, node: str) -> None:
         """One more pod of the owner is to come."""
         known = self._of.get(owner)
         self.put(Reservation(owner, priority, {**(known.pods if known else {}), pod.key: (pod, node)}))

@@ -1,0 +1,297 @@
+"""One decision about one root: what is asked for, where it goes, or who must go for it, or why neither.
+
+Nothing here waits and nothing is written: a decision is made on the state as it is, and handed out as a `Decision`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason, Result
+from kohort.place.explain import Explanation, explain, waits
+from kohort.place.interpod import EquivalenceClass
+from kohort.place.preempt import Preemption, Preemptor
+from kohort.place.search import Search
+from kohort.place.victims import find_victim_sets
+from kohort.scheduler.cache import SchedulerCache
+from kohort.scheduler.model import POD_PREFIX, shown
+from kohort.scheduler.queueinghint import QueueingHint, fits_empty, placements, queueing_hint
+from kohort.scheduler.trees import Group, PodInfo
+from kohort.scheduler.validate import problems
+
+NEVER = "Never"
+_VOLUME_TRIES = 8
+_NO_HELP = "preemption would not help"
+Limits = dict[tuple[EquivalenceClass, int], int]  # kind and row -> pods
+
+
+class DecisionKind(StrEnum):
+    """The results that kube-scheduler counts."""
+
+    SCHEDULED = "scheduled"
+    UNSCHEDULABLE = "unschedulable"
+    PREEMPTING = "waiting_on_preemption"
+    ERROR = "error"
+    NOTHING = "nothing"  # no pod was left to place
+
+
+@dataclass(slots=True)
+class Decision:
+    """What was decided about a root."""
+
+    root: str
+    priority: int
+    kind: DecisionKind
+    members: dict[str, PodInfo]  # the pending ones it was about
+    outcomes: dict[str, Outcome] = field(default_factory=dict)  # by group (or by the root's key, for a single pod)
+    assignments: dict[str, str] = field(default_factory=dict)  # uid -> node
+    preemption: Preemption | None = None
+    nominations: dict[str, str] = field(default_factory=dict)  # uid -> node
+    hint: QueueingHint | None = None
+    placements: tuple[int, int] | None = None  # domains there are, domains that may do
+    explanation: Explanation | None = None  # why not: numbers, the nearest miss, what would help
+    note: str = ""  # about preemption, or about room that is held for others
+
+    def facts(self) -> dict[str, str | int]:
+        """For the log."""
+        known: dict[str, str | int] = {"root": shown(self.root), "result": self.kind.value, "priority": self.priority}
+        known |= {"placed": len(self.assignments), "left": len(self.leftovers)}
+        if self.reason is not None:
+            known["reason"] = self.reason.value
+        if self.preemption is not None:
+            known["victims"] = sum(len(victim_set.pods) for victim_set in self.preemption.victims)
+        return known
+
+    @property
+    def leftovers(self) -> list[PodInfo]:
+        return [member for uid, member in self.members.items() if uid not in self.assignments]
+
+    @property
+    def reason(self) -> Reason | None:
+        """Of the root; where it has its minimum and yet nothing was placed, of the first group below that has one."""
+        own = self.outcomes.get(self.root)
+        if own is not None and own.reason is not None:
+            return own.reason
+        return next((one.reason for one in self.outcomes.values() if one.reason is not None), None)
+
+
+class Decider:
+    """Decides on one cache."""
+
+    def __init__(self, cache: SchedulerCache) -> None:
+        self.cache = cache
+        self.engine = cache.engine
+
+    def decide(self, root: Group | PodInfo) -> Decision:
+        decision = self._start(root)
+        if not decision.members:
+            decision.kind = DecisionKind.NOTHING
+            return decision
+        if isinstance(root, Group) and (wrong := problems(root)):
+            outcome = Outcome(False, reason=Reason.MISCONFIGURED, detail="; ".join(wrong))
+            decision.kind, decision.outcomes = DecisionKind.ERROR, {group.key: outcome for group in root.walk()}
+            decision.explanation = waits(root.key, Reason.MISCONFIGURED, outcome.detail)
+            return decision
+        demand = self.demand(root)
+        with self.engine.respecting_nominations(decision.root, decision.priority) as others:
+            decision.placements = placements(self.engine, demand)
+            result = self._place(demand, decision)
+            if not result.ok:
+                self._refuse(demand, decision, result, allowed=_may_preempt(root))
+                if any(one.backfill for one in others) and decision.kind is DecisionKind.UNSCHEDULABLE:
+                    backfill = ", ".join(shown(one.owner) for one in others if one.backfill)
+                    decision.note = f"room is held for {backfill}, which has waited long"
+        return decision
+
+    def _start(self, root: Group | PodInfo) -> Decision:
+        if isinstance(root, PodInfo):
+            members = {} if root.leaving or root.node else {root.uid: root}
+            return Decision(self.cache.root_key(root), self.cache.priority(root), DecisionKind.UNSCHEDULABLE, members)
+        members = {uid: member for leaf in root.leaves() for uid, member in leaf.pending.items() if not member.leaving}
+        return Decision(root.key, self.priority(root), DecisionKind.UNSCHEDULABLE, members)
+
+    def priority(self, root: Group) -> int:
+        """1.35 knows no priority of groups: that of its most important pod counts."""
+        if root.spec is not None and root.spec.priority is not None:
+            return root.spec.priority
+        return max((traits[1] for leaf in root.leaves() for traits in leaf.traits), default=0)
+
+    # ---- what is asked for
+
+    def demand(self, root: Group | PodInfo) -> Demand:
+        if isinstance(root, PodInfo):
+            key = self.cache.root_key(root)
+            return Leaf(key, [self.cache.pending_pod(root, self._nodes_of(key).get(root.uid, ""))])
+        return self._tree(root, self._nodes_of(root.key))
+
+    def _nodes_of(self, root: str) -> dict[str, str]:
+        """Where its pods are nominated."""
+        kept = self.engine.reservations.get(root)
+        return {} if kept is None or kept.backfill else kept.nodes()
+
+    def _tree(self, root: Group, nominated: dict[str, str]) -> Demand:
+        spec = root.spec
+        assert spec is not None, root.key
+        if spec.composite:
+            return Branch(
+                root.key, [self._tree(child, nominated) for child in root.ordered()], spec.minimum, spec.topology
+            )
+        wanted = self.cache.pending_pod
+        pods = [wanted(one, nominated.get(uid, "")) for uid, one in root.pending.items() if not one.leaving]
+        rows = [self.cache.state.row(one.node) for one in root.placed.values()]
+        running = [row for row in rows if row is not None]
+        # Members that have succeeded, or sit on a node that is gone, count for the minimum but are nowhere.
+        nowhere = len(root.finished) + len(rows) - len(running)
+        minimum = spec.minimum
+        if nowhere:
+            minimum = max(spec.need - nowhere, 0)
+        return Leaf(root.key, pods, minimum, spec.topology, running)
+
+    # ---- where it goes
+
+    def _place(self, demand: Demand, decision: Decision) -> Result:
+        """Without the nodes that refused a binding, if it can be."""
+        refused = any(member.refused for member in decision.members.values())
+        result = self._search(demand, decision)
+        if refused:
+            with self._limited(self._refusals(decision)):
+                elsewhere = self._search(demand, decision)
+            if elsewhere.ok and len(elsewhere.placed) >= len(result.placed):
+                result = elsewhere
+        if result.ok:
+            name = self.cache.state.node
+            decision.kind = DecisionKind.SCHEDULED
+            decision.outcomes = result.outcomes
+            decision.assignments = {uid: name(row).name for uid, row in result.placed.items()}
+        return result
+
+    def _search(self, demand: Demand, decision: Decision) -> Result:
+        """Where pods wait for volumes: until each finds one on its node, a node taking fewer pods with each try."""
+        limits: Limits = {}
+        for _ in range(_VOLUME_TRIES):
+            mark = self.engine.mark()
+            with self._limited(limits):
+                result = Search(self.engine).place(demand)
+                self.engine.undo(mark)
+            short = self._without_volume(decision, result) if result.ok else {}
+            if not short:
+                return result
+            limits |= short
+        return result
+
+    def _without_volume(self, decision: Decision, result: Result) -> Limits:
+        """Nodes with too few volumes for what was placed there, and how many pods they take."""
+        cache, name = self.cache, self.cache.state.node
+        members = decision.members
+        assignments = {uid: name(row) for uid, row in result.placed.items() if members[uid].pod.spec.volumes}
+        wanted = {uid: (cache.as_json(members[uid]), facts.name, facts.labels) for uid, facts in assignments.items()}
+        _, short = cache.storage.choose(wanted)
+        limits: Limits = {}
+        for uid in short:
+            key = (cache.equivalence_class(members[uid]), result.placed[uid])
+            there = sum(1 for one in wanted if (cache.equivalence_class(members[one]), result.placed[one]) == key)
+            limits[key] = limits.get(key, there) - 1
+        return limits
+
+    def _refusals(self, decision: Decision) -> Limits:
+        """Nodes that refused one of the pods have no room for its kind."""
+        found = (
+            (self.cache.equivalence_class(member), node)
+            for member in decision.members.values()
+            for node in member.refused
+        )
+        rows = ((kind, self.cache.state.row(node)) for kind, node in found)
+        return {(kind, row): 0 for kind, row in rows if row is not None}
+
+    @contextmanager
+    def _limited(self, limits: Limits) -> Iterator[None]:
+        """Within, some nodes take no more than so many pods of a kind."""
+        state, taken = self.cache.state, []
+        for (kind, row), most in limits.items():
+            away = np.array([max(int(self.engine.room(kind)[row]) - most, 0)])
+            state.take_many(kind.signature, np.array([row]), away)
+            taken.append((kind.signature, np.array([row]), away))
+        try:
+            yield
+        finally:
+            for signature, rows, away in reversed(taken):
+                state.take_many(signature, rows, -away)
+
+    # ---- who must go
+
+    def _refuse(self, demand: Demand, decision: Decision, result: Result, *, allowed: bool) -> None:
+        decision.outcomes = result.outcomes
+        decision.hint = queueing_hint(demand, decision.priority, preempts=allowed)
+        decision.explanation = explain(self.engine, demand, result)
+        if decision.reason is Reason.MISCONFIGURED:
+            decision.kind = DecisionKind.ERROR
+            return
+        self._decide_on_others(demand, decision, allowed=allowed)
+        if decision.kind is DecisionKind.PREEMPTING:
+            decision.explanation = waits(decision.root, Reason.PREEMPTING, decision.explanation.detail)
+
+    def _decide_on_others(self, demand: Demand, decision: Decision, *, allowed: bool) -> None:
+        if not allowed:
+            decision.note = "preemption is not allowed (preemptionPolicy Never)"
+        elif self._under_way(decision):
+            decision.kind = DecisionKind.PREEMPTING
+            decision.nominations = self._nominated(decision)
+            decision.note = "preemption is under way on the nominated nodes"
+        else:
+            self._preempt(demand, decision)
+
+    def _preempt(self, demand: Demand, decision: Decision) -> None:
+        cache = self.cache
+        lowest = min(cache.priorities, default=None)
+        if lowest is None or not self._lower(decision.priority):
+            decision.note = "nobody can be preempted for it"
+            return
+        if not fits_empty(self.engine, demand):
+            decision.note = _NO_HELP
+            return
+        victim_sets = find_victim_sets(cache.state, cache.trees.group_infos)
+        plan = Preemptor(self.engine, victim_sets, cache.budgets.cover(cache.state)).plan(demand, decision.priority)
+        if plan is None or not plan.victims:
+            decision.note = _NO_HELP
+            return
+        decision.kind, decision.preemption = DecisionKind.PREEMPTING, plan
+        name = cache.state.node
+        decision.nominations = {uid: name(row).name for uid, row in plan.result.placed.items()}
+        pods = sum(len(victim_set.pods) for victim_set in plan.victims)
+        kind = "pod" if decision.root.startswith(POD_PREFIX) else "podgroup"
+        decision.note = f"found a placement for {kind}, preempting {pods} victims"
+
+    def _lower(self, priority: int) -> bool:
+        """Whether somebody may be less important. A group's priority counts, not that of its pods."""
+        facts = self.cache.trees.group_infos
+        return min(self.cache.priorities) < priority or any(one.priority < priority for one in facts.values())
+
+    def _under_way(self, decision: Decision) -> bool:
+        """Somebody less important is going, on a node that a member is nominated for (spec scheduler 5.1)."""
+        for node in set(self._nominated(decision).values()):
+            row = self.cache.state.row(node)
+            for pod in self.cache.state.node(row).pods.values() if row is not None else ():
+                if pod.terminating and self._unit_priority(pod.uid, pod.priority) < decision.priority:
+                    return True
+        return False
+
+    def _nominated(self, decision: Decision) -> dict[str, str]:
+        return {uid: node for uid, node in self._nodes_of(decision.root).items() if uid in decision.members}
+
+    def _unit_priority(self, uid: str, own: int) -> int:
+        member = self.cache.members.get(uid)
+        return own if member is None else self.cache.priority(member)
+
+
+def _may_preempt(root: Group | PodInfo) -> bool:
+    if isinstance(root, PodInfo):
+        return root.pod.spec.preemption_policy != NEVER
+    assert root.spec is not None
+    if root.spec.policy is not None:
+        return root.spec.policy != NEVER
+    return not any(traits[2] == NEVER for leaf in root.leaves() for traits in leaf.traits)

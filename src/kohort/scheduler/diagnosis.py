@@ -1,0 +1,167 @@
+"""Why each root waits: from the queue and the last decision, or asked afresh.
+
+Reasons come from the engine's closed vocabulary. Two more words say that nothing is known against a root: it was not
+tried yet, or its binding was refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kohort.place.demand import Reason
+from kohort.place.explain import Explanation, waits
+from kohort.place.remedies import Remedy
+from kohort.scheduler.cache import SchedulerCache
+from kohort.scheduler.decision import Decider, Decision, DecisionKind
+from kohort.scheduler.model import shown
+from kohort.scheduler.queue import QueuedRoot, SubQueue
+from kohort.scheduler.status import REFUSED
+from kohort.scheduler.trees import BrokenChain, Group, PodInfo
+
+QUEUED: Final = "Queued"  # it has not been tried
+_EXTRA: Final = "no node has room for a further pod of it"
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Something that waits, and why: the answer to "why is this not running"."""
+
+    key: str
+    queue: str
+    reason: str
+    detail: str
+    pods: int
+    priority: int = 0
+    since: float = 0.0
+    attempts: int = 0
+    explanation: Explanation | None = None
+
+
+class PendingDiagnosis:
+    """Asks one cache; `decisions`: the last failure of each root, `victims`: whom each preemptor waits for."""
+
+    def __init__(
+        self,
+        cache: SchedulerCache,
+        decider: Decider,
+        decisions: Mapping[str, Decision],
+        victims: Mapping[str, set[str]],
+    ):
+        self._world = cache
+        self._decider = decider
+        self._verdicts = decisions
+        self._victims = victims
+
+    # ---- as the scheduler sees it
+
+    def waiting(self, entry: QueuedRoot, root: Group | PodInfo | None) -> Pending:
+        explanation = self._told(entry, root)
+        return Pending(
+            root.pod.key if isinstance(root, PodInfo) else shown(entry.key),
+            entry.queue.value,
+            (explanation.reason if explanation is not None else None) or (REFUSED if entry.refusal else QUEUED),
+            explanation.detail if explanation is not None else entry.refusal or "its turn has not come yet",
+            entry.size,
+            entry.priority,
+            entry.since,
+            entry.attempts,
+            explanation,
+        )
+
+    def parked(self) -> Iterator[Pending]:
+        """Pods that no root speaks for."""
+        for member, broken in self._world.parked():
+            explanation = unrooted(member.pod.key, broken)
+            yield Pending(
+                member.pod.key, "incomplete", str(explanation.reason), explanation.detail, 1, explanation=explanation
+            )
+
+    def _told(self, entry: QueuedRoot, root: Group | PodInfo | None) -> Explanation | None:
+        if entry.queue is SubQueue.PREEMPTING:
+            victims = len(self._victims.get(entry.key, ()))
+            return waits(entry.key, Reason.PREEMPTING, f"{victims} pods must go first")
+        if entry.queue is SubQueue.GATED and root is not None:
+            return gate(root)
+        decision = self._verdicts.get(entry.key)
+        return None if decision is None else of_decision(decision)
+
+    # ---- as it is now, asked afresh
+
+    def now(self, root: Group | PodInfo) -> tuple[Explanation | None, Decision | None]:
+        """Why a root would not be placed by a decision made now; None if it would be, or has no pods to place."""
+        if _gated(root):
+            return gate(root), None
+        decision = self._decider.decide(root)
+        if decision.kind in {DecisionKind.SCHEDULED, DecisionKind.NOTHING}:
+            return None, decision
+        return of_decision(decision), decision
+
+
+def of_decision(decision: Decision) -> Explanation:
+    """What a decision that did not place everything says, with its note."""
+    explanation = decision.explanation
+    if explanation is None or explanation.reason is None:
+        reason = decision.reason or Reason.INSUFFICIENT
+        detail = next((one.detail for one in decision.outcomes.values() if one.reason is not None), _EXTRA)
+        explanation = Explanation(decision.root, 0, False, reason, detail)
+    return replace(explanation, detail=f"{explanation.detail}; {decision.note}") if decision.note else explanation
+
+
+# ---- before a root can be tried
+
+
+def _gated(root: Group | PodInfo) -> bool:
+    return root.gated if isinstance(root, PodInfo) else root.gated or not root.ready
+
+
+def gate(root: Group | PodInfo) -> Explanation:
+    """Why a root is not ready to be tried, level by level."""
+    if isinstance(root, PodInfo):
+        return waits(f"pod/{root.uid}", Reason.GATED, f"the pod has {_gates([root])}")
+    return _gate(root, 0, held=root.gated)
+
+
+def _gate(group: Group, level: int, *, held: bool) -> Explanation:
+    """`held`: gates are what holds the tree back; members may be missing as well, but that comes after."""
+    spec = group.spec
+    assert spec is not None
+    children = [_gate(child, level + 1, held=held) for child in group.ordered()]
+    wrong = group.gated if held else not group.ready
+    explanation = Explanation(group.key, level, not wrong, need=spec.need, children=children)
+    if not wrong:
+        return explanation
+    explanation.can = group.ready_children if spec.composite else group.members
+    if held:
+        gated = [one for leaf in group.leaves() for one in leaf.pending.values() if one.gated]
+        explanation.reason = Reason.GATED
+        explanation.detail = f"{len(gated)} {'pod has' if len(gated) == 1 else 'pods have'} {_gates(gated)}"
+        explanation.remedies = [
+            Remedy("gates", "without the scheduling gates: whoever set them takes them away", len(gated))
+        ]
+        return explanation
+    explanation.reason = Reason.WAITING_FOR_MEMBERS
+    missing = explanation.need - explanation.can
+    if spec.composite:
+        explanation.detail = f"{explanation.can} of {spec.need} groups have the members they need"
+        explanation.remedies = [
+            Remedy("members", f"with {missing} more {'group' if missing == 1 else 'groups'}", missing)
+        ]
+    else:
+        explanation.detail = f"{explanation.can} of {spec.need} members exist"
+        explanation.remedies = [
+            Remedy("members", f"with {missing} more {'member' if missing == 1 else 'members'}", missing)
+        ]
+    return explanation
+
+
+def _gates(members: list[PodInfo]) -> str:
+    names = {str(one.get("name")) for member in members for one in member.pod.spec.scheduling_gates or ()}
+    return f"scheduling gates ({', '.join(sorted(names))})"
+
+
+def unrooted(key: str, broken: BrokenChain) -> Explanation:
+    """Of a pod or group whose chain of parents has no end."""
+    reason = Reason.MISCONFIGURED if broken.cycle else Reason.WAITING_FOR_GROUP
+    return waits(key, reason, broken.why.replace("composite/", "CompositePodGroup "))
