@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.server.admission.world import Object, World
 
-from kohort.api.core import quantities
+from kohort.apimachinery import quantity
 from kohort.testing.client import Client
 from kohort.testing.environment import Environment
 
@@ -118,7 +118,7 @@ def _amounts(given: list[Object]) -> list[Object]:
     """A real server writes amounts in their shortest form, here they stay as they were written."""
     return [
         {
-            kind: {name: str(quantities.read(one)) for name, one in found.items()}
+            kind: {name: str(quantity.parse(one)) for name, one in found.items()}
             for kind, found in resources.items()
             if found
         }
@@ -175,5 +175,5 @@ async def _same_usage(client: Client, world: World, root: str, seed: int) -> Non
     await world.admission.quotas.settle()
     ours = (await world.ask("GET", f"{root}/resourcequotas/q")).body["status"]["used"]
     theirs = client.get(f"{root}/resourcequotas/q")["status"]["used"]
-    amounts = [{name: one.value for name, one in quantities.read_all(used).items()} for used in (ours, theirs)]
+    amounts = [{name: one.value for name, one in quantity.parse_all(used).items()} for used in (ours, theirs)]
     assert amounts[0] == amounts[1], f"KOHORT_ADMISSION_SEED={seed}"

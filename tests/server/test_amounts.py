@@ -15,10 +15,11 @@ from tests.server.crd.server import Running
 from tests.server.talk import Talk
 from tests.server.widgets import WIDGETS, serve, widget
 
-from kohort.api.core.canonical import MILLI, canonical
+from kohort.apimachinery.quantity import MILLI, canonical
 
 RECORDED = json.loads((Path(__file__).parents[1] / "recorded" / "quantities.json").read_text())
 PODS = f"/api/v1/namespaces/{amounts.NAMESPACE}/pods"
+QUOTAS = f"/api/v1/namespaces/{amounts.NAMESPACE}/resourcequotas"
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
 
 
@@ -39,6 +40,35 @@ def test_above_exa_the_suffix_is_not_lost() -> None:
     """Real servers answer 1 to this."""
     assert canonical("1000E") == canonical("1000000000000000000000") == "1000E"
     assert canonical("1000E3") == "1e6"
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("1e99999999", "1e99999999"),
+        ("1e-99999999", "1e-3"),
+        ("9" * 5000, "9" * 5000),
+        ("0." + "0" * 5000 + "1", "1m"),
+        ("1" * 5000 + "Ki", "9223372036854775807"),
+    ],
+)
+@pytest.mark.parametrize("quota", [False, True])
+def test_the_largest_and_the_finest_amounts(talk: Talk, written: str, kept: str, quota: bool) -> None:
+    """Accepted, as by a real server, and counted without being written out."""
+    if quota:
+        talk.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"requests.cpu": "1e999999999"}}})
+    try:
+        answer = talk.request("POST", f"{PODS}?dryRun=All", pod(written))
+        assert answer.code == 201, answer.text
+        assert answer.json()["spec"]["containers"][0]["resources"]["requests"]["cpu"] == kept
+    finally:
+        if quota:
+            talk.request("DELETE", f"{QUOTAS}/q")
+
+
+def test_a_number_of_many_digits_is_no_server_error(talk: Talk) -> None:
+    body = json.dumps(pod("@")).replace('"@"', "9" * 5000)
+    assert talk.request("POST", f"{PODS}?dryRun=All", text=body).code in {201, 400}
 
 
 def test_less_than_nothing_is_rounded_away_from_zero() -> None:

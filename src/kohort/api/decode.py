@@ -11,15 +11,15 @@ from datetime import datetime
 from functools import singledispatch
 from typing import Any, Final
 
-from kohort.api import definitions, formats
+from kohort.api import definitions
 from kohort.api.errors import ErrorKind, FieldError, at, show
 from kohort.api.schema import Anything, Arr, Bool, Duration, Int, IntOrStr, Map, Node, Obj, Ref, Str, Time, known
+from kohort.apimachinery import quantity
 
 LATER: Final = "known from Kubernetes"  # and a minor: how a field that came later is told from one that never was
 _META: Final = Ref(definition="io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 _GO_DURATION: Final = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
 _BARE: Final = {False: {"off", "no", "n"}, True: {"on", "yes", "y"}}
-_NO_DIGITS: Final = re.compile(r"(?=.)[+-]?\.?([KMGTPE]i|[numkMGTPE])?")
 _PLAIN: Final = {"string": str, "boolean": bool}
 _NAMES: Final = {dict: "object", list: "list", str: "string", bool: "boolean", int: "number", float: "number"}
 
@@ -193,18 +193,10 @@ def _against(schema: dict[str, Any], value: Any, path: str, minor: str, parsed: 
     elif kind == "array":
         yield from _array(schema, value, path, minor, parsed)
     elif parsed and name is not None and name.endswith(".Quantity"):
-        if not _is_quantity(value):
+        if not quantity.well_formed(value):
             yield _wrong(path, value, "quantity such as 500m, 2 or 4Gi")
     elif kind is not None:
         yield from check(_scalar(kind, schema.get("format", ""), name), value, path, minor)
-
-
-def _is_quantity(value: Any) -> bool:
-    """As the server parses it, to whom a sign, a point or a suffix without digits is zero."""
-    if isinstance(value, str):
-        text = value.strip()
-        return formats.quantity(text) is None or bool(_NO_DIGITS.fullmatch(text))
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _scalar(kind: str, form: str, name: str | None) -> Node:

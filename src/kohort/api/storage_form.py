@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import definitions
 from kohort.api.copying import copied
-from kohort.api.core.canonical import MILLI, NANO, canonical
 from kohort.api.schema import Arr, Bool, Int, Map, Node, Obj, Ref, Str, Time, known
+from kohort.apimachinery.quantity import MILLI, NANO, canonical
 
 if TYPE_CHECKING:
     from kohort.api.kind import Kind, Object

@@ -1,45 +1,19 @@
-"""Kubernetes quantities as exact integers."""
+"""Quantities as the whole numbers of the engine's columns."""
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-_BINARY: Final = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60}
-_DECIMAL: Final[dict[str, Fraction]] = {
-    "n": Fraction(1, 10**9),
-    "u": Fraction(1, 10**6),
-    "m": Fraction(1, 1000),
-    "k": Fraction(10**3),
-    "M": Fraction(10**6),
-    "G": Fraction(10**9),
-    "T": Fraction(10**12),
-    "P": Fraction(10**15),
-    "E": Fraction(10**18),
-}
-
-
-@lru_cache(maxsize=4096)
-def parse(text: str | int | float) -> Fraction:
-    """The value of a quantity such as 500m, 2, 4Gi or 1e3."""
-    plain = str(text).strip()
-    suffix = plain[-2:]
-    if suffix in _BINARY:
-        return Fraction(plain[:-2]) * _BINARY[suffix]
-    if plain and plain[-1] in _DECIMAL:
-        return Fraction(plain[:-1]) * _DECIMAL[plain[-1]]
-    return Fraction(plain)
-
+from kohort.apimachinery.quantity import MILLI, Written, parse
 
 MOST: Final = 1 << 47  # amounts are cut off here, so that sums and scores over a cluster stay within 64 bits
 
 
 @lru_cache(maxsize=4096)
-def amount(resource: str, text: str | int | float) -> int:
+def amount(resource: str, text: Written) -> int:
     """In the unit of the resource's column: thousandths for cpu, ones for all else; rounded up."""
-    value = parse(text) * (1000 if resource == "cpu" else 1)
-    return min(-(-value.numerator // value.denominator), MOST)
+    return max(-MOST, min(parse(text).ceil(MILLI if resource == "cpu" else 0), MOST))
 
 
 _SHOWN: Final = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))

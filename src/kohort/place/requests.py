@@ -5,36 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kohort.place.quantities import amount, parse
+from kohort.apimachinery.podresources import add, aggregate, pod_level
+from kohort.apimachinery.quantity import parse
+from kohort.place.quantities import amount
 
 Amounts = dict[str, int]
 PODS: Final = "pods"
-_POD_LEVEL: Final = ("cpu", "memory")  # and huge pages, by prefix
 
 
 def pod_requests(spec: Mapping[str, Any]) -> Amounts:
     """Requests by resource, `pods: 1` included."""
-    total: Amounts = {}
-    for container in spec.get("containers") or ():
-        _add(total, _of(container))
-    sidecars: Amounts = {}
-    peak: Amounts = {}
-    for container in spec.get("initContainers") or ():
-        wanted = _of(container)
-        if container.get("restartPolicy") == "Always":
-            _add(sidecars, wanted)
-            _raise(peak, sidecars)
-        else:
-            # An ordinary init container runs beside the sidecars that were started before it.
-            _raise(
-                peak, {name: wanted.get(name, 0) + sidecars.get(name, 0) for name in wanted.keys() | sidecars.keys()}
-            )
-    _add(total, sidecars)
-    _raise(total, peak)
+    total = aggregate(spec, _of)
     for name, value in _pod_level(spec, total).items():
-        if name in _POD_LEVEL or name.startswith("hugepages-"):
+        if pod_level(name):
             total[name] = value
-    _add(total, {name: amount(name, value) for name, value in (spec.get("overhead") or {}).items()})
+    add(total, {name: amount(name, value) for name, value in (spec.get("overhead") or {}).items()})
     total[PODS] = 1
     return {name: value for name, value in total.items() if value}
 
@@ -85,16 +70,6 @@ def _pod_level(spec: Mapping[str, Any], containers: Amounts) -> Amounts:
         if name not in wanted and not containers.get(name):
             wanted[name] = amount(name, value)
     return wanted
-
-
-def _add(total: Amounts, more: Mapping[str, int]) -> None:
-    for name, value in more.items():
-        total[name] = total.get(name, 0) + value
-
-
-def _raise(total: Amounts, least: Mapping[str, int]) -> None:
-    for name, value in least.items():
-        total[name] = max(total.get(name, 0), value)
 
 
 def allocatable(node_status: Mapping[str, Any]) -> Amounts:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kohort.apimachinery.quantity import parse
 from kohort.place.claims import (
     Claim,
     Claims,
@@ -22,7 +23,6 @@ from kohort.place.claims import (
     volume_terms,
     waits_for_consumer,
 )
-from kohort.place.quantities import parse
 from kohort.place.selectors import matches, node_meets_term
 from kohort.scheduler.model import GroupSpec, Pod, claim_source
 
@@ -254,11 +254,11 @@ def _provisions(storage_class: Json | None) -> bool:
 
 def _asked(claim: Json) -> int:
     wanted = (_spec(claim).get("resources") or {}).get("requests") or {}
-    return int(parse(wanted.get("storage") or "0"))
+    return parse(wanted.get("storage") or "0").ceil()
 
 
 def _capacity(volume: Json) -> int:
-    return int(parse((_spec(volume).get("capacity") or {}).get("storage") or "0"))
+    return parse((_spec(volume).get("capacity") or {}).get("storage") or "0").ceil()
 
 
 def _fits(key: str, claim: Json, volume: Json) -> bool:

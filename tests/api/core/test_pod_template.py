@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kohort.api.core import check_pod_template
-from kohort.api.core.resources import amount
 from kohort.api.errors import ErrorKind as E
 from kohort.api.kind import Context
 
@@ -225,11 +224,3 @@ def test_mounts_find_their_volumes() -> None:
     mounts = [{"name": "data", "mountPath": "/data"}, {"name": "data", "mountPath": "/data"}]
     obj = template({"volumeMounts": mounts}, volumes=[{"name": "data", "emptyDir": {}}])
     assert found(obj) == [("spec.containers[0].volumeMounts[1].mountPath", E.INVALID)]
-
-
-@pytest.mark.parametrize(
-    ("quantity", "value"),
-    [("1", 1), (2, 2), ("500m", 0.5), ("1Ki", 1024), ("2Gi", 2 * 2**30), ("1e3", 1000), ("1E", 10**18), ("1.5k", 1500)],
-)
-def test_quantities(quantity: str | int, value: float) -> None:
-    assert float(amount(quantity)) == value

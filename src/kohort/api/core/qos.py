@@ -6,26 +6,31 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final
 
-from kohort.api.core.resources import amount, well_formed
+from kohort.api.core.resources import well_formed
+from kohort.apimachinery.quantity import ZERO, Quantities, Quantity, parse
 
 _COUNTED: Final = ("cpu", "memory")
 
 
 def qos_class(spec: dict[str, Any]) -> str:
     """Nothing asked for: BestEffort. Everything limited to what is asked for: Guaranteed. Else Burstable."""
-    requests: dict[str, Decimal] = {}
-    limits: dict[str, Decimal] = {}
+    requests: Quantities = {}
+    limits: Quantities = {}
     all_limited = True
     for resources in _blocks(spec):
         for name, value in _amounts(resources.get("requests")):
-            requests[name] = requests.get(name, Decimal(0)) + value
+            requests[name] = requests.get(name, ZERO) + value
         limited = dict(_amounts(resources.get("limits")))
         for name, value in limited.items():
-            limits[name] = limits.get(name, Decimal(0)) + value
+            limits[name] = limits.get(name, ZERO) + value
         all_limited = all_limited and len(limited) == len(_COUNTED)
     if not requests and not limits:
         return "BestEffort"
-    return "Guaranteed" if all_limited and requests == limits else "Burstable"
+    return "Guaranteed" if all_limited and _values(requests) == _values(limits) else "Burstable"
+
+
+def _values(quantities: Quantities) -> dict[str, Decimal]:
+    return {name: one.value for name, one in quantities.items()}
 
 
 def _blocks(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -38,8 +43,8 @@ def _blocks(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield container.get("resources") or {}
 
 
-def _amounts(block: Any) -> Iterator[tuple[str, Decimal]]:
+def _amounts(block: Any) -> Iterator[tuple[str, Quantity]]:
     for name in _COUNTED:
         quantity = (block or {}).get(name)
-        if quantity is not None and well_formed(quantity) and amount(quantity) > 0:
-            yield name, amount(quantity)
+        if quantity is not None and well_formed(quantity) and parse(quantity) > ZERO:
+            yield name, parse(quantity)

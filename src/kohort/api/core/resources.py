@@ -1,42 +1,23 @@
-"""Quantities, and what a container asks for: names, signs, requests within limits."""
+"""What a container asks for: names, signs, requests within limits."""
 
 from __future__ import annotations
 
-import re
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import formats
 from kohort.api.errors import FieldError, at, duplicate, invalid, not_found, required
+from kohort.apimachinery import quantity as quantities
+from kohort.apimachinery.quantity import parse
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-_PARTS: Final = re.compile(r"([+-]?[0-9.]+)(.*)")
-_SUFFIXES: Final = {
-    "": Decimal(1),
-    "n": Decimal("1e-9"),
-    "u": Decimal("1e-6"),
-    "m": Decimal("1e-3"),
-    **{letter: Decimal(1000) ** power for power, letter in enumerate("kMGTPE", 1)},
-    **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)},
-}
 _STANDARD: Final = {"cpu", "memory", "ephemeral-storage"}
 
 
-def amount(quantity: str | float) -> Decimal:
-    """The number that a well-formed quantity stands for."""
-    found = _PARTS.fullmatch(str(quantity).strip())
-    if found is None:
-        raise ValueError(f"{quantity!r} is not a quantity")
-    number, suffix = found.groups()
-    if suffix[:1] in {"e", "E"} and suffix not in _SUFFIXES:
-        return Decimal(number + suffix)
-    return Decimal(number) * _SUFFIXES[suffix]
-
-
 def well_formed(quantity: Any) -> bool:
-    return isinstance(quantity, (str, int, float)) and formats.quantity(str(quantity).strip()) is None
+    """Of the form that definitions ask for, which wants digits, and small enough to be read."""
+    return quantities.well_formed(quantity) and formats.quantity(str(quantity).strip()) is None
 
 
 def check_resources(
@@ -63,10 +44,10 @@ def _entry(name: str, quantity: Any, path: str) -> Iterator[FieldError]:
     if not well_formed(quantity):
         yield invalid(path, quantity, formats.quantity(str(quantity)) or "must be a quantity")
         return
-    value = amount(quantity)
-    if value < 0:
+    found = parse(quantity)
+    if found.value < 0:
         yield invalid(path, quantity, "must be greater than or equal to 0")
-    elif _countable(name) and value != value.to_integral_value():
+    elif _countable(name) and not found.whole:
         yield invalid(path, quantity, "must be an integer")
 
 
@@ -78,9 +59,9 @@ def _within(name: str, request: Any, limit: Any, path: str) -> Iterator[FieldErr
             yield required(at(path, "limits"), "Limit must be set for non overcommitable resources")
         return
     exact = _countable(name) or name.startswith("hugepages-")
-    if exact and amount(request) != amount(limit):
+    if exact and parse(request).value != parse(limit).value:
         yield invalid(at(path, "requests"), request, f"must be equal to {name} limit of {limit}")
-    elif amount(request) > amount(limit):
+    elif parse(request) > parse(limit):
         yield invalid(at(path, "requests"), request, f"must be less than or equal to {name} limit of {limit}")
 
 

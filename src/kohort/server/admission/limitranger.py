@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.api.core import podsize, quantities
+from kohort.apimachinery import podresources, quantity
 from kohort.server import status
 from kohort.server.admission.attributes import CREATE, DELETE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kohort.api.core.quantities import Amount, Amounts
     from kohort.api.kind import Object
+    from kohort.apimachinery.quantity import Quantities, Quantity
     from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.auth.lister import Objects
 
@@ -91,16 +91,16 @@ def check(obj: Object, kind: str, limits: Sequence[Mapping[str, Any]]) -> Iterat
     for limit in limits:
         sort = limit.get("type")
         if kind == "Pod" and sort == "Container":
-            for container in podsize.containers(obj):
-                requests, most = podsize.of_container(container)
+            for container in podresources.containers(obj):
+                requests, most = podresources.of_container(container)
                 yield from _constraints(limit, "Container", requests, most)
         elif kind == "Pod" and sort == "Pod":
-            yield from _constraints(limit, "Pod", *podsize.of_pod(obj))
+            yield from _constraints(limit, "Pod", *podresources.of_pod(obj))
         elif kind == _CLAIM and sort == _CLAIM:
             yield from _claim(limit, obj)
 
 
-def _constraints(limit: Mapping[str, Any], sort: str, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _constraints(limit: Mapping[str, Any], sort: str, requests: Quantities, limits: Quantities) -> Iterator[str]:
     for name, least in _each(limit, "min"):
         yield from _least(name, least, sort, requests.get(name), limits.get(name))
     for name, most in _each(limit, "max"):
@@ -109,12 +109,12 @@ def _constraints(limit: Mapping[str, Any], sort: str, requests: Amounts, limits:
         yield from _ratio(name, ratio, sort, requests.get(name), limits.get(name))
 
 
-def _each(limit: Mapping[str, Any], member: str) -> Iterator[tuple[str, Amount]]:
-    for name, quantity in sorted((limit.get(member) or {}).items()):
-        yield name, quantities.read(quantity)
+def _each(limit: Mapping[str, Any], member: str) -> Iterator[tuple[str, Quantity]]:
+    for name, given in sorted((limit.get(member) or {}).items()):
+        yield name, quantity.parse(given)
 
 
-def _least(name: str, least: Amount, sort: str, request: Amount | None, limit: Amount | None) -> Iterator[str]:
+def _least(name: str, least: Quantity, sort: str, request: Quantity | None, limit: Quantity | None) -> Iterator[str]:
     lead = f"minimum {name} usage per {sort} is {least}"
     if request is None:
         yield f"{lead}.  No request is specified"
@@ -124,7 +124,7 @@ def _least(name: str, least: Amount, sort: str, request: Amount | None, limit: A
         yield f"{lead}, but limit is {limit}"
 
 
-def _most(name: str, most: Amount, sort: str, request: Amount | None, limit: Amount | None) -> Iterator[str]:
+def _most(name: str, most: Quantity, sort: str, request: Quantity | None, limit: Quantity | None) -> Iterator[str]:
     lead = f"maximum {name} usage per {sort} is {most}"
     if limit is None:
         yield f"{lead}.  No limit is specified"
@@ -134,18 +134,18 @@ def _most(name: str, most: Amount, sort: str, request: Amount | None, limit: Amo
         yield f"{lead}, but request is {request}"
 
 
-def _ratio(name: str, most: Amount, sort: str, request: Amount | None, limit: Amount | None) -> Iterator[str]:
+def _ratio(name: str, most: Quantity, sort: str, request: Quantity | None, limit: Quantity | None) -> Iterator[str]:
     lead = f"{name} max limit to request ratio per {sort} is {most}"
     if request is None or not request.value:
         yield f"{lead}, but no request is specified or request is 0"
     elif limit is None or not limit.value:
         yield f"{lead}, but no limit is specified or limit is 0"
-    elif limit.value / request.value > most.value:
-        yield f"{lead}, but provided ratio is {float(limit.value / request.value):f}"
+    elif limit / request > most.value:
+        yield f"{lead}, but provided ratio is {float(limit / request):f}"
 
 
 def _claim(limit: Mapping[str, Any], claim: Object) -> Iterator[str]:
-    requests = podsize.of_claim(claim)
+    requests = podresources.of_claim(claim)
     for member, word in (("min", "minimum"), ("max", "maximum")):
         for name, bound in _each(limit, member):
             request = requests.get(name)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.api.core import podsize, quantities
-from kohort.api.core.quantities import ONE, Amount, Amounts
+from kohort.apimachinery import podresources, quantity
+from kohort.apimachinery.quantity import ONE, Quantities, Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ REQUIRED: Final = frozenset(
 class Facts:
     """`scopes`: those that hold for a pod; None for what scopes never pick."""
 
-    usage: Amounts
+    usage: Quantities
     scopes: frozenset[str] | None = None
     priority_class: str = ""
     containers: Mapping[str, frozenset[str]] = field(default_factory=dict)  # what each states
@@ -66,14 +66,14 @@ def facts(kind: Source, obj: Object, now: datetime) -> Facts:
 
 def _of_pod(pod: Object, now: datetime) -> Facts:
     spec = pod.get("spec") or {}
-    usage: Amounts = {"count/pods": ONE}
+    usage: Quantities = {"count/pods": ONE}
     if _runs(pod, now):
         usage["pods"] = ONE
-        usage |= dict(_named(*podsize.of_pod(pod)))
-    whole = frozenset(name for name, _ in _named(*podsize.of_container(spec)))
+        usage |= dict(_named(*podresources.of_pod(pod)))
+    whole = frozenset(name for name, _ in _named(*podresources.of_container(spec)))
     stated = {
-        str(one.get("name")): whole | {name for name, _ in _named(*podsize.of_container(one))}
-        for one in podsize.containers(pod)
+        str(one.get("name")): whole | {name for name, _ in _named(*podresources.of_container(one))}
+        for one in podresources.containers(pod)
     }
     return Facts(usage, frozenset(_scopes(pod)), spec.get("priorityClassName") or "", stated)
 
@@ -87,7 +87,7 @@ def _runs(pod: Object, now: datetime) -> bool:
     return not gone or grace is None or now <= datetime.fromisoformat(gone) + timedelta(seconds=grace)
 
 
-def _named(requests: Amounts, limits: Amounts) -> Iterator[tuple[str, Amount]]:
+def _named(requests: Quantities, limits: Quantities) -> Iterator[tuple[str, Quantity]]:
     for name, value in requests.items():
         yield f"requests.{name}", value
         if name in _PLAIN or name.startswith("hugepages-"):
@@ -107,9 +107,9 @@ def _scopes(pod: Object) -> Iterator[str]:
 
 
 def _best_effort(pod: Object) -> bool:
-    holders = [*podsize.containers(pod), pod.get("spec") or {}]
+    holders = [*podresources.containers(pod), pod.get("spec") or {}]
     return not any(
-        amount.value for one in holders for part in podsize.of_container(one) for name, amount in part.items()
+        amount.value for one in holders for part in podresources.of_container(one) for name, amount in part.items()
         if name in {"cpu", "memory"}
     )  # fmt: skip
 
@@ -128,23 +128,23 @@ def _reaches_out(affinity: Mapping[str, Any]) -> bool:
 # ---- the others
 
 
-def _of_service(service: Object) -> Amounts:
+def _of_service(service: Object) -> Quantities:
     spec = service.get("spec") or {}
     ports, kind = spec.get("ports") or (), spec.get("type") or "ClusterIP"
     usage = {"services": ONE}
     if kind == "NodePort":
-        usage["services.nodeports"] = quantities.read(len(ports))
+        usage["services.nodeports"] = quantity.parse(len(ports))
     if kind == "LoadBalancer":
         usage["services.loadbalancers"] = ONE
         given = spec.get("allocateLoadBalancerNodePorts") is not False
         number = len(ports) if given else sum(1 for port in ports if port.get("nodePort"))
-        usage["services.nodeports"] = quantities.read(number)
+        usage["services.nodeports"] = quantity.parse(number)
     return usage
 
 
-def _of_claim(claim: Object) -> Amounts:
+def _of_claim(claim: Object) -> Quantities:
     usage = {"persistentvolumeclaims": ONE}
-    storage = podsize.of_claim(claim).get("storage")
+    storage = podresources.of_claim(claim).get("storage")
     annotations = claim["metadata"].get("annotations") or {}
     name = annotations.get(_CLASS_ANNOTATION) or (claim.get("spec") or {}).get("storageClassName")
     if name:

@@ -12,8 +12,8 @@ import contextlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.api.core import quantities
-from kohort.api.core.quantities import ZERO, Amounts
+from kohort.apimachinery import quantity
+from kohort.apimachinery.quantity import ZERO, Quantities
 from kohort.server import status
 from kohort.server import storage_codec as stored
 from kohort.server.admission import quota_usage
@@ -73,16 +73,15 @@ class ResourceQuotas:
                 why = f"failed quota: {quota['metadata']['name']}: must specify {missing}"
                 raise status.forbidden(attrs.resource.group, attrs.resource.plural, attrs.name, why)
 
-    def _check(self, attrs: AdmissionAttributes, quota: Object, asked: Amounts) -> None:
+    def _check(self, attrs: AdmissionAttributes, quota: Object, asked: Quantities) -> None:
         if not asked:
             return
         hard, used = _hard(quota), self.used(quota, only=asked)
-        over = {name for name, more in asked.items() if used[name].value + more.value > hard[name].value}
+        over = {name for name, more in asked.items() if used[name] + more > hard[name]}
         if over:
             parts = {"requested": asked, "used": used, "limited": hard}
             told = ", ".join(
-                f"{word}: {quantities.listed({name: amounts[name] for name in over})}"
-                for word, amounts in parts.items()
+                f"{word}: {quantity.listed({name: amounts[name] for name in over})}" for word, amounts in parts.items()
             )
             why = f"exceeded quota: {quota['metadata']['name']}, {told}"
             raise status.forbidden(attrs.resource.group, attrs.resource.plural, attrs.name, why)
@@ -93,18 +92,18 @@ class ResourceQuotas:
         table = self._store.table(_TABLE)
         return [stored.decode(item.value) for item in table.items(namespace)]
 
-    def used(self, quota: Object, only: Iterable[str] | None = None) -> Amounts:
+    def used(self, quota: Object, only: Iterable[str] | None = None) -> Quantities:
         """What the namespace uses of everything that the quota limits."""
         names = list(_hard(quota) if only is None else only)
         spec, namespace = quota.get("spec") or {}, quota["metadata"]["namespace"]
-        found: Amounts = dict.fromkeys(names, ZERO)
+        found: Quantities = dict.fromkeys(names, ZERO)
         for kind in sorted({quota_usage.source(name) for name in names}):
             wanted = [name for name in names if quota_usage.source(name) == kind]
             for one in self._facts(kind, namespace):
                 if quota_usage.picks(spec, one):
                     for name in wanted:
                         if name in one.usage:
-                            found[name] = found[name].plus(one.usage[name])
+                            found[name] = found[name] + one.usage[name]
         return found
 
     def _facts(self, kind: Source, namespace: str) -> Iterable[Facts]:
@@ -169,27 +168,27 @@ class ResourceQuotas:
         return {_TABLE, *(one.table for one in found if one is not None)}
 
 
-def status_of(quota: Object, used: Amounts) -> dict[str, Any]:
+def status_of(quota: Object, used: Quantities) -> dict[str, Any]:
     hard = (quota.get("spec") or {}).get("hard") or {}
     return {"hard": dict(hard), "used": {name: str(used[name]) for name in sorted(hard)}}
 
 
-def _hard(quota: Object) -> Amounts:
-    return quantities.read_all((quota.get("spec") or {}).get("hard"))
+def _hard(quota: Object) -> Quantities:
+    return quantity.parse_all((quota.get("spec") or {}).get("hard"))
 
 
-def _asked(quota: Object, found: Facts, before: Facts | None) -> Amounts:
+def _asked(quota: Object, found: Facts, before: Facts | None) -> Quantities:
     """How much more a write wants of what the quota limits."""
     spec = quota.get("spec") or {}
     held = before.usage if before is not None and quota_usage.picks(spec, before) else {}
-    more = {name: value.minus(held.get(name, ZERO)) for name, value in found.usage.items() if name in _hard(quota)}
-    return {name: value for name, value in more.items() if value.value > 0}
+    more = {name: value - held.get(name, ZERO) for name, value in found.usage.items() if name in _hard(quota)}
+    return {name: value for name, value in more.items() if value > ZERO}
 
 
 def _differs(now: dict[str, Any], wanted: dict[str, Any]) -> bool:
     """In amounts, not in words: another controller may write the same differently."""
     return any(
-        {name: one.value for name, one in quantities.read_all(now.get(member)).items()}
-        != {name: one.value for name, one in quantities.read_all(wanted[member]).items()}
+        {name: one.value for name, one in quantity.parse_all(now.get(member)).items()}
+        != {name: one.value for name, one in quantity.parse_all(wanted[member]).items()}
         for member in ("hard", "used")
     )

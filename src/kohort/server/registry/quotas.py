@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.api.core.resources import amount, well_formed
+from kohort.api.core.resources import well_formed
 from kohort.api.errors import FieldError, invalid, required
 from kohort.api.rules import same
+from kohort.apimachinery.quantity import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,9 +65,9 @@ def _entry(name: str, value: Any) -> Iterator[FieldError]:
         yield invalid(path, name, "must be a standard resource type or fully qualified")
     if not well_formed(value):
         yield invalid(path, value, "must be a quantity")
-    elif amount(value) < 0:
+    elif parse(value).value < 0:
         yield invalid(path, str(value), "must be greater than or equal to 0")
-    elif (name in _COUNTED or name.startswith("count/")) and amount(value) != amount(value).to_integral_value():
+    elif (name in _COUNTED or name.startswith("count/")) and not parse(value).whole:
         yield invalid(path, str(value), "must be an integer")
 
 

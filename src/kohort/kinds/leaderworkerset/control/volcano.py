@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kohort.api.core import podsize, quantities
 from kohort.api.kind import Object
+from kohort.apimachinery import podresources, quantity
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import ROLES, annotation, pod_spec, size
 from kohort.kinds.leaderworkerset.control.pods import Membership
@@ -57,7 +57,7 @@ def _resources(lws: Object) -> dict[str, str]:
     pods = dict(zip(ROLES, (1, size(lws) - 1), strict=True))
     wanted = []
     for role, count in pods.items():
-        requests, _ = podsize.of_pod({"spec": pod_spec(lws, role)})
+        requests, _ = podresources.of_pod({"spec": pod_spec(lws, role)})
         if count:
-            wanted.append({key: amount._replace(value=amount.value * count) for key, amount in requests.items()})
-    return {key: str(amount) for key, amount in sorted(quantities.total(wanted).items())}
+            wanted.append({key: amount * count for key, amount in requests.items()})
+    return {key: str(amount) for key, amount in sorted(quantity.total(wanted).items())}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING
 from typing import Any
 
-from kohort.api.core.resources import amount, well_formed
+from kohort.api.core.resources import well_formed
+from kohort.apimachinery.quantity import parse
 
 
 def whole(quantity: Any) -> int:
     """A quantity rounded up to an integer; 0 for what is none (a rule of its own reports that)."""
-    return int(amount(quantity).to_integral_value(ROUND_CEILING)) if well_formed(quantity) else 0
+    return parse(quantity).ceil() if well_formed(quantity) else 0
 
 
 def gpus(resources: dict[str, Any] | None) -> int:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kohort.api.core import podsize, quantities
 from kohort.api.kind import Object
+from kohort.apimachinery import podresources, quantity
 from kohort.gang.compile import CompileContext
 from kohort.kinds.trainer.api.constants import VOLCANO_QUEUE, pod_spec, spec_of
 from kohort.kinds.trainer.compile.draft import Draft
@@ -62,11 +62,11 @@ def _mark(draft: Draft, member: str, key: str) -> None:
 
 def _pod_group(draft: Draft, version: str, spec: dict[str, Any]) -> Object:
     """Replicas are not counted, nor is a limit without a request: as upstream."""
-    wanted: list[quantities.Amounts] = []
+    wanted: list[quantity.Quantities] = []
     for job, count in zip(draft.jobs, draft.counts, strict=True):
-        requests, _ = podsize.of_pod({"spec": pod_spec(job)})
+        requests, _ = podresources.of_pod({"spec": pod_spec(job)})
         if count:
-            wanted.append({name: amount._replace(value=amount.value * count) for name, amount in requests.items()})
-    least = {name: str(amount) for name, amount in sorted(quantities.total(wanted).items())}
+            wanted.append({name: amount * count for name, amount in requests.items()})
+    least = {name: str(amount) for name, amount in sorted(quantity.total(wanted).items())}
     whole = {"minMember": sum(draft.counts), "minResources": least, **spec}
     return {"apiVersion": version, "kind": KIND, "metadata": draft.metadata(draft.name), "spec": whole}

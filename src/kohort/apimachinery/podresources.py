@@ -1,0 +1,90 @@
+"""What a pod asks for: the sum over its containers as kube-scheduler, the kubelet and quotas all count it.
+
+Containers run together; init containers run one after the other before them, sidecars from their turn on. What the pod
+as a whole states counts instead of its containers (KEP-2837); overhead comes on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, Self, TypeVar
+
+from kohort.apimachinery.quantity import Quantities, parse_all
+
+
+class Summable(Protocol):
+    def __add__(self, other: Self, /) -> Self: ...
+    def __lt__(self, other: Self, /) -> bool: ...
+
+
+S = TypeVar("S", bound=Summable)
+Reading = Callable[[Mapping[str, Any]], dict[str, S]]  # of what has `resources`: a container, or the pod's spec
+
+
+def aggregate(spec: Mapping[str, Any], of: Reading[S]) -> dict[str, S]:
+    """The most that containers, init containers and sidecars want at one time, by resource."""
+    total: dict[str, S] = {}
+    for container in spec.get("containers") or ():
+        add(total, of(container))
+    sidecars: dict[str, S] = {}
+    peak: dict[str, S] = {}
+    for container in spec.get("initContainers") or ():
+        wanted = of(container)
+        if container.get("restartPolicy") == "Always":
+            add(sidecars, wanted)
+            _raise(peak, sidecars)
+        else:
+            # An ordinary init container runs beside the sidecars that were started before it.
+            add(wanted, sidecars)
+            _raise(peak, wanted)
+    add(total, sidecars)
+    _raise(total, peak)
+    return total
+
+
+def add(total: dict[str, S], more: Mapping[str, S]) -> None:
+    for name, value in more.items():
+        total[name] = total[name] + value if name in total else value
+
+
+def _raise(total: dict[str, S], least: Mapping[str, S]) -> None:
+    for name, value in least.items():
+        if name not in total or total[name] < value:
+            total[name] = value
+
+
+def pod_level(name: str) -> bool:
+    """Whether a pod as a whole can ask for the resource."""
+    return name in {"cpu", "memory"} or name.startswith("hugepages-")
+
+
+def containers(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
+    spec = pod.get("spec") or {}
+    return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+
+
+def of_container(container: Mapping[str, Any]) -> tuple[Quantities, Quantities]:
+    """Requests and limits, as written; a pod's spec has them, too."""
+    resources = container.get("resources") or {}
+    return parse_all(resources.get("requests")), parse_all(resources.get("limits"))
+
+
+def of_pod(pod: Mapping[str, Any]) -> tuple[Quantities, Quantities]:
+    """Requests and limits as written: whoever reads a pod that a server has completed needs no more."""
+    spec = pod.get("spec") or {}
+    return _sum(spec, "requests"), _sum(spec, "limits")
+
+
+def of_claim(claim: Mapping[str, Any]) -> Quantities:
+    return of_container(claim.get("spec") or {})[0]
+
+
+def _sum(spec: Mapping[str, Any], member: str) -> Quantities:
+    def of(holder: Mapping[str, Any]) -> Quantities:
+        return parse_all((holder.get("resources") or {}).get(member))
+
+    found = aggregate(spec, of)
+    found |= {name: one for name, one in of(spec).items() if pod_level(name)}
+    overhead = parse_all(spec.get("overhead"))
+    add(found, overhead if member == "requests" else {name: one for name, one in overhead.items() if name in found})
+    return found
