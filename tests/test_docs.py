@@ -69,7 +69,8 @@ def test_shell_examples(page: str, command: str, output: str) -> None:
 def test_links_point_somewhere() -> None:
     broken = []
     for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
-        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        text = re.sub(r"`[^`\n]*`", "``", page.read_text())  # a regular expression is no link
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
             if "://" not in target and not (page.parent / target).exists():
                 broken.append(f"{page.relative_to(ROOT)}: {target}")
     assert broken == []
