@@ -244,7 +244,7 @@ def test_no_body_breaks_admission(given_body: tuple[str, Object]) -> None:
         assert kind is not None
         assert complaints == []
         # What is kept is a fixed point: keeping, defaulting and updating it again changes nothing.
-        assert storage_form.stored(kind, answer.object, minor) == answer.object
+        assert storage_form.to_storage(kind, answer.object, minor) == answer.object
         assert admit.defaulted(answer.object, kind, ctx) == answer.object
         again = deepcopy(answer.object)
         answer.object["metadata"]["resourceVersion"] = again["metadata"]["resourceVersion"] = "1"

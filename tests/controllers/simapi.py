@@ -163,7 +163,7 @@ class SimApi:
     def create(self, body: Object, namespace: str = "lab", *, strict: bool = False) -> WriteResult:
         kind = self._kind(body)
         if body["kind"] in self.unserved:
-            return results.unserved()
+            return results.not_served()
         if body["kind"] == "Pod" and (over := self._over_quota(body)):
             return over
         if kind is None:
@@ -223,7 +223,7 @@ class SimApi:
         """Server-side apply by one manager, forced."""
         old, kind = self.objects.get(key), self._kind(body)
         if body["kind"] in self.unserved:
-            return results.unserved()
+            return results.not_served()
         native = kind is None or kind.native
         known = structures.native(self.ctx.release.minor, body["apiVersion"], body["kind"]) if native else None
         if kind is not None and not kind.native:

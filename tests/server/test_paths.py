@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.server.jsonpath import PathError, find, first
+from kohort.server.jsonpath import JsonPathError, find, first
 
 OBJ = {
     "a": {"b": 1, "x.y": 2, "l": [{"t": "P", "s": 1}, {"t": "Q", "s": 2}]},
@@ -36,5 +36,5 @@ def test_paths(path: str, wanted: list[object]) -> None:
 
 @pytest.mark.parametrize("path", [".a[", "..a", ".a[?(x)]"])
 def test_what_is_not_understood(path: str) -> None:
-    with pytest.raises(PathError):
+    with pytest.raises(JsonPathError):
         find(OBJ, path)

@@ -132,7 +132,7 @@ def verdict_of_ours(answer: WriteResult) -> Verdict:
     if answer.object is not None:
         kind = find(answer.object["apiVersion"], answer.object["kind"])
         assert kind is not None
-        return Verdict(answer.code, stored=_stored_text(storage_form.written(kind, answer.object)))
+        return Verdict(answer.code, stored=_stored_text(storage_form.to_response(kind, answer.object)))
     return Verdict(answer.code, answer.reason, frozenset((str(cause.kind), cause.field) for cause in answer.causes))
 
 

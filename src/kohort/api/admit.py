@@ -14,16 +14,16 @@ from kohort.api.errors import ErrorKind, FieldError, invalid
 from kohort.api.registry import find
 from kohort.api.result import WriteResult
 from kohort.api.scheduling import admission
-from kohort.api.update_strategy import keep, put
+from kohort.api.update_strategy import reset_fields, set_or_remove
 from kohort.api.validation import (
-    Refused,
-    addressed,
-    admitted,
-    judge,
-    judge_update,
-    judged,
-    place,
-    versioned,
+    RejectedError,
+    check_admitted,
+    check_identity,
+    check_resource_version,
+    check_valid,
+    set_namespace,
+    validate_create,
+    validate_update,
 )
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ def create(
     kind: Kind | None = None,
 ) -> WriteResult:
     """A POST. `existing`: what else is in the namespace; `suffix`: the random end of a generated name."""
-    read = received(obj, ctx, namespace=namespace, suffix=suffix, field_validation=field_validation, kind=kind)
+    read = decode_create(obj, ctx, namespace=namespace, suffix=suffix, field_validation=field_validation, kind=kind)
     if read.object is None:
         return read
-    return created(
+    return complete_create(
         read.object,
         ctx,
         kind=kind or _kind(obj),
@@ -59,7 +59,7 @@ def create(
     )
 
 
-def received(
+def decode_create(
     obj: Object,
     ctx: Context,
     *,
@@ -74,14 +74,14 @@ def received(
         kind = _served(kind or _kind(obj), ctx)
         warnings = _decoded(kind, obj, ctx, field_validation)
         new = defaulted(obj, kind, ctx)
-        place(kind, new, namespace)
+        set_namespace(kind, new, namespace)
         meta.prepare_create(new, suffix)
-    except Refused as refused:
-        return refused.with_warnings(warnings)
+    except RejectedError as rejected:
+        return rejected.with_warnings(warnings)
     return WriteResult(200, object=new, warnings=tuple(warnings))
 
 
-def created(
+def complete_create(
     new: Object,
     ctx: Context,
     *,
@@ -93,13 +93,13 @@ def created(
     """The second half: judged, in place, as it will be kept."""
     try:
         kind = _served(kind, ctx)
-        admitted(kind, new, admission.mutate(kind, new, ctx, priority_classes))
+        check_admitted(kind, new, admission.mutate(kind, new, ctx, priority_classes))
         _prepare(kind, new, None, ctx)
-        judged(kind, new, judge(kind, new, ctx))
+        check_valid(kind, new, validate_create(kind, new, ctx))
         _storable(kind, new, ctx, list(existing), priority_classes)
         meta.count(kind, new)
-    except Refused as refused:
-        return refused.with_warnings(warnings)
+    except RejectedError as rejected:
+        return rejected.with_warnings(warnings)
     return WriteResult(201, object=_read(kind, new, ctx), warnings=(*warnings, *kind.warn(new, ctx)))
 
 
@@ -117,13 +117,17 @@ def update(
 
     `named`: a uid in the body says which object is meant; if not, it is a change to be judged as any other.
     """
-    read = replacing(new, old, ctx, subresource=subresource, field_validation=field_validation, kind=kind, named=named)
+    read = decode_update(
+        new, old, ctx, subresource=subresource, field_validation=field_validation, kind=kind, named=named
+    )
     if read.object is None:
         return read
-    return updated(read.object, old, ctx, kind=kind or _kind(new), subresource=subresource, warnings=read.warnings)
+    return complete_update(
+        read.object, old, ctx, kind=kind or _kind(new), subresource=subresource, warnings=read.warnings
+    )
 
 
-def replacing(
+def decode_update(
     new: Object,
     old: Object,
     ctx: Context,
@@ -146,16 +150,16 @@ def replacing(
         warnings = _decoded(kind, new, ctx, field_validation, prior, by_patch=by_patch)
         old = defaulted(old, kind, ctx) if prior is None else prior
         new = defaulted(new, kind, ctx, prior)
-        addressed(kind, new, old, named)
-        versioned(kind, new, old)
-        keep(kind, new, old, subresource)
+        check_identity(kind, new, old, named)
+        check_resource_version(kind, new, old)
+        reset_fields(kind, new, old, subresource)
         meta.prepare_update(new, old)
-    except Refused as refused:
-        return refused.with_warnings(warnings)
+    except RejectedError as rejected:
+        return rejected.with_warnings(warnings)
     return WriteResult(200, object=new, warnings=tuple(warnings))
 
 
-def updated(
+def complete_update(
     new: Object,
     old: Object,
     ctx: Context,
@@ -169,12 +173,12 @@ def updated(
     try:
         kind = _served(kind, ctx, subresource)
         old = defaulted(old, kind, ctx) if prior is None else prior
-        admitted(kind, new, admission.mutate(kind, new, ctx, (), old))
+        check_admitted(kind, new, admission.mutate(kind, new, ctx, (), old))
         _prepare(kind, new, old, ctx)
-        judged(kind, new, judge_update(kind, new, old, ctx, subresource))
+        check_valid(kind, new, validate_update(kind, new, old, ctx, subresource))
         meta.count(kind, new, old)
-    except Refused as refused:
-        return refused.with_warnings(warnings)
+    except RejectedError as rejected:
+        return rejected.with_warnings(warnings)
     remarks = () if kind.kind == "Pod" else kind.warn(new, ctx)  # a pod is remarked on once
     return WriteResult(200, object=_read(kind, new, ctx), warnings=(*warnings, *remarks))
 
@@ -192,10 +196,10 @@ def patch(
     """A PATCH of the stored `old` by a merge, JSON or strategic merge patch (not server-side apply)."""
     kind = kind or _kind(old)
     prior = defaulted(old, kind, ctx) if kind is not None else None
-    read = patched(change, old, ctx, content_type=content_type, kind=kind, prior=prior)
+    read = apply_patch(change, old, ctx, content_type=content_type, kind=kind, prior=prior)
     if read.object is None:
         return read
-    put = replacing(
+    put = decode_update(
         read.object,
         old,
         ctx,
@@ -208,10 +212,10 @@ def patch(
     )
     if put.object is None:
         return put
-    return updated(put.object, old, ctx, kind=kind, subresource=subresource, warnings=put.warnings, prior=prior)
+    return complete_update(put.object, old, ctx, kind=kind, subresource=subresource, warnings=put.warnings, prior=prior)
 
 
-def patched(
+def apply_patch(
     change: Any,
     old: Object,
     ctx: Context,
@@ -220,7 +224,7 @@ def patched(
     kind: Kind | None = None,
     prior: Object | None = None,
 ) -> WriteResult:
-    """The first third of `patch`: what the patch makes of the object. Whether that can be decoded is for `replacing`.
+    """The first third of `patch`: what the patch makes of the object. `decode_update` says whether it can be decoded.
 
     `prior`: `old` with its defaults, where the caller has it already. Members that the patch leaves alone are shared.
     """
@@ -228,8 +232,8 @@ def patched(
         kind = _served(kind or _kind(old), ctx)
         prior = defaulted(old, kind, ctx) if prior is None else prior
         new = _patched(kind, change, prior, ctx, content_type)
-    except Refused as refused:
-        return refused.answer
+    except RejectedError as rejected:
+        return rejected.result
     return WriteResult(200, object=new)
 
 
@@ -244,20 +248,20 @@ def check(obj: Object, ctx: Context, kind: Kind | None = None) -> list[FieldErro
     new = defaulted(obj, kind, ctx)
     meta.prepare_create(new)
     _prepare(kind, new, None, ctx)
-    return [*found, *judge(kind, new, ctx).every]
+    return [*found, *validate_create(kind, new, ctx).every]
 
 
 def defaulted(obj: Object, kind: Kind, ctx: Context, prior: Object | None = None) -> Object:
     """A copy of a decodable object with its defaults, in the form in which it would be kept (as `prior` is already)."""
-    new = storage_form.stored(kind, obj, ctx.release.minor, prior)
+    new = storage_form.to_storage(kind, obj, ctx.release.minor, prior)
     defaults.apply(kind.schema, new, ctx)
     kind.default(new, ctx)
     return new
 
 
-def known(stored: Object, kind: Kind, ctx: Context) -> Object:
+def stored_with_defaults(stored: Object, kind: Kind, ctx: Context) -> Object:
     """A copy of a stored object with its defaults. It is in form already, but for a status, which may hold nulls."""
-    if storage_form.shows(kind) or not (kind.native or find(kind.api_version, kind.kind) is kind):
+    if storage_form.writes_nulls(kind) or not (kind.native or find(kind.api_version, kind.kind) is kind):
         return defaulted(stored, kind, ctx)
     settled = {name: value for name, value in stored.items() if name != "status"}
     return defaulted(stored, kind, ctx, settled)
@@ -280,7 +284,7 @@ def _kind(obj: Object) -> Kind | None:
 
 def _served(kind: Kind | None, ctx: Context, subresource: str = "") -> Kind:
     if kind is None or not kind.served(ctx) or (subresource == "status" and not kind.status):
-        raise Refused(result.unserved())
+        raise RejectedError(result.not_served())
     return kind
 
 
@@ -302,7 +306,7 @@ def _decoded(
     for member, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
         given = obj.get(member) if isinstance(obj, dict) else None
         if given and given != wanted:
-            raise Refused(
+            raise RejectedError(
                 result.bad_request(f"the {member} in the data ({given}) does not match the expected {wanted}")
             )
     wrong = [error for error in found if error.kind is ErrorKind.DECODE]
@@ -310,22 +314,22 @@ def _decoded(
     unknown = [f'unknown field "{error.field}"' for error in found if error.kind is not ErrorKind.DECODE]
     lead = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
     if wrong:
-        raise Refused(result.bad_request(lead + "; ".join(map(str, wrong))))
+        raise RejectedError(result.bad_request(lead + "; ".join(map(str, wrong))))
     if unknown and mode == "Strict":
-        raise Refused(result.bad_request(lead + "strict decoding error: " + ", ".join(unknown)))
+        raise RejectedError(result.bad_request(lead + "strict decoding error: " + ", ".join(unknown)))
     if replaced:
-        raise Refused(result.refused(kind, meta.name_of(obj), replaced))
+        raise RejectedError(result.invalid(kind, meta.name_of(obj), replaced))
     return unknown if mode == "Warn" else []
 
 
-def unknown(kind: Kind, obj: Any, ctx: Context) -> list[str]:
+def unknown_fields(kind: Kind, obj: Any, ctx: Context) -> list[str]:
     """What a body has that its kind does not, in the words of a strict server."""
     found = decode.decode(kind.schema, obj, ctx.release.minor)
     return [f'unknown field "{error.field}"' for error in found if error.kind is not ErrorKind.DECODE]
 
 
 def _patched(kind: Kind, change: Any, prior: Object, ctx: Context, content_type: str) -> Object:
-    target, minor = storage_form.written(kind, prior), ctx.release.minor
+    target, minor = storage_form.to_response(kind, prior), ctx.release.minor
     definition = definitions.of_kind(minor, kind.group, kind.version, kind.kind)
     try:
         if content_type == patches.JSON:
@@ -336,13 +340,13 @@ def _patched(kind: Kind, change: Any, prior: Object, ctx: Context, content_type:
             new = patches.merge(target, _mapping(change))
         else:
             text = "the body of the request was in an unknown format"
-            raise Refused(WriteResult(415, "UnsupportedMediaType", message=text))
+            raise RejectedError(WriteResult(415, "UnsupportedMediaType", message=text))
         return _mapping(new)
     except patches.PatchError as error:
         if error.malformed:
-            raise Refused(result.bad_request(f"error decoding patch: {error}")) from None
+            raise RejectedError(result.bad_request(f"error decoding patch: {error}")) from None
         text = "the server rejected our request due to an error in our request"
-        raise Refused(WriteResult(422, "Invalid", message=text)) from None
+        raise RejectedError(WriteResult(422, "Invalid", message=text)) from None
 
 
 def _mapping(value: Any) -> Object:
@@ -357,17 +361,17 @@ def _fitting(found: list[FieldError], new: Object, mode: FieldValidation) -> Non
     wrong = [error for error in found if error.kind in refusing]
     if wrong:
         cause = invalid("patch", meta.name_of(new), "; ".join(map(str, wrong)))
-        raise Refused(WriteResult(422, "Invalid", (cause,), message=f' "" is invalid: {cause}'))
+        raise RejectedError(WriteResult(422, "Invalid", (cause,), message=f' "" is invalid: {cause}'))
 
 
 def _storable(
     kind: Kind, new: Object, ctx: Context, existing: list[Object], priority_classes: Sequence[Object]
 ) -> None:
     if new["metadata"].get("resourceVersion"):
-        raise Refused(WriteResult(500, message="resourceVersion should not be set on objects to be created"))
-    admitted(kind, new, admission.validate(kind, new, ctx, existing, priority_classes))
+        raise RejectedError(WriteResult(500, message="resourceVersion should not be set on objects to be created"))
+    check_admitted(kind, new, admission.validate(kind, new, ctx, existing, priority_classes))
     if any(_same_object(kind, one, meta.name_of(new)) for one in existing):
-        raise Refused(result.exists(kind, meta.name_of(new)))
+        raise RejectedError(result.already_exists(kind, meta.name_of(new)))
 
 
 def _same_object(kind: Kind, other: Object, name: str) -> bool:
@@ -377,5 +381,5 @@ def _same_object(kind: Kind, other: Object, name: str) -> bool:
 
 def _prepare(kind: Kind, new: Object, old: Object | None, ctx: Context) -> None:
     if old is None and kind.status:
-        put(new, "status", kind.first_status(new) or ({} if kind.native else None))
+        set_or_remove(new, "status", kind.first_status(new) or ({} if kind.native else None))
     defaults.drop_gated(kind.schema, new, old, ctx)

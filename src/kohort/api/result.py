@@ -56,12 +56,12 @@ def bad_request(message: str, warnings: Sequence[str] = ()) -> WriteResult:
     return WriteResult(400, "BadRequest", message=message, warnings=tuple(warnings))
 
 
-def refused(kind: Kind, name: str, causes: Sequence[FieldError], warnings: Sequence[str] = ()) -> WriteResult:
+def invalid(kind: Kind, name: str, causes: Sequence[FieldError], warnings: Sequence[str] = ()) -> WriteResult:
     """422: validation."""
     return _invalid(kind.group, kind.kind, name, causes, warnings)
 
 
-def unversioned(kind: Kind, name: str, causes: Sequence[FieldError]) -> WriteResult:
+def version_required(kind: Kind, name: str, causes: Sequence[FieldError]) -> WriteResult:
     """422 for an update that names no version: the store's answer, which speaks of the resource, not of the kind."""
     return _invalid(kind.group, kind.plural, name, causes)
 
@@ -78,13 +78,13 @@ def _listed(causes: Sequence[FieldError]) -> str:
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
-def denied(kind: Kind, name: str, why: str) -> WriteResult:
+def forbidden(kind: Kind, name: str, why: str) -> WriteResult:
     """403: an admission plugin."""
     message = f'{_full(kind.group, kind.plural)} "{name}" is forbidden: {why}'
     return WriteResult(403, "Forbidden", message=message, about=_about(kind.group, kind.plural, name))
 
 
-def hooked(kind: Kind, causes: Sequence[FieldError], warnings: Sequence[str] = ()) -> WriteResult:
+def denied_by_webhook(kind: Kind, causes: Sequence[FieldError], warnings: Sequence[str] = ()) -> WriteResult:
     """403: a validating webhook, which writes all of its findings into one message and names no causes."""
     message = f'admission webhook "{kind.webhook}" denied the request: {_listed(causes)}'
     return WriteResult(403, "Forbidden", message=message, warnings=tuple(warnings))
@@ -95,15 +95,15 @@ def conflict(kind: Kind, name: str, why: str) -> WriteResult:
     return WriteResult(409, "Conflict", message=message, about=_about(kind.group, kind.plural, name))
 
 
-def exists(kind: Kind, name: str) -> WriteResult:
+def already_exists(kind: Kind, name: str) -> WriteResult:
     message = f'{_full(kind.group, kind.plural)} "{name}" already exists'
     return WriteResult(409, "AlreadyExists", message=message, about=_about(kind.group, kind.plural, name))
 
 
-def missing(kind: Kind, name: str) -> WriteResult:
+def not_found(kind: Kind, name: str) -> WriteResult:
     message = f'{_full(kind.group, kind.plural)} "{name}" not found'
     return WriteResult(404, "NotFound", message=message, about=_about(kind.group, kind.plural, name))
 
 
-def unserved() -> WriteResult:
+def not_served() -> WriteResult:
     return WriteResult(404, "NotFound", message="the server could not find the requested resource")

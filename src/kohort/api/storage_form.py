@@ -28,7 +28,7 @@ _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _AMOUNTS: Final = "io.k8s.api.core."  # maps of quantities in these types are amounts of resources
 
 
-def stored(kind: Kind, obj: Object, minor: str, prior: Object | None = None) -> Object:
+def to_storage(kind: Kind, obj: Object, minor: str, prior: Object | None = None) -> Object:
     """A copy of a decodable object as it would be kept. `prior`: one that is kept so; what they share is in form."""
     fields = kind.schema.fields
     shared = {name: copied(obj[name]) for name in fields if prior and name in obj and obj[name] is prior.get(name)}
@@ -42,12 +42,12 @@ def stored(kind: Kind, obj: Object, minor: str, prior: Object | None = None) -> 
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, **body}
 
 
-def written(kind: Kind, obj: Object) -> Object:
+def to_response(kind: Kind, obj: Object) -> Object:
     """A kept object as a server answers it: with the nulls that it writes for some absent fields."""
     return {**obj, **_show(kind.schema, {name: obj[name] for name in kind.schema.fields if name in obj})}
 
 
-def shows(kind: Kind) -> bool:
+def writes_nulls(kind: Kind) -> bool:
     """Whether there are such fields."""
     key = (kind.api_version, kind.kind)
     if key not in _SHOWS:

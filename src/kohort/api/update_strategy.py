@@ -25,23 +25,23 @@ _STATUS_ONLY: Final = {
 _STATUS_KEEPS: Final = {("apps", "Deployment"): ("labels",), ("", "Pod"): ("ownerReferences",)}
 
 
-def keep(kind: Kind, new: Object, old: Object, subresource: str) -> None:
+def reset_fields(kind: Kind, new: Object, old: Object, subresource: str) -> None:
     """The endpoint decides what an update may touch: the main one not the status, that of the status nothing else."""
     if subresource == "status":
         for member in kind.schema.fields:
             if member != "status":
-                put(new, member, old.get(member))
-        _keep_metadata(kind, new, old)
+                set_or_remove(new, member, old.get(member))
+        _reset_metadata(kind, new, old)
     elif kind.status:
-        put(new, "status", old.get("status"))
+        set_or_remove(new, "status", old.get("status"))
 
 
-def _keep_metadata(kind: Kind, new: Object, old: Object) -> None:
+def _reset_metadata(kind: Kind, new: Object, old: Object) -> None:
     """Most kinds of the server itself take labels, annotations and the like through their status, too."""
     before = old["metadata"]
     if kind.native and (kind.group, kind.kind) not in _STATUS_ONLY:
         for member in _STATUS_KEEPS.get((kind.group, kind.kind), ()):
-            put(new["metadata"], member, copied(before.get(member)))
+            set_or_remove(new["metadata"], member, copied(before.get(member)))
         return
     version = new["metadata"].get("resourceVersion")
     new["metadata"] = copied(before)
@@ -49,7 +49,7 @@ def _keep_metadata(kind: Kind, new: Object, old: Object) -> None:
         new["metadata"]["resourceVersion"] = version
 
 
-def put(obj: Object, member: str, value: Any) -> None:
+def set_or_remove(obj: Object, member: str, value: Any) -> None:
     if value is None:
         obj.pop(member, None)
     else:

@@ -1,4 +1,4 @@
-"""Why a write ends here: not for this object, not for its stored version, against the rules."""
+"""Validation of a write: is it for this object, for its stored version, within the rules?"""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 _MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-class Refused(Exception):  # noqa: N818 - an answer, not an accident
-    """The write ends here with this answer."""
+class RejectedError(Exception):
+    """The write ends here with this result."""
 
-    def __init__(self, answer: WriteResult) -> None:
-        self.answer = answer
+    def __init__(self, result: WriteResult) -> None:
+        self.result = result
 
     def with_warnings(self, warnings: Sequence[str]) -> WriteResult:
         """What was said of the body before."""
-        return replace(self.answer, warnings=(*warnings, *self.answer.warnings))
+        return replace(self.result, warnings=(*warnings, *self.result.warnings))
 
 
-def place(kind: Kind, new: Object, namespace: str | None) -> None:
+def set_namespace(kind: Kind, new: Object, namespace: str | None) -> None:
     if namespace is not None and kind.namespaced:
         _same_namespace(new["metadata"].setdefault("namespace", namespace), namespace)
 
@@ -37,78 +37,78 @@ def place(kind: Kind, new: Object, namespace: str | None) -> None:
 def _same_namespace(given: str, wanted: str | None) -> None:
     if given != wanted:
         text = "the namespace of the provided object does not match the namespace sent on the request"
-        raise Refused(result.bad_request(text))
+        raise RejectedError(result.bad_request(text))
 
 
-def addressed(kind: Kind, new: Object, old: Object, named: bool) -> None:
+def check_identity(kind: Kind, new: Object, old: Object, named: bool) -> None:
     """Is this update for that object?"""
     given, before = new["metadata"], old["metadata"]
     if given.get("name") != before.get("name"):
-        raise Refused(result.bad_request("the name of the object does not match the name on the URL"))
+        raise RejectedError(result.bad_request("the name of the object does not match the name on the URL"))
     if given.get("namespace"):
         _same_namespace(given["namespace"], before.get("namespace"))
     if named and given.get("uid") and before.get("uid") and given["uid"] != before["uid"]:
         text = f"Precondition failed: UID in precondition: {given['uid']}, UID in object meta: {before['uid']}"
-        raise Refused(result.conflict(kind, meta.name_of(old), text))
+        raise RejectedError(result.conflict(kind, meta.name_of(old), text))
 
 
-def versioned(kind: Kind, new: Object, old: Object) -> None:
+def check_resource_version(kind: Kind, new: Object, old: Object) -> None:
     """Is it for the version that is stored?"""
     version, stored = new["metadata"].get("resourceVersion"), old["metadata"].get("resourceVersion")
     if version in (None, "", "0"):
         if kind.needs_version or not kind.native:
             cause = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise Refused(result.unversioned(kind, meta.name_of(old), [cause]))
+            raise RejectedError(result.version_required(kind, meta.name_of(old), [cause]))
     elif not version.isdecimal():
-        raise Refused(WriteResult(500, message=f'resourceVersion "{version}" is not a number'))
+        raise RejectedError(WriteResult(500, message=f'resourceVersion "{version}" is not a number'))
     elif stored and version != stored:
-        raise Refused(result.conflict(kind, meta.name_of(old), _MODIFIED))
+        raise RejectedError(result.conflict(kind, meta.name_of(old), _MODIFIED))
 
 
-def admitted(kind: Kind, new: Object, why: str | None) -> None:
+def check_admitted(kind: Kind, new: Object, why: str | None) -> None:
     if why is not None:
-        raise Refused(result.denied(kind, meta.name_of(new), why))
+        raise RejectedError(result.forbidden(kind, meta.name_of(new), why))
 
 
-def valid(kind: Kind, new: Object, found: list[FieldError]) -> None:
+def _check_no_errors(kind: Kind, new: Object, found: list[FieldError]) -> None:
     if found:
-        raise Refused(result.refused(kind, meta.name_of(new), found))
+        raise RejectedError(result.invalid(kind, meta.name_of(new), found))
 
 
-def judged(kind: Kind, new: Object, found: Findings) -> None:
+def check_valid(kind: Kind, new: Object, found: ValidationErrors) -> None:
     """The rules. In front of a CRD, those by hand are a webhook's, which is asked once the schema is content."""
     if not kind.webhook:
-        valid(kind, new, found.every)
+        _check_no_errors(kind, new, found.every)
         return
-    valid(kind, new, found.of_schema)
+    _check_no_errors(kind, new, found.from_schema)
     if found.every:
-        raise Refused(result.hooked(kind, found.every))
+        raise RejectedError(result.denied_by_webhook(kind, found.every))
 
 
-class Findings(NamedTuple):
+class ValidationErrors(NamedTuple):
     """What the rules say, by who says it."""
 
     metadata: list[FieldError]
-    by_hand: list[FieldError]
+    handwritten: list[FieldError]
     declared: list[FieldError]
 
     @property
     def every(self) -> list[FieldError]:
-        return [*self.metadata, *self.by_hand, *self.declared]
+        return [*self.metadata, *self.handwritten, *self.declared]
 
     @property
-    def of_schema(self) -> list[FieldError]:
+    def from_schema(self) -> list[FieldError]:
         """What a CRD's schema finds: also a wrong type deep in a pod template, which our schemas leave to the hand."""
-        typed = [error for error in self.by_hand if error.kind is ErrorKind.TYPE_INVALID]
+        typed = [error for error in self.handwritten if error.kind is ErrorKind.TYPE_INVALID]
         return [*self.metadata, *typed, *self.declared]
 
 
-def judge(kind: Kind, new: Object, ctx: Context) -> Findings:
+def validate_create(kind: Kind, new: Object, ctx: Context) -> ValidationErrors:
     declared = rules.check_schema(kind.schema, new, None, Look(ctx, update=False, native=kind.native))
-    return Findings(meta.check_create(kind, new), kind.validate(new, ctx), declared)
+    return ValidationErrors(meta.check_create(kind, new), kind.validate(new, ctx), declared)
 
 
-def judge_update(kind: Kind, new: Object, old: Object, ctx: Context, subresource: str) -> Findings:
-    by_hand = kind.validate_status if subresource == "status" else kind.validate_update
+def validate_update(kind: Kind, new: Object, old: Object, ctx: Context, subresource: str) -> ValidationErrors:
+    handwritten = kind.validate_status if subresource == "status" else kind.validate_update
     declared = rules.check_schema(kind.schema, new, old, Look(ctx, update=True, native=kind.native))
-    return Findings(meta.check_update(new, old, kind), by_hand(new, old, ctx), declared)
+    return ValidationErrors(meta.check_update(new, old, kind), handwritten(new, old, ctx), declared)

@@ -16,7 +16,7 @@ from kohort.server import negotiation, options, render, requestinfo, status
 from kohort.server.auth.attributes import AuthorizerAttributes, forbidden
 from kohort.server.auth.impersonate import apply as impersonate
 from kohort.server.core import Core
-from kohort.server.discovery_handler import Documentation
+from kohort.server.discovery_handler import DiscoveryHandler
 from kohort.server.handlers.delete import Deleter
 from kohort.server.handlers.get import Reader
 from kohort.server.handlers.patch import Writer
@@ -67,7 +67,7 @@ class Api:
         self.subresources = Subresources(self.core, self.writer, self.deleter)
         self.renderer = render.Renderer()
         self.metrics = Metrics(store)
-        self.documentation = Documentation(ctx.release.minor, self.resources, version, address)
+        self.discovery = DiscoveryHandler(ctx.release.minor, self.resources, version, address)
         self.special: dict[tuple[str, str], Callable[[RequestInfo], Awaitable[tuple[int, Item | Object]]]] = {}
         self.checks: dict[str, Callable[[], bool]] = {"ping": lambda: True}
         self._stop = asyncio.Event()
@@ -84,10 +84,10 @@ class Api:
         began = time.perf_counter()
         verb, resource = "", ""
         try:
-            user = self._user(request)
+            user = self._authenticate(request)
             at = requestinfo.address(request.path) if request.path.startswith("/api") else None
             if at is None or not at.plural:
-                found = self._other(request, user, at)
+                found = self._non_resource(request, user, at)
             else:
                 info = self._request_info(request, at, user)
                 verb, resource = info.verb, at.plural
@@ -110,7 +110,7 @@ class Api:
             found.body = b""
         return found
 
-    def _user(self, request: Request) -> User | None:
+    def _authenticate(self, request: Request) -> User | None:
         user = request.user
         if user is None and self.authenticator is not None:
             user = self.authenticator.user(request.headers)
@@ -120,7 +120,7 @@ class Api:
             user = impersonate(user, request.headers, self.authorizer.allows)
         return user
 
-    def _allow(self, user: User | None, attributes: AuthorizerAttributes) -> None:
+    def _authorize(self, user: User | None, attributes: AuthorizerAttributes) -> None:
         if self.authorizer is None:
             return
         if user is None:
@@ -131,10 +131,10 @@ class Api:
 
     # ---- what is not a resource
 
-    def _other(self, request: Request, user: User | None, at: ResourcePath | None) -> Response:
+    def _non_resource(self, request: Request, user: User | None, at: ResourcePath | None) -> Response:
         path = request.path
         verb = request.method.lower()
-        self._allow(user, AuthorizerAttributes("get" if verb == "head" else verb, path=path))
+        self._authorize(user, AuthorizerAttributes("get" if verb == "head" else verb, path=path))
         if request.method not in ("GET", "HEAD"):
             raise status.method_not_allowed()
         root = path.split("/")[1]
@@ -143,7 +143,7 @@ class Api:
         if path == "/metrics":
             text, media = self.metrics.text()
             return Response(200, {"content-type": media}, text)
-        found = self.documentation.answer(request, at)
+        found = self.discovery.answer(request, at)
         if found is None:
             raise status.no_such_path()
         return found
@@ -178,7 +178,7 @@ class Api:
             verb = ""
         if verb in ("update", "patch") and not named and not custom:
             verb = ""
-        self._allow(
+        self._authorize(
             user,
             AuthorizerAttributes(
                 verb or request.method.lower(),
@@ -198,7 +198,7 @@ class Api:
             if not (resource.namespaced and not named):
                 raise status.no_such_path()
         self._check_verb(resource, at, verb)
-        form = negotiation.form(request.headers.get("accept", ""), whole=not resource.stored)
+        form = negotiation.negotiate(request.headers.get("accept", ""), whole=not resource.stored)
         name = at.name
         if custom and not at.subresource:
             # Whatever the path of a custom resource is, the verb decides: what is created has the name of its body.
@@ -229,7 +229,7 @@ class Api:
             code, found = await special(info)
             return self.renderer.one(info, found, code)
         if info.subresource:
-            return await self._sub(info)
+            return await self._subresource(info)
         match info.verb:
             case "get":
                 return self.renderer.one(info, self.reader.get(info))
@@ -253,7 +253,7 @@ class Api:
             )
         return await self.writer.create(info)
 
-    async def _sub(self, info: RequestInfo) -> Response:
+    async def _subresource(self, info: RequestInfo) -> Response:
         handler = self.subresources.handlers.get((info.subresource, info.verb))
         if handler is not None:
             code, found = await handler(info)
@@ -275,7 +275,7 @@ class Api:
             query = {**info.request.query, "fieldSelector": [selector]}
             info.request = replace(info.request, query=query)
         watch = Watch(self.core, info, self._stop)
-        media = "application/json;stream=watch" if info.form.stream else "application/json"
+        media = "application/json;stream=watch" if info.accepted.stream else "application/json"
         return Response(200, {"content-type": media, "cache-control": "no-cache, private"}, self._counted(watch))
 
     async def _counted(self, watch: Watch) -> AsyncGenerator[bytes]:

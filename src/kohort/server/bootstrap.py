@@ -137,7 +137,7 @@ def _new(api: Api, resource: Resource, obj: Object) -> Object:
     resource.rules.default(new, api.ctx)
     if resource.rules.status:
         new["status"] = new.get("status") or resource.rules.first_status(new)
-    return storage_form.written(resource.rules, new)
+    return storage_form.to_response(resource.rules, new)
 
 
 def _write(api: Api, resource: Resource, obj: Object, head: Any) -> asyncio.Future[Any]:

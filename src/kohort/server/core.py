@@ -9,8 +9,8 @@ from kohort.kinds.batch.api import selector
 from kohort.server import status, storage_codec
 from kohort.server.fieldmanager import FieldManager
 from kohort.server.pod_admission_cache import PodAdmissionCache
-from kohort.server.service_allocator import Addresses
-from kohort.server.storage_codec import StoredObjects
+from kohort.server.service_allocator import ServiceAllocator
+from kohort.server.storage_codec import StoreLister
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -31,9 +31,9 @@ class Core:
     def __init__(self, store: Store, resources: Resources, ctx: Context, plugins: Sequence[Any] = ()) -> None:
         self.store, self.resources, self.ctx = store, resources, ctx
         self.field_manager = FieldManager(ctx.release.minor, resources)
-        self.objects = StoredObjects(store, resources)
+        self.lister = StoreLister(store, resources)
         self.after: list[Callable[[AdmissionAttributes], Awaitable[None]]] = []
-        self.addresses = Addresses(self.objects)
+        self.service_allocator = ServiceAllocator(self.lister)
         self.pod_cache = PodAdmissionCache(store)
         self._mutating: list[Any] = []
         self._validating: list[Any] = []
@@ -86,16 +86,16 @@ class Core:
 
     # ---- the rules of the kinds
 
-    def judge_create(self, resource: Resource, new: Object, namespace: str) -> WriteResult:
+    def validate_create(self, resource: Resource, new: Object, namespace: str) -> WriteResult:
         existing: Sequence[Object] = ()
         classes: Sequence[Object] = ()
         if resource.kind == "Job" and resource.group == "batch":
             selector.generate(new, new["metadata"]["uid"])
         if resource.kind in _PRIORITISED:
-            classes = self.objects.list("scheduling.k8s.io", "priorityclasses")
+            classes = self.lister.list("scheduling.k8s.io", "priorityclasses")
             if resource.version == "v1alpha2" and resource.kind == "PodGroup":
-                existing = self.objects.list("scheduling.k8s.io", "workloads", namespace)
-        return admit.created(
+                existing = self.lister.list("scheduling.k8s.io", "workloads", namespace)
+        return admit.complete_create(
             new,
             self.ctx,
             kind=resource.rules,
@@ -103,7 +103,7 @@ class Core:
             existing=existing,
         )
 
-    def judge_update(
+    def validate_update(
         self,
         resource: Resource,
         new: Object,
@@ -111,12 +111,12 @@ class Core:
         subresource: str,
         prior: Object | None = None,
     ) -> WriteResult:
-        return admit.updated(new, old, self.ctx, kind=resource.rules, subresource=subresource, prior=prior)
+        return admit.complete_update(new, old, self.ctx, kind=resource.rules, subresource=subresource, prior=prior)
 
-    async def complete_new(self, resource: Resource, new: Object) -> None:
+    async def allocate(self, resource: Resource, new: Object) -> None:
         """What only a server with a store can fill in."""
         if resource.kind == "Service" and not resource.group:
-            self.addresses.assign(new)
+            self.service_allocator.allocate(new)
 
     def reread(self) -> None:
         """What is stored may be from under other gates: a server fills in the defaults of today as it reads."""
@@ -126,7 +126,7 @@ class Core:
             table = self.store.table(resource.table)
             for item in table.items():
                 old = storage_codec.load(resource, item)
-                new = storage_form.written(resource.rules, admit.defaulted(old, resource.rules, self.ctx))
+                new = storage_form.to_response(resource.rules, admit.defaulted(old, resource.rules, self.ctx))
                 if new != old:
                     table.reread(item, storage_codec.dump(resource, new, item.revision))
 

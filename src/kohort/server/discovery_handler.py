@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-class Documentation:
+class DiscoveryHandler:
     """`added`: OpenAPI definitions of CRDs by name; whoever adds resources keeps it up to date (`add`).
 
     `fixed`: documents of others by path, such as the public keys of tokens.
@@ -69,7 +69,7 @@ class Documentation:
             )
         media = codec.JSON
         if not path.startswith("/openapi") and path != "/version":
-            media = negotiation.form(accept).media
+            media = negotiation.negotiate(accept).media
         return self._cached(request, path, make, media)
 
     def _plain(self, path: str, at: ResourcePath | None) -> Callable[[], Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kohort.api import apply, storage_form
@@ -14,13 +13,24 @@ if TYPE_CHECKING:
 
 
 class FieldManager:
-    """Keeps them. A resource whose structure is not known keeps none."""
+    """Keeps managed fields up to date. A resource whose structure is not known has none."""
 
     def __init__(self, minor: str, resources: Resources) -> None:
         self._minor, self._resources = minor, resources
-        self._target = lru_cache(maxsize=1024)(self._make)
+        self._targets: dict[tuple[Resource, str], apply.Target | None] = {}
+        self._changes = resources.changes
 
-    def _make(self, resource: Resource, subresource: str, changes: int) -> apply.Target | None:
+    def target(self, resource: Resource, subresource: str = "") -> apply.Target | None:
+        """Where a write goes. Targets name the versions that are served, so they last until resources change."""
+        if self._changes != self._resources.changes:
+            self._targets.clear()
+            self._changes = self._resources.changes
+        key = (resource, subresource)
+        if key not in self._targets:
+            self._targets[key] = self._build(resource, subresource)
+        return self._targets[key]
+
+    def _build(self, resource: Resource, subresource: str) -> apply.Target | None:
         structure = resource.structure or apply.native(self._minor, resource.api_version, resource.kind)
         if structure is None:
             return None
@@ -40,16 +50,13 @@ class FieldManager:
             resource.api_version, resource.kind, structure, subresource, reset, versions, dynamic=not resource.native
         )
 
-    def target(self, resource: Resource, subresource: str = "") -> apply.Target | None:
-        return self._target(resource, subresource, self._resources.changes)
-
-    def keep(self, resource: Resource, subresource: str, old: Object | None, new: Object, manager: str) -> Object:
+    def update(self, resource: Resource, subresource: str, old: Object | None, new: Object, manager: str) -> Object:
         """`new` with the managers after a write that is not an apply."""
         target = self.target(resource, subresource)
         if target is None:
             return new
         try:
-            shown = storage_form.written(resource.rules, new)  # a null that the server writes has an owner, too
+            shown = storage_form.to_response(resource.rules, new)  # a null that the server writes has an owner, too
             kept = apply.update_managed_fields(old, shown, of=target, manager=manager, now=timestamps.stamp())
             return {**new, "metadata": kept["metadata"]}
         except (ValueError, KeyError, TypeError):

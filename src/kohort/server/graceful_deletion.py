@@ -23,25 +23,25 @@ _ORPHANS: Final = {("", "ReplicationController"), ("batch", "Job")}  # what they
 _UNCOLLECTED: Final = {("", "Event"), ("events.k8s.io", "Event")}  # nobody belongs to them: policies do not count
 
 
-class Fate(Enum):
-    GOING = auto()  # it has time to go already: nothing changes
+class DeletionOutcome(Enum):
+    TERMINATING = auto()  # it has time to go already: nothing changes
     MARKED = auto()  # it stays, as somebody who is asked to go
-    ENDED = auto()  # it is marked, and nothing keeps it
-    GONE = auto()  # at once, as it was stored
+    MARKED_AND_DELETED = auto()  # it is marked, and nothing keeps it
+    DELETED = auto()  # at once, as it was stored
 
 
-def mark(resource: Resource, obj: Object, chosen: DeleteOptions) -> Fate:
+def before_delete(resource: Resource, obj: Object, chosen: DeleteOptions) -> DeletionOutcome:
     """Ask an object to go, in place."""
     meta = obj["metadata"]
     graceful = False
     if _is(resource, "", "Pod"):
         if meta.get("deletionTimestamp") and meta.get("deletionGracePeriodSeconds"):
             if chosen.grace is None or _seconds(chosen.grace) >= meta["deletionGracePeriodSeconds"]:
-                return Fate.GOING
-            _hurry(meta, _seconds(chosen.grace))
+                return DeletionOutcome.TERMINATING
+            _shorten_grace(meta, _seconds(chosen.grace))
             graceful = True
         elif not meta.get("deletionTimestamp"):
-            _begin(meta, _grace(obj, chosen))
+            _set_deletion(meta, _grace(obj, chosen))
             graceful = True
     finalizers = _finalizers(resource, meta.get("finalizers") or [], chosen)
     if finalizers:
@@ -50,13 +50,15 @@ def mark(resource: Resource, obj: Object, chosen: DeleteOptions) -> Fate:
         meta.pop("finalizers", None)
     kept = bool(finalizers) or _is_kept(resource, obj)
     if graceful:
-        return Fate.MARKED if kept or meta["deletionGracePeriodSeconds"] else Fate.ENDED
+        return (
+            DeletionOutcome.MARKED if kept or meta["deletionGracePeriodSeconds"] else DeletionOutcome.MARKED_AND_DELETED
+        )
     if not kept:
-        return Fate.GONE
-    _begin(meta, 0)
+        return DeletionOutcome.DELETED
+    _set_deletion(meta, 0)
     if _is(resource, "", "Namespace"):
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-    return Fate.MARKED
+    return DeletionOutcome.MARKED
 
 
 def _finalizers(resource: Resource, now: list[str], chosen: DeleteOptions) -> list[str]:
@@ -81,7 +83,7 @@ def _is_kept(resource: Resource, obj: Object) -> bool:
     return _is(resource, "", "Namespace") and bool((obj.get("spec") or {}).get("finalizers"))
 
 
-def _begin(meta: Object, grace: int) -> None:
+def _set_deletion(meta: Object, grace: int) -> None:
     if not meta.get("deletionTimestamp"):
         meta["deletionTimestamp"] = timestamps.stamp(timestamps.now() + timedelta(seconds=grace))
         if meta.get("generation"):
@@ -89,7 +91,7 @@ def _begin(meta: Object, grace: int) -> None:
     meta["deletionGracePeriodSeconds"] = grace
 
 
-def _hurry(meta: Object, grace: int) -> None:
+def _shorten_grace(meta: Object, grace: int) -> None:
     """The time counts from when it was asked first, but is not over before now."""
     asked = parse(meta["deletionTimestamp"]) or timestamps.now()
     end = asked + timedelta(seconds=grace - meta["deletionGracePeriodSeconds"])

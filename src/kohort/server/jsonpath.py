@@ -21,7 +21,7 @@ _STEP: Final = re.compile(
 )
 
 
-class PathError(ValueError):
+class JsonPathError(ValueError):
     """Not a path that is understood here."""
 
 
@@ -36,7 +36,7 @@ def steps(path: str) -> tuple[Step, ...]:
     while at < len(text):
         match = _STEP.match(text, at)
         if match is None:
-            raise PathError(f"{path!r}: cannot read {text[at:]!r}")
+            raise JsonPathError(f"{path!r}: cannot read {text[at:]!r}")
         at = match.end()
         if match["name"] or match["quoted"]:
             found.append(("name", (match["name"] or match["quoted"]).replace("\0", ".")))

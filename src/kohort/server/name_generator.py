@@ -12,11 +12,11 @@ _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # no words by accident
 _KEPT: Final = 58  # characters of generateName that are kept
 
 
-def suffix() -> str:
+def random_suffix() -> str:
     return "".join(secrets.choice(_LETTERS) for _ in range(5))
 
 
-def name_for(meta: Mapping[str, Any]) -> str:
+def generate_name(meta: Mapping[str, Any]) -> str:
     """The name of a new object, made up where only generateName is given."""
     beginning = meta.get("generateName")
-    return meta.get("name") or (beginning[:_KEPT] + suffix() if beginning else "")
+    return meta.get("name") or (beginning[:_KEPT] + random_suffix() if beginning else "")

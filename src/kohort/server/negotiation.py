@@ -14,7 +14,7 @@ _ANY: Final = {"*/*", "application/*", ""}
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class MediaTypeOptions:
     """`kind`: one of the words above; `version` of meta.k8s.io for those that have one."""
 
     media: str = codec.JSON
@@ -24,14 +24,14 @@ class Form:
     pretty: bool = False
 
 
-PLAIN: Final = Form()
+DEFAULT: Final = MediaTypeOptions()
 
 
 @lru_cache(maxsize=256)
-def form(accept: str, whole: bool = False) -> Form:
+def negotiate(accept: str, whole: bool = False) -> MediaTypeOptions:
     """The first of the accepted that can be written; 406 if there is none. `whole`: only as itself (reviews are)."""
     if not accept:
-        return PLAIN
+        return DEFAULT
     for part in accept.split(","):
         found = _part(part)
         if found is not None and not (whole and found.kind):
@@ -41,7 +41,7 @@ def form(accept: str, whole: bool = False) -> Form:
     raise status.ApiError(status.failure(406, "NotAcceptable", message))
 
 
-def _part(part: str) -> Form | None:
+def _part(part: str) -> MediaTypeOptions | None:
     media, *rest = (piece.strip() for piece in part.split(";"))
     settings = dict(piece.partition("=")[::2] for piece in rest if "=" in piece)
     kind = settings.get("as", "")
@@ -51,9 +51,11 @@ def _part(part: str) -> Form | None:
     if kind and version not in {"v1", "v1beta1"}:
         return None
     if media in _ANY:
-        return PLAIN if not kind else Form(codec.JSON, kind, version)
+        return DEFAULT if not kind else MediaTypeOptions(codec.JSON, kind, version)
     if media in (codec.JSON, "application/json-seq"):
-        return Form(codec.JSON, kind, version, settings.get("stream") == "watch", settings.get("pretty") == "1")
+        return MediaTypeOptions(
+            codec.JSON, kind, version, settings.get("stream") == "watch", settings.get("pretty") == "1"
+        )
     if media in (codec.YAML, "application/x-yaml"):
-        return Form(codec.YAML, kind, version)
+        return MediaTypeOptions(codec.YAML, kind, version)
     return None

@@ -164,7 +164,7 @@ def v3(minor: str, resources: Resources, name: str, added: dict[str, Document] |
     if not found and (len(parts) > 2 or (version and parts[0] == "api")):
         return None
     every = {**_definitions(minor), **(added or {})}
-    named = {one: _definition_name(minor, one, added or {}) for one in found}
+    named = {one: _definition_name(one, added or {}) for one in found}
     paths = {path: entry for one in found for path, entry in _paths(one, named[one], every)}
     wanted = [definition for definition in named.values() if definition]
     wanted += [f"{definition}List" for definition in wanted if f"{definition}List" in every]
@@ -180,7 +180,7 @@ def v3(minor: str, resources: Resources, name: str, added: dict[str, Document] |
     }
 
 
-def _definition_name(minor: str, one: Resource, added: dict[str, Document]) -> str | None:
+def _definition_name(one: Resource, added: dict[str, Document]) -> str | None:
     if one.definition is not None:
         return one.definition
     identity = {"group": one.group, "version": one.version, "kind": one.kind}

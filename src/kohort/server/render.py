@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kohort.api.kind import Object
-    from kohort.server.handlers.get import Page
+    from kohort.server.handlers.get import ListPage
     from kohort.server.requestinfo import RequestInfo
     from kohort.server.resources import Resource
     from kohort.server.status import ApiError
@@ -62,15 +62,17 @@ class Renderer:
         if found is None:
             if len(self._heads) > 2048:
                 self._heads.clear()
-            found = self._heads[resource] = storage_codec.prefix(resource)
+            found = self._heads[resource] = storage_codec.object_prefix(resource)
         return found
 
     def one(self, info: RequestInfo, found: Item | Object, status: int = 200) -> Response:
         """A stored item, or an object that is not stored (a dry run, a Status, a Scale)."""
-        form, resource = info.form, info.resource
+        form, resource = info.accepted, info.resource
         if form.kind == negotiation.OBJECT and form.media == codec.JSON:
             body = (
-                encode(found) if isinstance(found, dict) else storage_codec.whole(resource, self.head(resource), found)
+                encode(found)
+                if isinstance(found, dict)
+                else storage_codec.object_bytes(resource, self.head(resource), found)
             )
             return response(status, body, codec.JSON, info.warnings)
         obj = found if isinstance(found, dict) else storage_codec.load(resource, found)
@@ -79,7 +81,7 @@ class Renderer:
         return self._written(info, obj, status)
 
     def _formed(self, info: RequestInfo, obj: Object) -> Object:
-        form = info.form
+        form = info.accepted
         if form.kind == negotiation.TABLE:
             include = options.one(info.query, "includeObject")
             meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
@@ -89,12 +91,12 @@ class Renderer:
         return obj
 
     def _written(self, info: RequestInfo, obj: Object, status: int) -> Response:
-        if info.form.media == codec.YAML:
+        if info.accepted.media == codec.YAML:
             return response(status, codec.to_yaml(obj), codec.YAML, info.warnings)
         return response(status, encode(obj), codec.JSON, info.warnings)
 
-    def page(self, info: RequestInfo, page: Page) -> Response:
-        resource, form, meta = info.resource, info.form, get.list_meta(page)
+    def page(self, info: RequestInfo, page: ListPage) -> Response:
+        resource, form, meta = info.resource, info.accepted, get.list_meta(page)
         if form.kind == negotiation.OBJECT and form.media == codec.JSON:
             start = encode({"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta})[:-1]
             return response(200, b"".join((start, b',"items":[', self._items(resource, page.items), b"]}\n")))
@@ -116,7 +118,7 @@ class Renderer:
     def _items(self, resource: Resource, items: list[Item]) -> bytes:
         if not resource.native:
             head = self.head(resource)
-            return b",".join([storage_codec.whole(resource, head, item) for item in items])
+            return b",".join([storage_codec.object_bytes(resource, head, item) for item in items])
         if resource.converts:
-            return b",".join([storage_codec.bare(resource, item) for item in items])
+            return b",".join([storage_codec.list_item_bytes(resource, item) for item in items])
         return b",".join([item.value for item in items])

@@ -8,7 +8,7 @@ from kohort.api import admit
 from kohort.api.errors import invalid
 from kohort.api.sameness import whole
 from kohort.server import codec, options, status
-from kohort.server.name_generator import name_for
+from kohort.server.name_generator import generate_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kohort.server.requestinfo import RequestInfo
 
 
-def body_of(info: RequestInfo, ctx: Context | None = None) -> Any:
+def decode_body(info: RequestInfo, ctx: Context | None = None) -> Any:
     """The body of a write as a value; repeated keys are warned of, or refused (with what else is not known)."""
     media = codec.media_type(info.content_type) or codec.JSON
     if media not in codec.READ:
@@ -35,7 +35,7 @@ def body_of(info: RequestInfo, ctx: Context | None = None) -> Any:
     if not info.resource.native:
         value = whole(value)
     _check_kind(info, value, ctx)
-    remark(info, remarks, admit.unknown(info.resource.rules, value, ctx) if remarks and ctx else ())
+    add_warnings(info, remarks, admit.unknown_fields(info.resource.rules, value, ctx) if remarks and ctx else ())
     return value
 
 
@@ -52,9 +52,9 @@ def _check_kind(info: RequestInfo, body: Object, ctx: Context | None) -> None:
         raise status.bad_request(text)
     if given == one.kind or body["apiVersion"] != one.api_version:
         return
-    if ctx is None or admit.received({**body, "kind": one.kind}, ctx, kind=one.rules).code == 400:
+    if ctx is None or admit.decode_create({**body, "kind": one.kind}, ctx, kind=one.rules).code == 400:
         return  # something else cannot be read
-    name = name_for(body.get("metadata") or {})
+    name = generate_name(body.get("metadata") or {})
     raise status.invalid(one.group, given, name, [invalid("kind", given, f"must be {one.kind}")])
 
 
@@ -62,7 +62,7 @@ def _go_type(value: Any) -> str:
     return {list: "array", str: "string", bool: "bool", type(None): "null"}.get(type(value), "number")
 
 
-def remark(info: RequestInfo, remarks: list[str], unknown: Sequence[str] = ()) -> None:
+def add_warnings(info: RequestInfo, remarks: list[str], unknown: Sequence[str] = ()) -> None:
     mode = options.one(info.query, "fieldValidation") or "Warn"
     if remarks and mode == "Strict":
         one = info.resource
@@ -79,7 +79,7 @@ def refused(answer: WriteResult) -> status.ApiError:
     return status.from_result(answer)
 
 
-def check_patch(info: RequestInfo, media: str) -> None:
+def check_patch_type(info: RequestInfo, media: str) -> None:
     accepted = [
         "application/json-patch+json",
         "application/merge-patch+json",
@@ -90,7 +90,7 @@ def check_patch(info: RequestInfo, media: str) -> None:
         raise status.unsupported_media_type(accepted)
 
 
-def change_of(info: RequestInfo) -> Any:
+def decode_patch(info: RequestInfo) -> Any:
     try:
         value, _ = codec.parse_json(info.request.body, "")
     except status.ApiError as error:

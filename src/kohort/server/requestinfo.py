@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from kohort.server.negotiation import PLAIN, Form
+from kohort.server.negotiation import DEFAULT, MediaTypeOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +60,7 @@ class RequestInfo:
     name: str = ""
     subresource: str = ""
     user: User | None = None
-    form: Form = PLAIN
+    accepted: MediaTypeOptions = DEFAULT
     warnings: list[str] = field(default_factory=list)
 
     @property

@@ -18,7 +18,7 @@ from kohort.server.auth.rbac import Authorizer
 from kohort.server.auth.reviews import Reviews
 from kohort.server.auth.serviceaccounts import ServiceAccountTokens
 from kohort.server.controllers import ControllerManager, clusterrole_aggregation, namespace_bootstrap
-from kohort.server.crd import Definitions
+from kohort.server.crd import DefinitionController
 from kohort.server.http import HttpServer
 from kohort.server.store import Store
 from kohort.server.store.journal import MemoryJournal
@@ -76,7 +76,7 @@ class Server:
         context = None
         authenticator = None
         if settings.secure and not settings.listen:
-            self.api.authorizer = Authorizer(self.api.core.objects)
+            self.api.authorizer = Authorizer(self.api.core.lister)
         elif settings.secure:
             authenticator = self._secure()
             assert self.pki is not None
@@ -86,7 +86,7 @@ class Server:
         await bootstrap.bootstrap(self.api)
         if settings.custom_kinds:
             await bootstrap.custom_kinds(self.api)
-        self.definitions = Definitions(self.api)
+        self.definitions = DefinitionController(self.api)
         await self.definitions.start()  # before the garbage collector: an owner may be a custom resource
         self.controllers = ControllerManager(self.api, self.clock)
         self.controllers.start()
@@ -111,9 +111,9 @@ class Server:
         given = tokens.ensure(settings.data / "tokens.json")
         self.token = given["admin"]
         key = SigningKey.ensure(settings.data / "pki" / "sa.key")
-        accounts = ServiceAccountTokens(key, api.core.objects)
+        accounts = ServiceAccountTokens(key, api.core.lister)
         authenticator = Authenticator(tokens.load(settings.data / "tokens.json"), accounts)
-        authorizer = Authorizer(api.core.objects)
+        authorizer = Authorizer(api.core.lister)
         api.authenticator, api.authorizer = authenticator, authorizer
         endpoints.install(api, Reviews(authorizer, authenticator), accounts, key, lambda: self.url)
         return authenticator

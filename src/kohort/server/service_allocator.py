@@ -11,22 +11,22 @@ from kohort.server import status
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
-    from kohort.server.storage_codec import StoredObjects
+    from kohort.server.storage_codec import StoreLister
 
 _RANGE: Final = ipaddress.ip_network("10.96.0.0/12")
 _PORTS: Final = range(30000, 32768)
 
 
-class Addresses:
-    def __init__(self, objects: StoredObjects) -> None:
-        self._objects = objects
+class ServiceAllocator:
+    def __init__(self, lister: StoreLister) -> None:
+        self._lister = lister
 
-    def assign(self, service: Object) -> None:
+    def allocate(self, service: Object) -> None:
         """In place."""
         spec = service.setdefault("spec", {})
         if spec.get("type") == "ExternalName":
             return
-        others = [one.get("spec") or {} for one in self._objects.list("", "services")]
+        others = [one.get("spec") or {} for one in self._lister.list("", "services")]
         taken = {one.get("clusterIP") for one in others}
         if not spec.get("clusterIP"):
             spec["clusterIP"] = _free(taken)

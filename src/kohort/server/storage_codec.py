@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def prefix(resource: Resource) -> bytes:
+def object_prefix(resource: Resource) -> bytes:
     """How an object of this resource begins."""
     return encode({"kind": resource.kind, "apiVersion": resource.api_version})[:-1] + b","
 
@@ -36,19 +36,19 @@ def dump(resource: Resource, obj: Object, revision: int) -> bytes:
     return encode(resource.write(body) if resource.converts else body)
 
 
-def whole(resource: Resource, head: bytes, item: Item) -> bytes:
+def object_bytes(resource: Resource, head: bytes, item: Item) -> bytes:
     """A stored object as it is answered."""
     if resource.converts:
         return encode(load(resource, item))
     return head + item.value[1:]
 
 
-def bare(resource: Resource, item: Item) -> bytes:
+def list_item_bytes(resource: Resource, item: Item) -> bytes:
     """The same within a list of a native kind."""
     return encode(resource.read(decode(item.value))) if resource.converts else item.value
 
 
-class Notes:
+class DecodedEvent:
     """What selectors look at in an item, decoded once for all watchers."""
 
     __slots__ = ("before", "labels", "obj")
@@ -58,15 +58,15 @@ class Notes:
         self.before = before
 
 
-def notes(event: Event) -> Notes:
-    found = event.notes
-    if not isinstance(found, Notes):
-        found = Notes(decode(event.item.value), decode(event.before.value) if event.before is not None else None)
-        event.notes = found
+def decoded(event: Event) -> DecodedEvent:
+    found = event.decoded
+    if not isinstance(found, DecodedEvent):
+        found = DecodedEvent(decode(event.item.value), decode(event.before.value) if event.before is not None else None)
+        event.decoded = found
     return found
 
 
-class StoredObjects:
+class StoreLister:
     """Committed objects for those who decide: authorization, admission. Decoded once per state of a resource."""
 
     def __init__(self, store: Store, resources: Resources) -> None:
@@ -93,7 +93,7 @@ class StoredObjects:
             self._cache[found.table] = cached
         return cached[1]
 
-    def beginning(self, group: str, resource: str, namespace: str, prefix: str) -> Sequence[Object]:
+    def list_with_prefix(self, group: str, resource: str, namespace: str, prefix: str) -> Sequence[Object]:
         """Those whose names begin like this; only they are decoded."""
         found = self._resources.of_plural(group, resource)
         items = self._store.table(found.table).items(namespace) if found is not None else ()

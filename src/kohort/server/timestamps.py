@@ -1,4 +1,4 @@
-"""Times as people read them in a table: 45s, 3m12s, 5h, 12d."""
+"""Timestamps as the API writes them, and ages as people read them in a table: 45s, 3m12s, 5h, 12d."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def micro(moment: datetime | None = None) -> str:
     return (moment or now()).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def since(text: str | None, moment: datetime | None = None) -> str:
+def age(text: str | None, moment: datetime | None = None) -> str:
     then = parse(text)
     if then is None:
         return "<unknown>"
-    return short(((moment or now()) - then).total_seconds())
+    return human_duration(((moment or now()) - then).total_seconds())
 
 
-def short(elapsed: float) -> str:  # noqa: PLR0911 - a table of limits
+def human_duration(elapsed: float) -> str:  # noqa: PLR0911 - a table of limits
     """The words of kubectl: two units while they are small, one when they are large."""
     seconds = int(elapsed)
     if seconds < -1:

@@ -14,7 +14,7 @@ import yaml
 from kohort.api import admit, storage_form
 from kohort.api.kind import Context, Kind, Object
 from kohort.api.registry import kinds
-from kohort.api.result import WriteResult, missing, unserved
+from kohort.api.result import WriteResult, not_found, not_served
 
 SUFFIX = "aaaaa"  # stands where a server writes random characters
 _REPEAT = re.compile(r"<repeat:(.):(\d+)>")
@@ -64,7 +64,7 @@ class Player:
         at = Address.of(step["path"].replace("{ns}", self.namespace))
         kind = kind_at(step["path"])
         if kind is None or not kind.served(self.ctx):
-            return unserved()
+            return not_served()
         body = self._body(step, at)
         verbs = {
             "GET": self._read,
@@ -86,7 +86,9 @@ class Player:
     def _read(self, kind: Kind, at: Address, _: Any, __: str) -> WriteResult:
         found = self.read(kind, at.name)
         return (
-            missing(kind, at.name) if found is None else WriteResult(200, object=admit.defaulted(found, kind, self.ctx))
+            not_found(kind, at.name)
+            if found is None
+            else WriteResult(200, object=admit.defaulted(found, kind, self.ctx))
         )
 
     def _create(self, kind: Kind, at: Address, body: Any, _: str) -> WriteResult:
@@ -105,14 +107,14 @@ class Player:
     def _update(self, kind: Kind, at: Address, body: Any, _: str) -> WriteResult:
         old = self.read(kind, at.name)
         if old is None:
-            return missing(kind, at.name)
+            return not_found(kind, at.name)
         mode: Any = at.query.get("fieldValidation", "Warn")
         return admit.update(body, old, self.ctx, kind=kind, subresource=at.subresource, field_validation=mode)
 
     def _patch(self, kind: Kind, at: Address, body: Any, content_type: str) -> WriteResult:
         old = self.read(kind, at.name)
         if old is None:
-            return missing(kind, at.name)
+            return not_found(kind, at.name)
         mode: Any = at.query.get("fieldValidation", "Warn")
         return admit.patch(
             body,
@@ -184,7 +186,7 @@ def rehearse(case: dict[str, Any]) -> Player:
 
 def seen(kind: Kind, obj: Object) -> Object:
     """An object as the recordings show it."""
-    shown = deepcopy(storage_form.written(kind, obj))
+    shown = deepcopy(storage_form.to_response(kind, obj))
     meta = shown["metadata"]
     for member in ("uid", "creationTimestamp", "resourceVersion", "managedFields"):
         meta.pop(member, None)

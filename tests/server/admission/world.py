@@ -50,7 +50,7 @@ class World:
         world.store = Store()
         await world.store.open()
         world.api = Api(world.store, ctx or Context.of(minor))
-        authorizer = Authorizer(world.api.core.objects)
+        authorizer = Authorizer(world.api.core.lister)
         world.api.authorizer = authorizer
         world.admission = admission(world.api.core, authorizer, resolver=resolver, service_accounts=accounts)
         world.api.core.use(world.admission.plugins)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from kohort.api.kind import Context
 from kohort.kube.wire import Request
 from kohort.server.api import Api
-from kohort.server.crd import Definitions
+from kohort.server.crd import DefinitionController
 from kohort.server.store import Store
 from kohort.testing.client import Response
 
@@ -42,7 +42,7 @@ class Running:
         self.store = Store()
         await self.store.open()
         self.api = Api(self.store, Context.of("1.37"))
-        self.definitions = Definitions(self.api)
+        self.definitions = DefinitionController(self.api)
         await self.definitions.start()
 
     async def _stop(self) -> None:

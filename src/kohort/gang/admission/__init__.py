@@ -1,7 +1,7 @@
 """What other objects of the cluster have to say about a write: one small module per kind, asked by an API server.
 
 A kind's own rules (`kohort.api`) see an object and its predecessor. Some rules need more: a TrainJob's runtime, the
-claims that a JobSet would share, the gangs of another PodCliqueSet. A module here has `judge`, and `complete` if the
+claims that a JobSet would share, the gangs of another PodCliqueSet. A module here has `validate`, and `complete` if the
 kind stamps times. Both see objects that passed the kind's own rules or are about to; neither is asked about the status,
 nor about an object that is being deleted.
 """
@@ -18,7 +18,7 @@ from kohort.api.errors import FieldError
 from kohort.api.kind import Object
 from kohort.gang.compile import CompileContext
 
-# (API group, kind) -> module with judge
+# (API group, kind) -> module with validate
 _MODULES: Final = {
     ("batch", "Job"): "kohort.kinds.batch.admission",
     ("jobset.x-k8s.io", "JobSet"): "kohort.kinds.jobset.admission",
@@ -38,24 +38,24 @@ class Findings:
 NOTHING: Final = Findings()
 
 # (new, old or None on create, what else there is: `lookup`)
-Judge = Callable[[Object, Object | None, CompileContext], Findings]
+Validate = Callable[[Object, Object | None, CompileContext], Findings]
 # (new, in place; old; now)
 Complete = Callable[[Object, Object | None, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What a kind asks for beside its own rules."""
+class CrossObjectRules:
+    """The rules of a kind that look at other objects."""
 
-    judge: Judge
+    validate: Validate
     complete: Complete | None = None
 
 
 @cache
-def of(group: str, kind: str) -> Beside | None:
+def of(group: str, kind: str) -> CrossObjectRules | None:
     """Of a kind; None for those whose own rules are all there is."""
     name = _MODULES.get((group, kind))
     if name is None:
         return None
     module = import_module(name)
-    return Beside(module.judge, getattr(module, "complete", None))
+    return CrossObjectRules(module.validate, getattr(module, "complete", None))

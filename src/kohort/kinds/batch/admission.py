@@ -8,7 +8,7 @@ from kohort.gang.compile import CompileContext, namespace_of
 from kohort.kinds.batch.api.freeze import check_parallelism
 
 
-def judge(new: Object, old: Object | None, ctx: CompileContext) -> Findings:
+def validate(new: Object, old: Object | None, ctx: CompileContext) -> Findings:
     if old is None:
         return NOTHING
     groups = ctx.lookup.every("PodGroup", namespace_of(new)) if ctx.release.minor == "1.36" else ()

@@ -9,7 +9,7 @@ from kohort.kinds.grove.compile import clash
 from kohort.kinds.grove.compile.topology import resolve
 
 
-def judge(new: Object, old: Object | None, ctx: CompileContext) -> Findings:
+def validate(new: Object, old: Object | None, ctx: CompileContext) -> Findings:
     """Constraints are frozen, and the binding may lose levels later; replicas bring new names."""
     if old is not None and new.get("spec") == old.get("spec"):
         return NOTHING

@@ -9,7 +9,7 @@ from kohort.kinds.jobset.api.reading import spec_of
 from kohort.kinds.jobset.api.volumes import against_existing
 
 
-def judge(new: Object, old: Object | None, ctx: CompileContext) -> Findings:
+def validate(new: Object, old: Object | None, ctx: CompileContext) -> Findings:
     """Only on create: later they are its own claims."""
     if old is not None or not spec_of(new).get("volumeClaimPolicies"):
         return NOTHING

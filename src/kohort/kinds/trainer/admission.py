@@ -14,7 +14,7 @@ def complete(new: Object, old: Object | None, now: str) -> None:
     stamp_patches(new, old, now)
 
 
-def judge(new: Object, old: Object | None, ctx: CompileContext) -> Findings:
+def validate(new: Object, old: Object | None, ctx: CompileContext) -> Findings:
     if old is not None and new.get("spec") == old.get("spec"):
         return NOTHING
     job = tidy(new)

@@ -13,13 +13,13 @@ from kohort.api import meta, result
 from kohort.api.scheduling import admission as scheduling_rules
 from kohort.server import status
 from kohort.server.admission.attributes import CREATE, DELETE
-from kohort.server.admission.cross_object import BesideRules
-from kohort.server.admission.jobset import JobSets
+from kohort.server.admission.cross_object import CrossObjectAdmission
+from kohort.server.admission.jobset import JobSetWebhooks
 from kohort.server.admission.limitranger import LimitRanger
 from kohort.server.admission.resourcequota import ResourceQuotas
 from kohort.server.admission.serviceaccount import ServiceAccount
 from kohort.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks, WebhookRules
-from kohort.server.admission.webhooks.caller import Caller, on_this_machine
+from kohort.server.admission.webhooks.caller import WebhookClient, local_services
 from kohort.server.auth import escalation
 from kohort.server.auth.rbac import GROUP as RBAC
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kohort.api.kind import Context
     from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.admission.webhooks.caller import Resolver
-    from kohort.server.auth.lister import Objects
+    from kohort.server.auth.lister import Lister
     from kohort.server.auth.rbac import Authorizer
     from kohort.server.core import Core
 
@@ -59,8 +59,8 @@ class PodScheduling:
 
     repeatable = True
 
-    def __init__(self, objects: Objects, ctx: Context) -> None:
-        self._objects, self._ctx = objects, ctx
+    def __init__(self, lister: Lister, ctx: Context) -> None:
+        self._lister, self._ctx = lister, ctx
 
     async def admit(self, attrs: AdmissionAttributes) -> None:
         if (
@@ -69,10 +69,10 @@ class PodScheduling:
             or (attrs.resource.group, attrs.resource.kind) not in _SCHEDULING_KINDS
         ):
             return
-        classes = self._objects.list("scheduling.k8s.io", "priorityclasses") if attrs.operation == CREATE else ()
+        classes = self._lister.list("scheduling.k8s.io", "priorityclasses") if attrs.operation == CREATE else ()
         why = scheduling_rules.mutate(attrs.resource.rules, attrs.object, self._ctx, classes, attrs.old)
         if why is not None:
-            raise status.from_result(result.denied(attrs.resource.rules, meta.name_of(attrs.object), why))
+            raise status.from_result(result.forbidden(attrs.resource.rules, meta.name_of(attrs.object), why))
 
 
 class RBACEscalation:
@@ -93,7 +93,7 @@ class Admission:
 
     plugins: tuple[Any, ...]
     quotas: ResourceQuotas
-    caller: Caller
+    caller: WebhookClient
 
 
 def admission(
@@ -104,21 +104,21 @@ def admission(
     service_accounts: bool = False,
 ) -> Admission:
     """`resolver`: where the services of webhooks are. `service_accounts`: upstream's plugin of that name."""
-    objects, resources, ctx = core.objects, core.resources, core.ctx
-    caller = Caller(resolver or on_this_machine(objects))
+    lister, resources, ctx = core.lister, core.resources, core.ctx
+    caller = WebhookClient(resolver or local_services(lister))
     quotas = ResourceQuotas(core.store, resources)
-    accounts = (ServiceAccount(objects),) if service_accounts else ()
-    limits, scheduling = LimitRanger(objects), PodScheduling(objects, ctx)
+    accounts = (ServiceAccount(lister),) if service_accounts else ()
+    limits, scheduling = LimitRanger(lister), PodScheduling(lister, ctx)
     escalation_check = (RBACEscalation(authorizer),) if authorizer is not None else ()
-    own = (*accounts, limits, scheduling, JobSets(core.objects))
+    own = (*accounts, limits, scheduling, JobSetWebhooks(core.lister))
     plugins = (
         NamespaceLifecycle(),
         *own,
-        BesideRules(objects, resources, ctx),
-        MutatingWebhooks(objects, resources, ctx, caller.ask, own),
+        CrossObjectAdmission(lister, resources, ctx),
+        MutatingWebhooks(lister, resources, ctx, caller.ask, own),
         *escalation_check,
         WebhookRules(),
-        ValidatingWebhooks(objects, resources, ctx, caller.ask),
+        ValidatingWebhooks(lister, resources, ctx, caller.ask),
         quotas,  # last: what it counts must be written before anything else happens
     )
     return Admission(plugins, quotas, caller)

@@ -16,26 +16,26 @@ from kohort.server import status, timestamps
 if TYPE_CHECKING:
     from kohort.api.kind import Context, Kind
     from kohort.api.result import WriteResult
-    from kohort.gang.admission import Beside, Findings
+    from kohort.gang.admission import CrossObjectRules, Findings
     from kohort.gang.compile import CompileContext
     from kohort.server.admission.attributes import AdmissionAttributes
-    from kohort.server.auth.lister import Objects
+    from kohort.server.auth.lister import Lister
     from kohort.server.resources import Resources
 
 
-class BesideRules:
+class CrossObjectAdmission:
     repeatable = True
 
-    def __init__(self, objects: Objects, resources: Resources, ctx: Context) -> None:
-        self._objects, self._resources, self._given = objects, resources, ctx
+    def __init__(self, lister: Lister, resources: Resources, ctx: Context) -> None:
+        self._lister, self._resources, self._given = lister, resources, ctx
 
     @cached_property
     def _ctx(self) -> CompileContext:
         from kohort.gang.compile import CompileContext
-        from kohort.server.admission.store_lookup import Stored
+        from kohort.server.admission.store_lookup import StoreLookup
 
         given = self._given
-        return CompileContext(given.release, given.gates, given.options, Stored(self._objects, self._resources))
+        return CompileContext(given.release, given.gates, given.options, StoreLookup(self._lister, self._resources))
 
     async def admit(self, attrs: AdmissionAttributes) -> None:
         rules = _concerned(attrs)
@@ -46,13 +46,13 @@ class BesideRules:
         rules = _concerned(attrs)
         if rules is None or attrs.object is None:
             return
-        found = rules.judge(attrs.object, attrs.old, self._ctx)
+        found = rules.validate(attrs.object, attrs.old, self._ctx)
         attrs.warnings += found.warnings
         if found.errors:
             raise status.from_result(_refusal(attrs.resource.rules, meta.name_of(attrs.object), found))
 
 
-def _concerned(attrs: AdmissionAttributes) -> Beside | None:
+def _concerned(attrs: AdmissionAttributes) -> CrossObjectRules | None:
     """Objects of our own rules only: somebody else's definition of the same kind may mean something else."""
     from kohort.gang import admission
 
@@ -67,7 +67,7 @@ def _concerned(attrs: AdmissionAttributes) -> Beside | None:
 def _refusal(kind: Kind, name: str, found: Findings) -> WriteResult:
     denied = [error for error in found.errors if error.kind is ErrorKind.DENIED]
     if denied:
-        return result.denied(kind, name, denied[0].detail)
+        return result.forbidden(kind, name, denied[0].detail)
     if kind.webhook:
-        return result.hooked(kind, found.errors, found.warnings)
-    return result.refused(kind, name, found.errors, found.warnings)
+        return result.denied_by_webhook(kind, found.errors, found.warnings)
+    return result.invalid(kind, name, found.errors, found.warnings)

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from kohort.api.kind import Object
     from kohort.kinds.jobset.api import constants, placement, volumes
     from kohort.server.admission.attributes import AdmissionAttributes
-    from kohort.server.storage_codec import StoredObjects
+    from kohort.server.storage_codec import StoreLister
 else:
     constants, placement, volumes = (
         module(f"kohort.kinds.jobset.api.{name}") for name in ("constants", "placement", "volumes")
     )
 
 
-class JobSets:
+class JobSetWebhooks:
     repeatable = True
 
-    def __init__(self, objects: StoredObjects) -> None:
-        self._objects = objects
+    def __init__(self, lister: StoreLister) -> None:
+        self._lister = lister
 
     async def admit(self, attrs: AdmissionAttributes) -> None:
         if attrs.object is not None and _is_new(attrs, "", "Pod"):
@@ -52,15 +52,17 @@ class JobSets:
         if not placement.is_follower(pod):
             return None
         prefix = placement.leader_prefix(pod)
-        return placement.leader_of(pod, self._objects.beginning("", "pods", namespace, prefix)) if prefix else None
+        return (
+            placement.leader_of(pod, self._lister.list_with_prefix("", "pods", namespace, prefix)) if prefix else None
+        )
 
     def _labels_of(self, node: str) -> Mapping[str, str] | None:
-        found = self._objects.get("", "nodes", "", node)
+        found = self._lister.get("", "nodes", "", node)
         return None if found is None else found["metadata"].get("labels") or {}
 
     def _claims(self, jobset: Object, namespace: str) -> list[Object]:
         wanted = volumes.claim_names(jobset)
-        found = [self._objects.get("", "persistentvolumeclaims", namespace, name) for name in wanted]
+        found = [self._lister.get("", "persistentvolumeclaims", namespace, name) for name in wanted]
         return [claim for claim in found if claim is not None]
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kohort.api.kind import Object
     from kohort.apimachinery.quantity import Quantities, Quantity
     from kohort.server.admission.attributes import AdmissionAttributes
-    from kohort.server.auth.lister import Objects
+    from kohort.server.auth.lister import Lister
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _CLAIM: Final = "PersistentVolumeClaim"
@@ -23,8 +23,8 @@ _CLAIM: Final = "PersistentVolumeClaim"
 class LimitRanger:
     repeatable = True
 
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
+    def __init__(self, lister: Lister) -> None:
+        self._lister = lister
 
     async def admit(self, attrs: AdmissionAttributes) -> None:
         if attrs.object is not None and attrs.resource.kind == "Pod" and _supported(attrs):
@@ -42,7 +42,7 @@ class LimitRanger:
             raise status.forbidden(attrs.resource.group, attrs.resource.plural, attrs.name, why)
 
     def _ranges(self, attrs: AdmissionAttributes) -> Sequence[Object]:
-        return self._objects.list("", "limitranges", attrs.namespace)
+        return self._lister.list("", "limitranges", attrs.namespace)
 
 
 def _supported(attrs: AdmissionAttributes) -> bool:

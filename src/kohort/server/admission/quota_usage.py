@@ -29,10 +29,10 @@ REQUIRED: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class Usage:
     """`scopes`: those that hold for a pod; None for what scopes never pick."""
 
-    usage: Quantities
+    quantities: Quantities
     scopes: frozenset[str] | None = None
     priority_class: str = ""
     containers: Mapping[str, frozenset[str]] = field(default_factory=dict)  # what each states
@@ -50,21 +50,21 @@ def source(name: str) -> Source:
     return ("", name) if name in _OBJECTS else PODS
 
 
-def facts(kind: Source, obj: Object, now: datetime) -> Facts:
+def usage_of(kind: Source, obj: Object, now: datetime) -> Usage:
     if kind == PODS:
         return _of_pod(obj, now)
     count = {f"count/{kind[1]}.{kind[0]}" if kind[0] else f"count/{kind[1]}": ONE}
     if kind == SERVICES:
-        return Facts(count | _of_service(obj))
+        return Usage(count | _of_service(obj))
     if kind == CLAIMS:
-        return Facts(count | _of_claim(obj))
-    return Facts(count | ({kind[1]: ONE} if not kind[0] and kind[1] in _OBJECTS else {}))
+        return Usage(count | _of_claim(obj))
+    return Usage(count | ({kind[1]: ONE} if not kind[0] and kind[1] in _OBJECTS else {}))
 
 
 # ---- pods
 
 
-def _of_pod(pod: Object, now: datetime) -> Facts:
+def _of_pod(pod: Object, now: datetime) -> Usage:
     spec = pod.get("spec") or {}
     usage: Quantities = {"count/pods": ONE}
     if _runs(pod, now):
@@ -75,7 +75,7 @@ def _of_pod(pod: Object, now: datetime) -> Facts:
         str(one.get("name")): whole | {name for name, _ in _named(*podresources.of_container(one))}
         for one in podresources.containers(pod)
     }
-    return Facts(usage, frozenset(_scopes(pod)), spec.get("priorityClassName") or "", stated)
+    return Usage(usage, frozenset(_scopes(pod)), spec.get("priorityClassName") or "", stated)
 
 
 def _runs(pod: Object, now: datetime) -> bool:
@@ -159,14 +159,14 @@ def _of_claim(claim: Object) -> Quantities:
 # ---- quotas
 
 
-def picks(spec: Mapping[str, Any], found: Facts) -> bool:
+def scopes_match(spec: Mapping[str, Any], found: Usage) -> bool:
     """Whether all scopes of a quota hold."""
     conditions = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
     conditions += (spec.get("scopeSelector") or {}).get("matchExpressions") or []
     return not conditions or (found.scopes is not None and all(_holds(one, found) for one in conditions))
 
 
-def _holds(condition: Mapping[str, Any], found: Facts) -> bool:
+def _holds(condition: Mapping[str, Any], found: Usage) -> bool:
     scope, operator = condition.get("scopeName"), condition.get("operator")
     if scope != "PriorityClass":
         return scope in (found.scopes or ())
@@ -181,7 +181,7 @@ def _holds(condition: Mapping[str, Any], found: Facts) -> bool:
     return bool(name)
 
 
-def unstated(hard: Iterable[str], found: Facts) -> str:
+def missing_requests(hard: Iterable[str], found: Usage) -> str:
     """Which containers leave out what a quota limits: "limits.memory for: a,b; requests.cpu for: a"."""
     wanted = REQUIRED.intersection(hard)
     missing = {

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kohort.api.kind import Object
     from kohort.server.admission.attributes import AdmissionAttributes
-    from kohort.server.admission.quota_usage import Facts, Source
+    from kohort.server.admission.quota_usage import Source, Usage
     from kohort.server.resources import Resources
     from kohort.server.store import Item, Store
 
@@ -45,7 +45,7 @@ class ResourceQuotas:
         self, store: Store, resources: Resources, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._store, self._resources, self._now = store, resources, now
-        self._known: dict[tuple[Source, str, str], tuple[Item, Facts]] = {}
+        self._known: dict[tuple[Source, str, str], tuple[Item, Usage]] = {}
 
     # ---- admission
 
@@ -58,17 +58,17 @@ class ResourceQuotas:
         quotas = self._quotas(attrs.namespace)
         if not quotas:
             return
-        found = quota_usage.facts(kind, attrs.object, self._now())
-        before = quota_usage.facts(kind, attrs.old, self._now()) if attrs.old is not None else None
-        fitting = [one for one in quotas if quota_usage.picks(one.get("spec") or {}, found)]
+        found = quota_usage.usage_of(kind, attrs.object, self._now())
+        before = quota_usage.usage_of(kind, attrs.old, self._now()) if attrs.old is not None else None
+        fitting = [one for one in quotas if quota_usage.scopes_match(one.get("spec") or {}, found)]
         if attrs.operation == CREATE and kind == quota_usage.PODS:
-            self._check_stated(attrs, fitting, found)
+            self._check_required(attrs, fitting, found)
         for quota in fitting:
             self._check(attrs, quota, _asked(quota, found, before))
 
-    def _check_stated(self, attrs: AdmissionAttributes, quotas: Iterable[Object], found: Facts) -> None:
+    def _check_required(self, attrs: AdmissionAttributes, quotas: Iterable[Object], found: Usage) -> None:
         for quota in quotas:
-            missing = quota_usage.unstated(_hard(quota), found)
+            missing = quota_usage.missing_requests(_hard(quota), found)
             if missing:
                 why = f"failed quota: {quota['metadata']['name']}: must specify {missing}"
                 raise status.forbidden(attrs.resource.group, attrs.resource.plural, attrs.name, why)
@@ -99,14 +99,14 @@ class ResourceQuotas:
         found: Quantities = dict.fromkeys(names, ZERO)
         for kind in sorted({quota_usage.source(name) for name in names}):
             wanted = [name for name in names if quota_usage.source(name) == kind]
-            for one in self._facts(kind, namespace):
-                if quota_usage.picks(spec, one):
+            for one in self._usages(kind, namespace):
+                if quota_usage.scopes_match(spec, one):
                     for name in wanted:
-                        if name in one.usage:
-                            found[name] = found[name] + one.usage[name]
+                        if name in one.quantities:
+                            found[name] = found[name] + one.quantities[name]
         return found
 
-    def _facts(self, kind: Source, namespace: str) -> Iterable[Facts]:
+    def _usages(self, kind: Source, namespace: str) -> Iterable[Usage]:
         resource = self._resources.of_plural(*kind)
         if resource is None:
             return
@@ -115,7 +115,7 @@ class ResourceQuotas:
             known = self._known.get(key)
             if known is None or known[0] is not item:
                 obj = stored.decode(item.value)
-                known = (item, quota_usage.facts(kind, obj, self._now()))
+                known = (item, quota_usage.usage_of(kind, obj, self._now()))
                 if not obj["metadata"].get("deletionTimestamp"):  # what is going changes with time
                     self._known[key] = known
             yield known[1]
@@ -136,14 +136,14 @@ class ResourceQuotas:
         while True:
             waits = [asyncio.ensure_future(self._store.table(name).changed()) for name in self._tables()]
             try:
-                await self.settle()
+                await self.sync()
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 for one in waits:
                     one.cancel()
             await asyncio.sleep(_PAUSE)
 
-    async def settle(self) -> None:
+    async def sync(self) -> None:
         """Write the status of every quota that is not as it should be."""
         self._forget()
         resource = self._resources.of_plural("", _TABLE)
@@ -177,11 +177,11 @@ def _hard(quota: Object) -> Quantities:
     return quantity.parse_all((quota.get("spec") or {}).get("hard"))
 
 
-def _asked(quota: Object, found: Facts, before: Facts | None) -> Quantities:
+def _asked(quota: Object, found: Usage, before: Usage | None) -> Quantities:
     """How much more a write wants of what the quota limits."""
     spec = quota.get("spec") or {}
-    held = before.usage if before is not None and quota_usage.picks(spec, before) else {}
-    more = {name: value - held.get(name, ZERO) for name, value in found.usage.items() if name in _hard(quota)}
+    held = before.quantities if before is not None and quota_usage.scopes_match(spec, before) else {}
+    more = {name: value - held.get(name, ZERO) for name, value in found.quantities.items() if name in _hard(quota)}
     return {name: value for name, value in more.items() if value > ZERO}
 
 

@@ -15,7 +15,7 @@ from kohort.server.admission.attributes import CREATE
 if TYPE_CHECKING:
     from kohort.api.kind import Object
     from kohort.server.admission.attributes import AdmissionAttributes
-    from kohort.server.auth.lister import Objects
+    from kohort.server.auth.lister import Lister
 
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _MIRROR: Final = "kubernetes.io/config.mirror"
@@ -26,8 +26,8 @@ _SECONDS: Final = 3607  # an hour, and a mark by which the token request is told
 class ServiceAccount:
     """`mount`: also the volume with the token, and where containers find it."""
 
-    def __init__(self, objects: Objects, *, mount: bool = True) -> None:
-        self._objects, self._mount = objects, mount
+    def __init__(self, lister: Lister, *, mount: bool = True) -> None:
+        self._lister, self._mount = lister, mount
 
     async def admit(self, attrs: AdmissionAttributes) -> None:
         pod = attrs.object
@@ -51,7 +51,7 @@ class ServiceAccount:
             self._account(attrs, attrs.object["spec"].get("serviceAccountName", ""))
 
     def _account(self, attrs: AdmissionAttributes, name: str) -> Object:
-        found = self._objects.get("", "serviceaccounts", attrs.namespace, name)
+        found = self._lister.get("", "serviceaccounts", attrs.namespace, name)
         if found is None:
             why = f'error looking up service account {attrs.namespace}/{name}: serviceaccount "{name}" not found'
             raise status.forbidden("", "pods", attrs.name, why)

@@ -9,16 +9,16 @@ from kohort.gang.compile import Lookup
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
-    from kohort.server.auth.lister import Objects
+    from kohort.server.auth.lister import Lister
     from kohort.server.resources import Resource, Resources
 
 
-class Stored(Lookup):
+class StoreLookup(Lookup):
     """What is in the store, by kind. Of kinds that several groups have, the one that this project knows is meant."""
 
-    def __init__(self, objects: Objects, resources: Resources) -> None:
+    def __init__(self, lister: Lister, resources: Resources) -> None:
         super().__init__()
-        self._stored, self._resources = objects, resources
+        self._stored, self._resources = lister, resources
 
     def _resource(self, kind: str) -> Resource | None:
         found = [one for one in self._resources.every() if one.kind == kind and one.stored]

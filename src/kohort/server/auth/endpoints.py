@@ -8,7 +8,7 @@ from kohort.api import admit
 from kohort.server import status
 from kohort.server.auth import jwt, reviews
 from kohort.server.registry import generic
-from kohort.server.request_body import body_of, refused
+from kohort.server.request_body import decode_body, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,9 +39,9 @@ def install(
 
     def body(info: RequestInfo, kind: Kind) -> Object:
         """Decoded by the kind's own structure, so that what follows can rely on types."""
-        given = body_of(info)
+        given = decode_body(info)
         given.pop("status", None)
-        read = admit.received(given, api.ctx, kind=kind)
+        read = admit.decode_create(given, api.ctx, kind=kind)
         if read.object is None:
             raise refused(read)
         info.warnings += read.warnings
@@ -59,7 +59,5 @@ def install(
     for plural in _REVIEWS:
         api.special[plural, ""] = review
     api.special["serviceaccounts", "token"] = token
-    api.documentation.fixed["/openid/v1/jwks"] = key.jwks
-    api.documentation.fixed["/.well-known/openid-configuration"] = lambda: jwt.openid_configuration(
-        accounts.issuer, url()
-    )
+    api.discovery.fixed["/openid/v1/jwks"] = key.jwks
+    api.discovery.fixed["/.well-known/openid-configuration"] = lambda: jwt.openid_configuration(accounts.issuer, url())

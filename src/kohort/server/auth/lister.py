@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kohort.api.kind import Object
 
 
-class Objects(Protocol):
+class Lister(Protocol):
     """Committed objects by API group and resource. Nobody changes what comes back."""
 
     def get(self, group: str, resource: str, namespace: str, name: str) -> Object | None: ...

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kohort.api.kind import Object
     from kohort.kube.wire import User
     from kohort.server.auth.attributes import AuthorizerAttributes
-    from kohort.server.auth.lister import Objects
+    from kohort.server.auth.lister import Lister
 
 GROUP = "rbac.authorization.k8s.io"
 _RESOURCES = ("clusterroles", "roles", "clusterrolebindings", "rolebindings")
@@ -147,16 +147,16 @@ class Index:
 class Authorizer:
     """Answers questions about what is stored now."""
 
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
+    def __init__(self, lister: Lister) -> None:
+        self._lister = lister
         self._index = Index()
         self._versions: tuple[int, ...] = ()
 
     @property
     def index(self) -> Index:
-        versions = tuple(self._objects.version(GROUP, resource) for resource in _RESOURCES)
+        versions = tuple(self._lister.version(GROUP, resource) for resource in _RESOURCES)
         if versions != self._versions:
-            self._index = Index(*(self._objects.list(GROUP, resource) for resource in _RESOURCES))
+            self._index = Index(*(self._lister.list(GROUP, resource) for resource in _RESOURCES))
             self._versions = versions
         return self._index
 

@@ -77,7 +77,7 @@ class Reviews:
         return {"spec": spec, "status": self._decide(user, spec)}
 
     def _decide(self, user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
-        allowed, reason = self._authorizer.allows(user, _wish(spec))
+        allowed, reason = self._authorizer.allows(user, _authorizer_attributes(spec))
         return {"allowed": allowed, **({"reason": reason} if reason else {})}
 
     def _rules(self, obj: Object, user: User, _: str) -> Object:
@@ -116,7 +116,7 @@ class Reviews:
         return {"spec": spec, "status": found}
 
 
-def _wish(spec: Mapping[str, Any]) -> AuthorizerAttributes:
+def _authorizer_attributes(spec: Mapping[str, Any]) -> AuthorizerAttributes:
     asked = spec.get("resourceAttributes")
     if asked:
         return AuthorizerAttributes(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kohort.api.kind import Object
     from kohort.server.auth.jwt import SigningKey
-    from kohort.server.auth.lister import Objects
+    from kohort.server.auth.lister import Lister
 
 ISSUER: Final = "https://kubernetes.default.svc"
 _LEGACY_ISSUER: Final = "kubernetes/serviceaccount"  # of tokens that a controller manager puts into secrets
@@ -39,13 +39,13 @@ class ServiceAccountTokens:
     def __init__(
         self,
         key: SigningKey,
-        objects: Objects,
+        lister: Lister,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         *,
         issuer: str = ISSUER,
         audiences: Sequence[str] = (),
     ) -> None:
-        self._key, self._objects, self._now = key, objects, now
+        self._key, self._lister, self._now = key, lister, now
         self.issuer = issuer
         self.audiences = tuple(audiences) or (issuer,)
         self._verified: dict[bytes, Claims] = {}  # signatures are checked once; everything else every time
@@ -54,7 +54,7 @@ class ServiceAccountTokens:
 
     def request(self, namespace: str, name: str, request: Object) -> Object:
         """POST serviceaccounts/NAME/token: the TokenRequest with its answer."""
-        account = self._objects.get("", "serviceaccounts", namespace, name)
+        account = self._lister.get("", "serviceaccounts", namespace, name)
         if account is None:
             raise status.not_found("", "serviceaccounts", name)
         spec = request.get("spec") or {}
@@ -127,11 +127,11 @@ class ServiceAccountTokens:
         node = spec.get("nodeName")
         if not node:
             return {}
-        found = self._objects.get("", "nodes", "", node)
+        found = self._lister.get("", "nodes", "", node)
         return {"node": _reference(found) if found is not None else {"name": node}}
 
     def _find(self, kind: str, namespace: str, name: str) -> Object | None:
-        return self._objects.get("", _BOUND[kind], "" if kind == "Node" else namespace, name)
+        return self._lister.get("", _BOUND[kind], "" if kind == "Node" else namespace, name)
 
     # ---- recognising
 
@@ -193,7 +193,7 @@ class ServiceAccountTokens:
         return _user(namespace, account["name"], account["uid"], extra)
 
     def _same(self, resource: str, namespace: str, reference: Mapping[str, Any], what: str) -> None:
-        found = self._objects.get("", resource, namespace, reference.get("name", ""))
+        found = self._lister.get("", resource, namespace, reference.get("name", ""))
         if found is None:
             raise TokenError(f"{what} is gone")
         if found["metadata"].get("uid") != reference.get("uid"):
@@ -207,7 +207,7 @@ class ServiceAccountTokens:
         """A token kept in a secret: it is good while the secret still holds it."""
         namespace, name = claims.get(f"{_LEGACY}namespace", ""), claims.get(f"{_LEGACY}service-account.name", "")
         secret_name, uid = claims.get(f"{_LEGACY}secret.name", ""), claims.get(f"{_LEGACY}service-account.uid", "")
-        secret = self._objects.get("", "secrets", namespace, secret_name) or {}
+        secret = self._lister.get("", "secrets", namespace, secret_name) or {}
         held = _base64((secret.get("data") or {}).get("token") or "")
         if not hmac.compare_digest(held, token.encode()):
             raise TokenError(f"secret {namespace}/{secret_name} does not hold this token")

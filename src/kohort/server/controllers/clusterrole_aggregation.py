@@ -23,11 +23,11 @@ async def run(store: Store, resources: Resources) -> None:
         return
     table = store.table(resource.table)
     while True:
-        await settle(store, resource)
+        await sync(store, resource)
         await table.changed()
 
 
-async def settle(store: Store, resource: Resource) -> None:
+async def sync(store: Store, resource: Resource) -> None:
     items = {item.name: item for item in store.table(resource.table).items()}
     roles = [storage_codec.decode(item.value) for item in items.values()]
     for role in aggregation.outdated(roles):

@@ -25,14 +25,14 @@ async def run(store: Store, resources: Resources, authority: bytes) -> None:
     while True:
         deleting_dependents = [asyncio.ensure_future(store.table(name).changed()) for name in _TABLES]
         try:
-            await settle(store, resources, authority)
+            await sync(store, resources, authority)
             await asyncio.wait(deleting_dependents, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for one in deleting_dependents:
                 one.cancel()
 
 
-async def settle(store: Store, resources: Resources, authority: bytes) -> None:
+async def sync(store: Store, resources: Resources, authority: bytes) -> None:
     writes = []
     for item in store.table("namespaces").items():
         namespace = storage_codec.decode(item.value)

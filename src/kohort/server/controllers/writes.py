@@ -8,7 +8,7 @@ import msgspec
 
 from kohort.kube.wire import Request, User
 from kohort.server import storage_codec
-from kohort.server.handlers.update import is_over
+from kohort.server.handlers.update import is_finalized
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ async def change(
                 head.name,
                 lambda revision, after=after: storage_codec.dump(resource, after, revision),  # type: ignore[misc]
                 expect=head,
-                delete=is_over(after),
+                delete=is_finalized(after),
             )
         except ConflictError:
             continue

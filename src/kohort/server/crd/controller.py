@@ -28,7 +28,7 @@ _DONE: Final = ("False", "InstanceDeletionCompleted", "removed all instances")
 _NEVER: Final = ("False", "NeverEstablished", "resource was never established")
 
 
-class Definitions:
+class DefinitionController:
     """Takes over the resource of CustomResourceDefinitions, and adds those that they define."""
 
     def __init__(self, api: Api) -> None:
@@ -109,7 +109,7 @@ class Definitions:
         if {name: value for name, value in ours.outline["names"].items() if value} != accepted:
             return False
         self._put(item.name, resources.resources_of(crd, ours))
-        self._api.documentation.add(lambda: resources.openapi({**crd, "spec": ours.whole}))
+        self._api.discovery.add(lambda: resources.openapi({**crd, "spec": ours.whole}))
         return True
 
     def _crd(self, name: str) -> Object | None:
@@ -162,7 +162,7 @@ class Definitions:
             if one.version not in kept:
                 self._resources.remove(one.group, one.version, one.plural)
                 self._forget(one)
-        self._api.documentation.add(lambda: resources.openapi(crd))
+        self._api.discovery.add(lambda: resources.openapi(crd))
         self._put(name, fresh)
         self._shown[name] = mark
 
@@ -181,7 +181,7 @@ class Definitions:
     def _forget(self, one: Resource) -> None:
         base = ".".join([*reversed(one.group.split(".")), one.version, one.kind])
         for name in (base, f"{base}List"):
-            self._api.documentation.added.pop(name, None)
+            self._api.discovery.added.pop(name, None)
 
     # ---- the end of a definition
 

@@ -41,12 +41,12 @@ class Structural(Node):
 
 
 @decode.check.register
-def _(node: Structural, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+def _(node: Structural, value: Any, path: str, _minor: str) -> Iterator[FieldError]:
     for found in schema.unknown(value, node.schema, path):
         yield FieldError(ErrorKind.UNKNOWN, found, "not a field of this kind")
 
 
-class _Judge:
+class _SchemaStrategy:
     """The rules of one schema, as the functions of a Kind."""
 
     def __init__(self, whole: Mapping[str, Any], scale: Scale | None) -> None:
@@ -61,12 +61,12 @@ class _Judge:
         schema.fill(obj, self._schema)
 
     def validate(self, obj: Object, _: Context) -> list[FieldError]:
-        return self._judged(list(validate.check(self._schema, obj)), obj, validate.ABSENT)
+        return self._checked(list(validate.check(self._schema, obj)), obj, validate.ABSENT)
 
     def validate_update(self, new: Object, old: Object, _: Context) -> list[FieldError]:
-        return self._judged(list(validate.check(self._schema, new, "", old)), new, old)
+        return self._checked(list(validate.check(self._schema, new, "", old)), new, old)
 
-    def _judged(self, found: list[FieldError], new: Object, old: Any) -> list[FieldError]:
+    def _checked(self, found: list[FieldError], new: Object, old: Any) -> list[FieldError]:
         found += self._scaled(new)
         if not self._ruled:
             return found
@@ -107,7 +107,7 @@ def kind_of(crd: Object, version: Mapping[str, Any]) -> Kind:
     }
     subresources = version.get("subresources") or {}
     scale = _scale(subresources.get("scale"))
-    judge = _Judge(whole, scale)
+    strategy = _SchemaStrategy(whole, scale)
     return Kind(
         group=spec["group"],
         version=version["name"],
@@ -125,10 +125,10 @@ def kind_of(crd: Object, version: Mapping[str, Any]) -> Kind:
         storage=version.get("storage") is True,
         needs_version=True,
         counts_changes=True,
-        default=judge.default,
-        validate=judge.validate,
-        validate_update=judge.validate_update,
-        validate_status=judge.validate_update,
+        default=strategy.default,
+        validate=strategy.validate,
+        validate_update=strategy.validate_update,
+        validate_status=strategy.validate_update,
     )
 
 
@@ -150,7 +150,7 @@ def _scale(one: Mapping[str, Any] | None) -> Scale | None:
     return Scale(one["specReplicasPath"], one["statusReplicasPath"], one.get("labelSelectorPath"))
 
 
-def completed(rules_of: Kind, whole: Mapping[str, Any]) -> Callable[[Object], Object] | None:
+def default_on_read(rules_of: Kind, whole: Mapping[str, Any]) -> Callable[[Object], Object] | None:
     """Objects that were stored before a default was defined have it when they are read. Our own schemas are fixed."""
     if registry.find(rules_of.api_version, rules_of.kind) is rules_of or not _has_default(whole):
         return None

@@ -41,7 +41,9 @@ def _resource(crd: Object, version: Mapping[str, Any], shipped: Shipped | None) 
     selectable: dict[str, Getter] = {
         one["jsonPath"].removeprefix("."): _getter(one["jsonPath"]) for one in version.get("selectableFields") or ()
     }
-    make_rules, make_structure, read = _judged(crd, version) if shipped is None else _ours(shipped, group, name, kind)
+    make_rules, make_structure, read = (
+        _from_schema(crd, version) if shipped is None else _ours(shipped, group, name, kind)
+    )
     return Resource(
         group=group,
         version=name,
@@ -78,12 +80,12 @@ def _ours(shipped: Shipped, group: str, version: str, kind: str) -> _Parts:
     return partial(_own, group, version, kind), partial(_shipped, shipped, version), unchanged
 
 
-def _judged(crd: Object, version: Mapping[str, Any]) -> _Parts:
+def _from_schema(crd: Object, version: Mapping[str, Any]) -> _Parts:
     from kohort.server.crd import custom_kind
 
     whole = _schema(version)
     rules = custom_kind.kind_of(crd, version)
-    return lambda: rules, partial(_structure, whole), custom_kind.completed(rules, whole) or unchanged
+    return lambda: rules, partial(_structure, whole), custom_kind.default_on_read(rules, whole) or unchanged
 
 
 def _own(group: str, version: str, kind: str) -> Kind:

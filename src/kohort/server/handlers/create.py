@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from kohort.api import admit, storage_form
 from kohort.server import options, status, storage_codec, timestamps
 from kohort.server.admission.attributes import CREATE, AdmissionAttributes
-from kohort.server.name_generator import name_for, suffix
-from kohort.server.request_body import body_of, refused
+from kohort.server.name_generator import generate_name, random_suffix
+from kohort.server.request_body import decode_body, refused
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
@@ -41,7 +41,7 @@ class Creator:
     async def create(self, info: RequestInfo) -> tuple[int, Item | Object]:
         """201 and what is stored; with dryRun, what would be."""
         chosen = options.write_options(info.query, "CreateOptions", info.agent)
-        body = body_of(info, self.core.ctx)
+        body = decode_body(info, self.core.ctx)
         self.core.check_namespace(info.resource, info.namespace)
         return await self.create_object(info, body, chosen)
 
@@ -77,7 +77,7 @@ class Creator:
     ) -> Item | Object | None:
         """The short way, for a pod like one before."""
         meta = body["metadata"]
-        name = name_for(meta)
+        name = generate_name(meta)
         new = self.core.pod_cache.make(key, info.resource, body, info.namespace, name)
         if new is None:
             return None
@@ -89,11 +89,11 @@ class Creator:
     async def _created(self, info: RequestInfo, body: Object, chosen: WriteOptions, key: Key | None) -> Item | Object:
         """The long way."""
         resource, core = info.resource, self.core
-        read = admit.received(
+        read = admit.decode_create(
             body,
             core.ctx,
             namespace=info.namespace if resource.namespaced else None,
-            suffix=suffix,
+            suffix=random_suffix,
             field_validation=chosen.validation,
             kind=resource.rules,
         )
@@ -104,19 +104,19 @@ class Creator:
         if info.name and new["metadata"].get("name") != info.name:
             raise status.bad_request("the name of the object does not match the name on the URL")
         if "managedFields" not in (body.get("metadata") or {}):
-            new = core.field_manager.keep(resource, "", None, new, chosen.manager)
+            new = core.field_manager.update(resource, "", None, new, chosen.manager)
         core.check_terminating(resource, info.namespace, str(new["metadata"].get("name") or ""))
         attrs = admission_attributes(info, CREATE, new, None, chosen)
         new["metadata"]["creationTimestamp"] = timestamps.stamp()
         new["metadata"]["uid"] = str(uuid.uuid4())
         await core.mutate(attrs)
         new = attrs.object or new
-        answer = core.judge_create(resource, new, info.namespace)
+        answer = core.validate_create(resource, new, info.namespace)
         if answer.object is None:
             raise refused(answer)
         info.warnings += [*answer.warnings, *attrs.warnings]
-        attrs.object = storage_form.written(resource.rules, answer.object)
-        await core.complete_new(resource, attrs.object)
+        attrs.object = storage_form.to_response(resource.rules, answer.object)
+        await core.allocate(resource, attrs.object)
         if key is not None:
             core.pod_cache.remember(key, attrs.object, (*read.warnings, *answer.warnings, *attrs.warnings))
         return await self._finish(info, attrs, chosen)

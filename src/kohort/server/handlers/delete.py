@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kohort.api import apply
 from kohort.server import codec, options, status, storage_codec
 from kohort.server.admission.attributes import DELETE, AdmissionAttributes
-from kohort.server.graceful_deletion import Fate, mark
+from kohort.server.graceful_deletion import DeletionOutcome, before_delete
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
@@ -113,17 +113,21 @@ class Deleter:
         self, resource: Resource, head: Item, old: Object, chosen: DeleteOptions, attrs: AdmissionAttributes
     ) -> Item | Object:
         new = {**old, "metadata": dict(old["metadata"])}
-        fate = mark(resource, new, chosen)
-        if fate is Fate.GOING or (fate is Fate.MARKED and new == old):
+        fate = before_delete(resource, new, chosen)
+        if fate is DeletionOutcome.TERMINATING or (fate is DeletionOutcome.MARKED and new == old):
             return head
         if chosen.dry_run:
-            return new if fate in (Fate.MARKED, Fate.ENDED) else _would_be_gone(resource, old)
-        if fate is Fate.MARKED:
+            return (
+                new
+                if fate in (DeletionOutcome.MARKED, DeletionOutcome.MARKED_AND_DELETED)
+                else _would_be_gone(resource, old)
+            )
+        if fate is DeletionOutcome.MARKED:
             item = await self._write(resource, head, new)
             await self.core.stored(attrs)
             return item
         last = old  # what goes at once was never marked
-        if fate is Fate.ENDED:
+        if fate is DeletionOutcome.MARKED_AND_DELETED:
             head, last = self._marked(resource, head, new), new
         item = await self._write(resource, head, last, delete=True)
         await self.core.stored(attrs)

@@ -43,7 +43,7 @@ _GONE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SelectionPredicate:
     """Which objects somebody wants."""
 
     labels: Labels = ()
@@ -60,13 +60,13 @@ def _nothing() -> None:
     return None
 
 
-def wish_of(info: RequestInfo, check: Callable[[], None] = _nothing) -> Wish:
+def selection_predicate(info: RequestInfo, check: Callable[[], None] = _nothing) -> SelectionPredicate:
     """The selectors of a request. `check`: what is looked at once they are read, before they are understood."""
     label_text, field_text = options.one(info.query, "labelSelector"), options.one(info.query, "fieldSelector")
     namespace = info.namespace if info.resource.namespaced and info.namespace else None
     if not label_text and not field_text:
         check()
-        return Wish(namespace=namespace)
+        return SelectionPredicate(namespace=namespace)
     try:
         labels = parse_labels(label_text)
     except SelectorError as error:
@@ -82,7 +82,7 @@ def wish_of(info: RequestInfo, check: Callable[[], None] = _nothing) -> Wish:
             raise status.bad_request(_unknown_field(info.resource, term.path))
         if term.path == "metadata.name" and term.equal:
             name = term.value
-    return Wish(labels, terms, name, namespace)
+    return SelectionPredicate(labels, terms, name, namespace)
 
 
 def _unknown_field(resource: Resource, path: str) -> str:
@@ -91,18 +91,18 @@ def _unknown_field(resource: Resource, path: str) -> str:
     return f"field label not supported: {path}"
 
 
-def matches(resource: Resource, wish: Wish, stored: Object) -> bool:
+def matches(resource: Resource, predicate: SelectionPredicate, stored: Object) -> bool:
     """`stored`: an object as it is kept."""
-    if wish.labels and not labels_match(wish.labels, (stored.get("metadata") or {}).get("labels") or {}):
+    if predicate.labels and not labels_match(predicate.labels, (stored.get("metadata") or {}).get("labels") or {}):
         return False
-    if not wish.fields:
+    if not predicate.fields:
         return True
-    found = {term.path: resource.fields[term.path](stored) for term in wish.fields}
-    return fields_match(wish.fields, found)
+    found = {term.path: resource.fields[term.path](stored) for term in predicate.fields}
+    return fields_match(predicate.fields, found)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ListPage:
     items: list[Item]
     revision: int
     token: str = ""
@@ -123,57 +123,59 @@ class Reader:
             raise status.not_found(resource.group, resource.plural, info.name)
         return item
 
-    def page(self, info: RequestInfo) -> Page:
+    def page(self, info: RequestInfo) -> ListPage:
         """A list, or the part of it that was asked for."""
         store, resource = self.core.store, info.resource
         limit = max(0, options.whole(info.query, "limit") or 0)  # less than nothing is no limit
         token = options.one(info.query, "continue")
         version, match = options.one(info.query, "resourceVersion"), options.one(info.query, "resourceVersionMatch")
-        wish = wish_of(info, partial(check_versions, version, match, token))
+        predicate = selection_predicate(info, partial(check_versions, version, match, token))
         if token:
             revision, after = self._continued(token)
         else:
             revision, after = self._revision(version, match, limit), None
         try:
             store.check(revision)
-            items = self._all(resource, wish, revision)
+            items = self._all(resource, predicate, revision)
         except CompactedError:
             if token and after is not None:
                 raise status.expired(_GONE, _token(-1, after)) from None
             raise status.expired(f"The resourceVersion for the provided list is too old: {version}") from None
         if after is not None:
             items = [item for item in items if item.key > after]
-        return self._cut(resource, wish, items, limit, revision)
+        return self._cut(resource, predicate, items, limit, revision)
 
-    def _all(self, resource: Resource, wish: Wish, revision: int) -> list[Item]:
+    def _all(self, resource: Resource, predicate: SelectionPredicate, revision: int) -> list[Item]:
         table = self.core.store.table(resource.table)
         if revision != self.core.store.revision:
-            found_then = table.items_at(revision, wish.namespace)
-            if wish.name and (wish.namespace is not None or not resource.namespaced):
-                return [item for item in found_then if item.name == wish.name]
+            found_then = table.items_at(revision, predicate.namespace)
+            if predicate.name and (predicate.namespace is not None or not resource.namespaced):
+                return [item for item in found_then if item.name == predicate.name]
             return found_then
-        if wish.name and wish.namespace is not None:
-            found = table.get(wish.namespace, wish.name)
+        if predicate.name and predicate.namespace is not None:
+            found = table.get(predicate.namespace, predicate.name)
             return [found] if found is not None else []
-        if wish.name and not resource.namespaced:
-            found = table.get("", wish.name)
+        if predicate.name and not resource.namespaced:
+            found = table.get("", predicate.name)
             return [found] if found is not None else []
-        return table.items(wish.namespace)
+        return table.items(predicate.namespace)
 
-    def _cut(self, resource: Resource, wish: Wish, items: list[Item], limit: int, revision: int) -> Page:
-        if wish.everything:
+    def _cut(
+        self, resource: Resource, predicate: SelectionPredicate, items: list[Item], limit: int, revision: int
+    ) -> ListPage:
+        if predicate.everything:
             if not limit or len(items) <= limit:
-                return Page(items, revision)
-            return Page(items[:limit], revision, _token(revision, items[limit - 1].key), len(items) - limit)
+                return ListPage(items, revision)
+            return ListPage(items[:limit], revision, _token(revision, items[limit - 1].key), len(items) - limit)
         found: list[Item] = []
         for index, item in enumerate(items):
-            if not matches(resource, wish, storage_codec.decode(item.value)):
+            if not matches(resource, predicate, storage_codec.decode(item.value)):
                 continue
             found.append(item)
             if limit and len(found) == limit and index + 1 < len(items):
                 # How many of the rest match is not known: upstream leaves the number out, too.
-                return Page(found, revision, _token(revision, item.key))
-        return Page(found, revision)
+                return ListPage(found, revision, _token(revision, item.key))
+        return ListPage(found, revision)
 
     def _revision(self, version: str, match: str, limit: int) -> int:
         newest = self.core.store.revision
@@ -242,7 +244,7 @@ def _check_match(version: str, match: str, token: str) -> None:
         raise _invalid_list(forbidden("resourceVersionMatch", text))
 
 
-def list_meta(page: Page) -> dict[str, Any]:
+def list_meta(page: ListPage) -> dict[str, Any]:
     meta: dict[str, Any] = {"resourceVersion": str(page.revision)}
     if page.token:
         meta["continue"] = page.token

@@ -8,7 +8,7 @@ from kohort.api import admit, apply
 from kohort.server import codec, options, status, storage_codec, timestamps
 from kohort.server.handlers.create import Creator
 from kohort.server.handlers.update import Updater, conflict
-from kohort.server.request_body import change_of, check_patch, refused, remark
+from kohort.server.request_body import add_warnings, check_patch_type, decode_patch, refused
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
@@ -27,18 +27,20 @@ class Patcher:
 
     async def patch(self, info: RequestInfo) -> tuple[int, Item | Object]:
         media = codec.media_type(info.content_type)
-        check_patch(info, media)
+        check_patch_type(info, media)
         chosen = options.write_options(info.query, "PatchOptions", info.agent, media)
         if media == options.APPLY:
             return await self._apply(info, chosen)
-        change = change_of(info)
+        change = decode_patch(info)
         for _ in range(_TRIES):
             head = self.core.head(info.resource, info.namespace, info.name)
             if head is None:
                 raise status.not_found(info.resource.group, info.resource.plural, info.name)
             info.warnings.clear()
-            prior = admit.known(storage_codec.load(info.resource, head), info.resource.rules, self.core.ctx)
-            answer = admit.patched(
+            prior = admit.stored_with_defaults(
+                storage_codec.load(info.resource, head), info.resource.rules, self.core.ctx
+            )
+            answer = admit.apply_patch(
                 change, prior, self.core.ctx, content_type=media, kind=info.resource.rules, prior=prior
             )
             if answer.object is None:
@@ -54,7 +56,7 @@ class Patcher:
         applied, remarks = codec.parse(info.request.body, resource.kind, codec.YAML)
         if not isinstance(applied, dict):
             raise status.bad_request("error decoding YAML: an applied object is a mapping")
-        remark(info, remarks)
+        add_warnings(info, remarks)
         target = self.core.field_manager.target(resource, info.subresource)
         if target is None:
             raise status.unsupported_media_type(("application/json-patch+json", "application/merge-patch+json"))

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import apply
 from kohort.api import patch as patches
-from kohort.api.apply import scale as scale_books
+from kohort.api.apply import scale as scale_fields
 from kohort.api.errors import invalid, required
 from kohort.api.releases import NEWEST
 from kohort.server import codec, jsonpath, options, status, storage_codec, timestamps
 from kohort.server.admission.attributes import CREATE, AdmissionAttributes
 from kohort.server.options import DeleteOptions, WriteOptions
 from kohort.server.printers.cells import labels as selector_text
-from kohort.server.request_body import body_of
+from kohort.server.request_body import decode_body
 from kohort.server.selectors import match_labels
 from kohort.server.store import ConflictError
 
@@ -77,7 +77,7 @@ class Subresources:
             if head is None:
                 raise status.not_found("", "pods", name)
             pod = storage_codec.decode(head.value)
-            _bindable(pod, meta, name, node)
+            _check_bindable(pod, meta, name)
             _bind(pod, meta, str(node))
             attrs = AdmissionAttributes(
                 CREATE, info.resource, "binding", info.namespace, name, body, None, info.user, chosen.dry_run
@@ -107,7 +107,7 @@ class Subresources:
 
     async def evict(self, info: RequestInfo) -> tuple[int, Item | Object]:
         """A deletion that disruption budgets may refuse."""
-        body = body_of(info)
+        body = decode_body(info)
         given = body.get("deleteOptions")
         chosen = options.delete_options(info.query, given if isinstance(given, dict) else None)
         pod = storage_codec.load(info.resource, self._item(info))
@@ -116,12 +116,12 @@ class Subresources:
         meta = pod["metadata"]
         meant = chosen.uid in (None, meta.get("uid")) and chosen.version in (None, meta.get("resourceVersion"))
         if meant and not chosen.dry_run and not meta.get("deletionTimestamp"):
-            version = await self._say_evicted(info)
+            version = await self._record_eviction(info)
             chosen = replace(chosen, version=version if chosen.version else None)
         await self.deleter.remove(info, info.namespace, info.name, chosen)
         return 201, {**status.success(), "code": 201}
 
-    async def _say_evicted(self, info: RequestInfo) -> str:
+    async def _record_eviction(self, info: RequestInfo) -> str:
         """The pod tells why it goes: failure policies of Jobs ask for that. The version that it has then."""
         said = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
         words = {"message": "Eviction API: evicting", "lastTransitionTime": timestamps.stamp()}
@@ -140,7 +140,7 @@ class Subresources:
         labels = pod["metadata"].get("labels") or {}
         found = [
             one
-            for one in self.core.objects.list("policy", "poddisruptionbudgets", info.namespace)
+            for one in self.core.lister.list("policy", "poddisruptionbudgets", info.namespace)
             if (one.get("spec") or {}).get("selector") is not None
             and match_labels((one.get("spec") or {}).get("selector") or {}, labels)
         ]
@@ -235,12 +235,12 @@ class Subresources:
         self, info: RequestInfo, chosen: WriteOptions, change: Callable[[Object], Any]
     ) -> tuple[int, Item | Object]:
         spec_path = self._paths(info)[0]
-        replicas_path = scale_books.path_of(spec_path)
+        replicas_path = scale_fields.path_of(spec_path)
         for _ in range(_TRIES):
             head = self._item(info)
             old = storage_codec.load(info.resource, head)
             shown = self.scale_of(info, old)
-            _put_managers(shown, scale_books.scale_entries(old, replicas_path))
+            _put_managers(shown, scale_fields.scale_entries(old, replicas_path))
             scale = change(shown)
             replicas, version = _scale_values(scale)
             if version and version != old["metadata"].get("resourceVersion"):
@@ -256,7 +256,7 @@ class Subresources:
                 )
             new = storage_codec.load(info.resource, head)
             _set(new, spec_path, replicas)
-            _put_managers(new, scale_books.parent_entries(old, scale, replicas_path, info.resource.api_version))
+            _put_managers(new, scale_fields.parent_entries(old, scale, replicas_path, info.resource.api_version))
             try:
                 item = await self.writer.replace(info, head, new, chosen, applied=True)
             except ConflictError:
@@ -291,7 +291,7 @@ def _dump(pod: Object, revision: int) -> bytes:
     return codec.encode(pod)
 
 
-def _bindable(pod: Object, meta: dict[str, Any], name: str, node: Any) -> None:
+def _check_bindable(pod: Object, meta: dict[str, Any], name: str) -> None:
     own = pod["metadata"]
     if meta.get("uid") and meta["uid"] != own.get("uid"):
         why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {own.get('uid')}"
@@ -350,8 +350,8 @@ def _waits_freely(budget: Object, pod: Object) -> bool:
 
 @cache
 def _scale_target() -> apply.Target:
-    structure = apply.native(NEWEST, scale_books.SCALE_VERSION, "Scale") or apply.DEDUCED
-    return apply.Target(scale_books.SCALE_VERSION, "Scale", structure, "scale")
+    structure = apply.native(NEWEST, scale_fields.SCALE_VERSION, "Scale") or apply.DEDUCED
+    return apply.Target(scale_fields.SCALE_VERSION, "Scale", structure, "scale")
 
 
 def _applying(change: Any, chosen: WriteOptions) -> Callable[[Object], Object]:

@@ -13,8 +13,8 @@ from kohort.api.sameness import same
 from kohort.server import options, status, storage_codec
 from kohort.server.admission.attributes import UPDATE, AdmissionAttributes
 from kohort.server.handlers.create import admission_attributes
-from kohort.server.name_generator import suffix
-from kohort.server.request_body import body_of, refused
+from kohort.server.name_generator import random_suffix
+from kohort.server.request_body import decode_body, refused
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Updater:
 
     async def update(self, info: RequestInfo) -> tuple[int, Item | Object]:
         chosen = options.write_options(info.query, "UpdateOptions", info.agent)
-        body = body_of(info, self.core.ctx)
+        body = decode_body(info, self.core.ctx)
         meta = body.get("metadata")
         meta = meta if isinstance(meta, dict) else {}
         remarks = list(info.warnings)
@@ -63,8 +63,13 @@ class Updater:
         """A body is read, and remarked on, before anybody looks for what it is about."""
         rules = info.resource.rules
         namespace = info.namespace if info.resource.namespaced else None
-        read = admit.received(
-            body, self.core.ctx, namespace=namespace, field_validation=chosen.validation, kind=rules, suffix=suffix
+        read = admit.decode_create(
+            body,
+            self.core.ctx,
+            namespace=namespace,
+            field_validation=chosen.validation,
+            kind=rules,
+            suffix=random_suffix,
         )
         if read.object is None and read.code == 400:
             raise refused(read)
@@ -92,10 +97,10 @@ class Updater:
         resource, core = info.resource, self.core
         old = storage_codec.load(resource, head)
         if prior is None:
-            prior = admit.known(old, resource.rules, core.ctx)
+            prior = admit.stored_with_defaults(old, resource.rules, core.ctx)
         # The approval of a certificate is a part of its status.
         sub = "status" if info.subresource in ("status", "approval") else ""
-        read = admit.replacing(
+        read = admit.decode_update(
             body,
             old,
             core.ctx,
@@ -118,14 +123,14 @@ class Updater:
             fields = (body.get("metadata") or {}).get("managedFields")
             _put(new["metadata"], "managedFields", fields)
         else:
-            new = core.field_manager.keep(resource, info.subresource, old, new, chosen.manager)
+            new = core.field_manager.update(resource, info.subresource, old, new, chosen.manager)
         attrs = admission_attributes(info, UPDATE, new, old, chosen)
         await core.mutate(attrs)
         new = attrs.object or new
-        answer = core.judge_update(resource, new, old, sub, prior)
+        answer = core.validate_update(resource, new, old, sub, prior)
         if answer.object is None:
             raise refused(answer)
-        new = apply.keep_times(old, storage_form.written(resource.rules, answer.object))
+        new = apply.keep_times(old, storage_form.to_response(resource.rules, answer.object))
         attrs.object = new
         await core.validate(attrs)
         info.warnings += [*answer.warnings, *attrs.warnings]
@@ -144,7 +149,7 @@ class Updater:
         """Store what passed; nothing is written if nothing changed; the last finalizer gone is the end."""
         resource, store = info.resource, self.core.store
         new["metadata"]["resourceVersion"] = old["metadata"].get("resourceVersion")
-        ending = is_over(new)
+        ending = is_finalized(new)
         if not ending and _equal(new, old):
             return head
         if dry_run:
@@ -173,7 +178,7 @@ def _put(block: Object, name: str, value: Any) -> None:
         block[name] = value
 
 
-def is_over(obj: Object) -> bool:
+def is_finalized(obj: Object) -> bool:
     """Whether an object that was asked to go has nothing left to wait for."""
     meta = obj["metadata"]
     if not meta.get("deletionTimestamp") or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kohort.api.errors import forbidden, required
 from kohort.server import negotiation, options, status, storage_codec
 from kohort.server.codec import encode
-from kohort.server.handlers.get import Wish, check_versions, matches, version_number, wish_of
+from kohort.server.handlers.get import SelectionPredicate, check_versions, matches, selection_predicate, version_number
 from kohort.server.printers import table
 from kohort.server.store import ADDED, DELETED, MODIFIED, Change, CompactedError
 
@@ -37,11 +37,11 @@ class Watch:
 
     def __init__(self, core: Core, info: RequestInfo, stop: asyncio.Event) -> None:
         self.core, self.info, self.resource = core, info, info.resource
-        self.wish: Wish = wish_of(info)
+        self.predicate: SelectionPredicate = selection_predicate(info)
         self._stop = stop
-        self._head = storage_codec.prefix(info.resource)
+        self._head = storage_codec.object_prefix(info.resource)
         self._starts = {word: b'{"type":"' + word.encode() + b'","object":' for word in (ADDED, MODIFIED, DELETED)}
-        self._plain = info.form.kind == negotiation.OBJECT and not info.resource.converts
+        self._plain = info.accepted.kind == negotiation.OBJECT and not info.resource.converts
         self.bookmarks = options.flag(info.query, "allowWatchBookmarks")
         self._read_start()
 
@@ -128,12 +128,12 @@ class Watch:
     # ---- what is sent
 
     def _initial(self) -> Iterator[bytes]:
-        for item in self.core.store.table(self.resource.table).items(self.wish.namespace):
-            if self.wish.everything or matches(self.resource, self.wish, storage_codec.decode(item.value)):
+        for item in self.core.store.table(self.resource.table).items(self.predicate.namespace):
+            if self.predicate.everything or matches(self.resource, self.predicate, storage_codec.decode(item.value)):
                 yield self._event(ADDED, item, None)
 
     def _shown(self, events: Any) -> Iterator[bytes]:
-        namespace, everything = self.wish.namespace, self.wish.everything
+        namespace, everything = self.predicate.namespace, self.predicate.everything
         for event in events:
             if namespace is not None and event.item.namespace != namespace:
                 continue
@@ -146,9 +146,9 @@ class Watch:
 
     def _transition(self, event: Event) -> str:
         """An object that begins to match is new to this watcher, one that no longer does is gone for it."""
-        noted = storage_codec.notes(event)
-        before = noted.before is not None and matches(self.resource, self.wish, noted.before)
-        after = event.change is not Change.DELETE and matches(self.resource, self.wish, noted.obj)
+        noted = storage_codec.decoded(event)
+        before = noted.before is not None and matches(self.resource, self.predicate, noted.before)
+        after = event.change is not Change.DELETE and matches(self.resource, self.predicate, noted.obj)
         if after:
             return MODIFIED if before else ADDED
         return DELETED if before else ""
@@ -164,7 +164,7 @@ class Watch:
         return _line(word, self._represented(storage_codec.load(self.resource, item)))
 
     def _represented(self, obj: Object) -> Object:
-        form = self.info.form
+        form = self.info.accepted
         if form.kind == negotiation.TABLE:
             include = options.one(self.info.query, "includeObject")
             meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
@@ -178,7 +178,7 @@ class Watch:
         if annotations:
             meta["annotations"] = annotations
         obj: Object = {"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": meta}
-        if self.info.form.kind == negotiation.TABLE:
+        if self.info.accepted.kind == negotiation.TABLE:
             obj = {
                 "kind": "Table",
                 "apiVersion": "meta.k8s.io/v1",
@@ -186,8 +186,8 @@ class Watch:
                 "columnDefinitions": None,
                 "rows": [{"cells": [], "object": table.partial(obj)}],
             }
-        elif self.info.form.kind in (negotiation.PARTIAL, negotiation.PARTIAL_LIST):
-            obj = table.partial(obj, self.info.form.version)
+        elif self.info.accepted.kind in (negotiation.PARTIAL, negotiation.PARTIAL_LIST):
+            obj = table.partial(obj, self.info.accepted.version)
         return _line("BOOKMARK", obj)
 
 

@@ -47,7 +47,7 @@ def seen(path: str, default: str = "<none>") -> Cell:
 
     def cell(obj: Object) -> str:
         value = look(obj, path)
-        return timestamps.since(value) if value else default
+        return timestamps.age(value) if value else default
 
     return cell
 

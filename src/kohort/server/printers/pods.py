@@ -90,7 +90,7 @@ def _restarts(pod: Object) -> str:
     count = sum(int(one.get("restartCount") or 0) for one in _containers(pod))
     ends = [look(one, "lastState.terminated.finishedAt") for one in _containers(pod)]
     last = max((end for end in ends if end), default=None)
-    return f"{count} ({timestamps.since(last)} ago)" if count and last else str(count)
+    return f"{count} ({timestamps.age(last)} ago)" if count and last else str(count)
 
 
 def _gates(pod: Object) -> str:

@@ -67,7 +67,7 @@ def _row(shown: tuple[Column, ...], obj: Object, include: str, version: str) -> 
 def _cell(one: Column, obj: Object) -> Any:
     value = one.cell(obj) if one.cell is not None else _look(obj, one.path)
     if one.type == "date":
-        return timestamps.since(value)
+        return timestamps.age(value)
     return value
 
 
@@ -75,7 +75,7 @@ def _look(obj: Any, path: str) -> Any:
     """What a path of a CRD leads to; nothing where the path is not understood."""
     try:
         return jsonpath.first(obj, path)
-    except jsonpath.PathError:
+    except jsonpath.JsonPathError:
         return None
 
 

@@ -103,7 +103,7 @@ def _completions(job: Object) -> str:
 
 def _duration(job: Object) -> str:
     start, end = parse(look(job, "status.startTime")), parse(look(job, "status.completionTime"))
-    return "" if start is None else timestamps.short(((end or timestamps.now()) - start).total_seconds())
+    return "" if start is None else timestamps.human_duration(((end or timestamps.now()) - start).total_seconds())
 
 
 JOB: Final = (
@@ -256,7 +256,7 @@ def _last(event: Object) -> str:
     last = event.get("lastTimestamp") or event.get("deprecatedLastTimestamp") or event.get("eventTime")
     first = event.get("firstTimestamp") or event.get("deprecatedFirstTimestamp") or last
     newest = series or last or first
-    return timestamps.since(newest) if newest else "<unknown>"
+    return timestamps.age(newest) if newest else "<unknown>"
 
 
 def _source(event: Object) -> str:

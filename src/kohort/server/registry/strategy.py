@@ -32,7 +32,7 @@ def _empty(_: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traits:
+class Strategy:
     """As the members of `Kind` of the same names; `create_on_update`: a PUT to a free name creates."""
 
     name_format: Format | None = None
@@ -45,18 +45,18 @@ class Traits:
     validate_update: Callable[[Object, Object, Context], list[FieldError]] = _no_update
 
 
-_PLAIN: Final = Traits()
-_COUNTED: Final = Traits(counts_changes=True)
-_VERSIONED: Final = Traits(needs_version=True)
-_RBAC: Final = Traits(name_format=formats.path_segment, create_on_update=True)
+_PLAIN: Final = Strategy()
+_COUNTED: Final = Strategy(counts_changes=True)
+_VERSIONED: Final = Strategy(needs_version=True)
+_RBAC: Final = Strategy(name_format=formats.path_segment, create_on_update=True)
 _RBAC_BINDING: Final = replace(
     _RBAC, default=defaults.role_binding, validate=roles.binding, validate_update=roles.binding_update
 )
-_WEBHOOKS: Final = Traits(needs_version=True, counts_changes=True, default=defaults.webhooks)
+_WEBHOOKS: Final = Strategy(needs_version=True, counts_changes=True, default=defaults.webhooks)
 
 
-def _template_owner(default: Callable[[Object, Context], None], frozen: tuple[str, ...]) -> Traits:
-    return Traits(
+def _template_owner(default: Callable[[Object, Context], None], frozen: tuple[str, ...]) -> Strategy:
+    return Strategy(
         counts_changes=True,
         default=default,
         validate=apps.validate,
@@ -64,14 +64,14 @@ def _template_owner(default: Callable[[Object, Context], None], frozen: tuple[st
     )
 
 
-_TRAITS: Final[dict[tuple[str, str], Traits]] = {
-    ("", "Namespace"): Traits(
+_STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
+    ("", "Namespace"): Strategy(
         name_format=formats.label, first_status=lambda _: {"phase": "Active"}, default=defaults.namespace
     ),
-    ("", "Node"): Traits(
+    ("", "Node"): Strategy(
         first_status=lambda node: node.get("status") or {}, default=defaults.node, validate_update=cluster.node_update
     ),
-    ("", "Service"): Traits(
+    ("", "Service"): Strategy(
         name_format=formats.label_1035,
         create_on_update=True,
         first_status=lambda _: {"loadBalancer": {}},
@@ -79,23 +79,23 @@ _TRAITS: Final[dict[tuple[str, str], Traits]] = {
         validate=network.service,
         validate_update=network.service_update,
     ),
-    ("", "Endpoints"): Traits(create_on_update=True, default=defaults.endpoints),
-    ("", "ConfigMap"): Traits(validate=config.config_map, validate_update=config.config_map_update),
-    ("", "Secret"): Traits(default=defaults.secret, validate=config.secret, validate_update=config.secret_update),
-    ("", "Event"): Traits(create_on_update=True, default=defaults.event, validate=cluster.event),
-    ("", "LimitRange"): Traits(create_on_update=True, default=defaults.limit_range, validate=cluster.limit_range),
-    ("", "ResourceQuota"): Traits(validate=quotas.quota, validate_update=quotas.quota_update),
-    ("", "PersistentVolumeClaim"): Traits(
+    ("", "Endpoints"): Strategy(create_on_update=True, default=defaults.endpoints),
+    ("", "ConfigMap"): Strategy(validate=config.config_map, validate_update=config.config_map_update),
+    ("", "Secret"): Strategy(default=defaults.secret, validate=config.secret, validate_update=config.secret_update),
+    ("", "Event"): Strategy(create_on_update=True, default=defaults.event, validate=cluster.event),
+    ("", "LimitRange"): Strategy(create_on_update=True, default=defaults.limit_range, validate=cluster.limit_range),
+    ("", "ResourceQuota"): Strategy(validate=quotas.quota, validate_update=quotas.quota_update),
+    ("", "PersistentVolumeClaim"): Strategy(
         first_status=lambda _: {"phase": "Pending"},
         default=defaults.claim,
         validate=storage.claim,
         validate_update=storage.claim_update,
     ),
-    ("", "PersistentVolume"): Traits(
+    ("", "PersistentVolume"): Strategy(
         first_status=lambda _: {"phase": "Pending"}, default=defaults.volume, validate=storage.volume
     ),
-    ("", "PodTemplate"): Traits(counts_changes=True, default=defaults.pod_template),
-    ("", "ReplicationController"): Traits(
+    ("", "PodTemplate"): Strategy(counts_changes=True, default=defaults.pod_template),
+    ("", "ReplicationController"): Strategy(
         counts_changes=True,
         default=defaults.replication_controller,
         first_status=lambda _: {"replicas": 0},
@@ -120,7 +120,7 @@ _TRAITS: Final[dict[tuple[str, str], Traits]] = {
         },
     ),
     ("apps", "ControllerRevision"): _PLAIN,
-    ("policy", "PodDisruptionBudget"): Traits(
+    ("policy", "PodDisruptionBudget"): Strategy(
         needs_version=True,
         counts_changes=True,
         first_status=lambda _: {
@@ -132,7 +132,7 @@ _TRAITS: Final[dict[tuple[str, str], Traits]] = {
         validate=cluster.disruption_budget,
         validate_update=lambda new, _, ctx: cluster.disruption_budget(new, ctx),
     ),
-    ("autoscaling", "HorizontalPodAutoscaler"): Traits(
+    ("autoscaling", "HorizontalPodAutoscaler"): Strategy(
         default=defaults.autoscaler,
         first_status=lambda _: {"desiredReplicas": 0, "currentMetrics": None},
         validate=cluster.autoscaler,
@@ -147,33 +147,33 @@ _TRAITS: Final[dict[tuple[str, str], Traits]] = {
     ),
     ("rbac.authorization.k8s.io", "RoleBinding"): _RBAC_BINDING,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _RBAC_BINDING,
-    ("storage.k8s.io", "StorageClass"): Traits(
+    ("storage.k8s.io", "StorageClass"): Strategy(
         default=defaults.storage_class,
         validate=storage.storage_class,
         validate_update=storage.storage_class_update,
     ),
-    ("storage.k8s.io", "CSIDriver"): Traits(needs_version=True, counts_changes=True, default=defaults.csi_driver),
+    ("storage.k8s.io", "CSIDriver"): Strategy(needs_version=True, counts_changes=True, default=defaults.csi_driver),
     ("storage.k8s.io", "CSINode"): _VERSIONED,
     ("storage.k8s.io", "VolumeAttachment"): _VERSIONED,
-    ("coordination.k8s.io", "Lease"): Traits(
+    ("coordination.k8s.io", "Lease"): Strategy(
         needs_version=True,
         create_on_update=True,
         validate=cluster.lease,
         validate_update=lambda new, _, ctx: cluster.lease(new, ctx),
     ),
-    ("node.k8s.io", "RuntimeClass"): Traits(
+    ("node.k8s.io", "RuntimeClass"): Strategy(
         needs_version=True, validate=cluster.runtime_class, validate_update=cluster.runtime_class_update
     ),
-    ("discovery.k8s.io", "EndpointSlice"): Traits(counts_changes=True, default=defaults.endpoint_slice),
+    ("discovery.k8s.io", "EndpointSlice"): Strategy(counts_changes=True, default=defaults.endpoint_slice),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): replace(_COUNTED, needs_version=True),
     ("resource.k8s.io", "DeviceClass"): _COUNTED,
     ("resource.k8s.io", "ResourceSlice"): _COUNTED,
-    ("resource.k8s.io", "ResourceClaim"): Traits(
+    ("resource.k8s.io", "ResourceClaim"): Strategy(
         default=defaults.resource_claim, validate_update=storage.resource_claim_update
     ),
-    ("resource.k8s.io", "ResourceClaimTemplate"): Traits(
+    ("resource.k8s.io", "ResourceClaimTemplate"): Strategy(
         default=defaults.resource_claim_template, validate_update=storage.resource_claim_update
     ),
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): _COUNTED,
@@ -181,5 +181,5 @@ _TRAITS: Final[dict[tuple[str, str], Traits]] = {
 }
 
 
-def of(group: str, kind: str) -> Traits:
-    return _TRAITS.get((group, kind), _PLAIN)
+def of(group: str, kind: str) -> Strategy:
+    return _STRATEGIES.get((group, kind), _PLAIN)

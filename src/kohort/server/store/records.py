@@ -42,13 +42,13 @@ class Item:
 class Event:
     """One change: the item after it (for a deletion: the last state, with the revision of the deletion), and before."""
 
-    __slots__ = ("before", "change", "item", "notes")
+    __slots__ = ("before", "change", "decoded", "item")
 
     def __init__(self, change: Change, item: Item, before: Item | None) -> None:
         self.change = change
         self.item = item
         self.before = before
-        self.notes: object = None  # whoever reads events may keep here what it found out, once for all watchers
+        self.decoded: object = None  # whoever reads events may keep here what it found out, once for all watchers
 
     @property
     def revision(self) -> int:

@@ -17,7 +17,7 @@ from tests.kinds.jobset.api.patching import patched
 from kohort.api import admit
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
-from kohort.api.result import WriteResult, refused
+from kohort.api.result import WriteResult, invalid
 from kohort.kinds.jobset.api import JOBSET
 from kohort.kinds.jobset.api.constants import API_VERSION
 from kohort.kinds.jobset.api.volumes import against_existing
@@ -77,7 +77,7 @@ def play(name: str, attempt: Object) -> WriteResult:
     answer = admit.create(made(attempt["object"]), context(case), namespace=name, field_validation=mode)
     claims = existing_claims(case) if attempt["try"].startswith("PVC exists") else []
     if answer.object is not None and (clash := list(against_existing(answer.object, claims))):
-        return refused(JOBSET, "vol", clash)
+        return invalid(JOBSET, "vol", clash)
     return answer
 
 

@@ -148,7 +148,7 @@ class Player:
         ref = body["spec"]["runtimeRef"]
         ref.setdefault("kind", "ClusterTrainingRuntime")
         ctx = CompileContext(self.ctx.release, self.ctx.gates, self.ctx.options, Lookup(self.api.objects.values()))
-        return 422 if admission.judge(body, old, ctx).errors else 0
+        return 422 if admission.validate(body, old, ctx).errors else 0
 
     # ---- the kubelet
 

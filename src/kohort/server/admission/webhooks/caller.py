@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from kohort.server.admission.webhooks.review import AnswerError
+from kohort.server.admission.webhooks.review import InvalidReviewError
 from kohort.server.codec import encode
 
 if TYPE_CHECKING:
     import aiohttp
 
     from kohort.server.admission.webhooks.matching import Hook
-    from kohort.server.auth.lister import Objects
+    from kohort.server.auth.lister import Lister
 
 _LARGEST: Final = 16 * 1024 * 1024  # bytes of an answer
 _HEADERS: Final = {"content-type": "application/json", "accept": "application/json, */*", "user-agent": "kohort"}
@@ -26,7 +26,7 @@ Resolver = Callable[[str, str, int], tuple[str, int]]
 Ask = Callable[["Hook", dict[str, Any]], Awaitable[bytes]]
 
 
-class Caller:
+class WebhookClient:
     """Keeps connections. The time-out of a call is the webhook's own."""
 
     def __init__(self, resolve: Resolver) -> None:
@@ -68,10 +68,10 @@ class Caller:
             while len(body) <= _LARGEST and not answer.content.at_eof():
                 body += await answer.content.read(_LARGEST + 1 - len(body))
             if len(body) > _LARGEST:
-                raise AnswerError(f"failed to call webhook: the answer is larger than {_LARGEST} bytes")
+                raise InvalidReviewError(f"failed to call webhook: the answer is larger than {_LARGEST} bytes")
             if answer.status != 200:
                 text = f'an error on the server ("{body[:200].decode(errors="replace") or "unknown"}", {answer.status})'
-                raise AnswerError(f"failed to call webhook: {text} has prevented the request from succeeding")
+                raise InvalidReviewError(f"failed to call webhook: {text} has prevented the request from succeeding")
             return body
 
     def _address(self, hook: Hook) -> tuple[str, str]:
@@ -114,16 +114,16 @@ class Caller:
             self._session = None
 
 
-def _failed(text: str) -> AnswerError:
-    return AnswerError(f"failed to call webhook: {text}")
+def _failed(text: str) -> InvalidReviewError:
+    return InvalidReviewError(f"failed to call webhook: {text}")
 
 
-def on_this_machine(objects: Objects) -> Resolver:
+def local_services(lister: Lister) -> Resolver:
     """There is no cluster network: a Service leads to its target port on loopback, where an operator under
     development listens; one of type ExternalName leads to its name."""
 
     def resolve(namespace: str, name: str, port: int) -> tuple[str, int]:
-        service = objects.get("", "services", namespace, name)
+        service = lister.get("", "services", namespace, name)
         if service is None:
             raise LookupError(f'service "{name}" not found')
         spec = service.get("spec") or {}

@@ -13,7 +13,7 @@ from kohort.api import patch as patches
 from kohort.api.errors import ErrorKind
 from kohort.server import status
 from kohort.server.admission.webhooks import matching, review, rules
-from kohort.server.admission.webhooks.review import AnswerError
+from kohort.server.admission.webhooks.review import InvalidReviewError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.admission.webhooks.caller import Ask
     from kohort.server.admission.webhooks.matching import Hook
-    from kohort.server.auth.lister import Objects
+    from kohort.server.auth.lister import Lister
     from kohort.server.resources import Resource, Resources
 
 log = logging.getLogger(__name__)
@@ -38,21 +38,21 @@ class _Webhooks:
     plural = ""
     mutating = False
 
-    def __init__(self, objects: Objects, resources: Resources, ctx: Context, ask: Ask) -> None:
-        self._objects, self._resources, self._ctx, self._ask = objects, resources, ctx, ask
+    def __init__(self, lister: Lister, resources: Resources, ctx: Context, ask: Ask) -> None:
+        self._lister, self._resources, self._ctx, self._ask = lister, resources, ctx, ask
         self._version: int | None = None
         self._hooks: list[Hook] = []
 
     def _concerned(self, attrs: AdmissionAttributes) -> list[tuple[Hook, Resource]]:
         """The webhooks that a write concerns, and the version each wants."""
-        version = self._objects.version(matching.GROUP, self.plural)
+        version = self._lister.version(matching.GROUP, self.plural)
         if version != self._version:
-            self._hooks = matching.hooks(self._objects.list(matching.GROUP, self.plural))
+            self._hooks = matching.hooks(self._lister.list(matching.GROUP, self.plural))
             self._version = version
         if not self._hooks or matching.exempt(attrs):
             return []
         same = [one for one in self._resources.every() if one.table == attrs.resource.table]
-        namespace = self._objects.get("", "namespaces", "", attrs.namespace) if attrs.namespace else None
+        namespace = self._lister.get("", "namespaces", "", attrs.namespace) if attrs.namespace else None
         found = [(hook, matching.target(hook, attrs, same)) for hook in self._hooks]
         return [
             (hook, resource)
@@ -70,7 +70,7 @@ class _Webhooks:
             body = await self._ask(hook, review.question(attrs, resource, uid, new, old))
             response = review.read(body, uid, mutating=self.mutating)
             review.operations(response)
-        except AnswerError as error:
+        except InvalidReviewError as error:
             text = f'failed calling webhook "{hook.name}": {error}'
             if hook.ignores_failure:
                 log.warning("%s (ignored)", text)
@@ -86,10 +86,10 @@ class _Webhooks:
         if obj is None:
             return None
         if resource is attrs.resource:
-            return storage_form.written(resource.rules, obj)
+            return storage_form.to_response(resource.rules, obj)
         body = {name: value for name, value in deepcopy(obj).items() if name not in ("apiVersion", "kind")}
         found = resource.read(attrs.resource.write(body))
-        return storage_form.written(
+        return storage_form.to_response(
             resource.rules, {"kind": resource.kind, "apiVersion": resource.api_version, **found}
         )
 
@@ -119,9 +119,9 @@ class MutatingWebhooks(_Webhooks):
     mutating = True
 
     def __init__(
-        self, objects: Objects, resources: Resources, ctx: Context, ask: Ask, before: Sequence[Any] = ()
+        self, lister: Lister, resources: Resources, ctx: Context, ask: Ask, before: Sequence[Any] = ()
     ) -> None:
-        super().__init__(objects, resources, ctx, ask)
+        super().__init__(lister, resources, ctx, ask)
         self._before = tuple(before)
 
     async def admit(self, attrs: AdmissionAttributes) -> None:

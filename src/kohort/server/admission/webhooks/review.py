@@ -20,7 +20,7 @@ VERSION: Final = "admission.k8s.io/v1"
 _OPTIONS: Final = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
 
-class AnswerError(Exception):
+class InvalidReviewError(Exception):
     """The webhook did not answer, or not in a way that can be used."""
 
 
@@ -67,9 +67,9 @@ def read(body: bytes, uid: str, *, mutating: bool) -> dict[str, Any]:
     try:
         review = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise AnswerError(f"failed to call webhook: the answer is not JSON ({error})") from None
+        raise InvalidReviewError(f"failed to call webhook: the answer is not JSON ({error})") from None
     if not isinstance(review, dict) or (review.get("kind"), review.get("apiVersion")) != ("AdmissionReview", VERSION):
-        raise AnswerError(f"failed to call webhook: expected an AdmissionReview of {VERSION}")
+        raise InvalidReviewError(f"failed to call webhook: expected an AdmissionReview of {VERSION}")
     response = review.get("response")
     if not isinstance(response, dict):
         raise _invalid("webhook response was absent")
@@ -108,8 +108,8 @@ def operations(response: dict[str, Any]) -> Any:
         raise _invalid("response.patch is not a JSON patch in base64") from None
 
 
-def _invalid(text: str) -> AnswerError:
-    return AnswerError(f"received invalid webhook response: {text}")
+def _invalid(text: str) -> InvalidReviewError:
+    return InvalidReviewError(f"received invalid webhook response: {text}")
 
 
 def warnings(response: dict[str, Any]) -> list[str]:
