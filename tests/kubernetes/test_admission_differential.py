@@ -172,7 +172,7 @@ def _wait(client: Client, root: str, setup: list[tuple[str, Object]]) -> None:
 async def _same_usage(client: Client, world: World, root: str, seed: int) -> None:
     if (await world.ask("GET", f"{root}/resourcequotas/q")).code != 200:
         return
-    await world.admission.quotas.settle()
+    await world.admission.quotas.sync()
     ours = (await world.ask("GET", f"{root}/resourcequotas/q")).body["status"]["used"]
     theirs = client.get(f"{root}/resourcequotas/q")["status"]["used"]
     amounts = [{name: one.value for name, one in quantity.parse_all(used).items()} for used in (ours, theirs)]

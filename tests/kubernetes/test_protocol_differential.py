@@ -59,7 +59,7 @@ class Ours(Running):
 
     async def _start(self) -> None:
         await self.server.start()
-        await self.server.jobs.stop()
+        await self.server.controllers.stop()
         self.api = self.server.api
 
     async def _stop(self) -> None:

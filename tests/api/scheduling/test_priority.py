@@ -23,7 +23,7 @@ def _class(name: str, value: int, **members: Any) -> Object:
     }
 
 
-def _found(answer: admit.Answer) -> list[tuple[str, str]]:
+def _found(answer: admit.WriteResult) -> list[tuple[str, str]]:
     return [(cause.kind.name, cause.field) for cause in answer.causes]
 
 

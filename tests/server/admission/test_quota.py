@@ -32,7 +32,7 @@ async def quoted(*quotas: dict[str, Any]) -> tuple[World, str]:
 
 
 async def used(world: World, root: str, name: str) -> dict[str, str]:
-    await world.admission.quotas.settle()
+    await world.admission.quotas.sync()
     found = (await world.ask("GET", f"{root}/resourcequotas/{name}")).body
     assert found["status"]["hard"] == found["spec"]["hard"]
     return dict(found["status"]["used"])

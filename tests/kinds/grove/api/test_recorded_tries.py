@@ -98,7 +98,7 @@ def _bindings(name: str) -> dict[str, Object]:
     }
 
 
-def _ask(name: str, tried: dict[str, Any]) -> tuple[admit.Answer, list[FieldError]]:
+def _ask(name: str, tried: dict[str, Any]) -> tuple[admit.WriteResult, list[FieldError]]:
     """The answer, and the faults: those of admission, or else those that show with the topology binding at hand."""
     kind, ctx = _kind(name, tried), context(name)
     if "patch" in tried:
