@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
+from kohort.gang.settings import DEFAULTS, SettingsByKind
 from kohort.kinds.controllers import MAKERS, make, probe
-from kohort.kinds.trainer.compile.progress import SETTING, Listener
+from kohort.kinds.jobset.settings import JobSetSettings
+from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.control import progress
 from kohort.kinds.trainer.control.builtin import install
 from kohort.kube.client import Client
@@ -40,34 +42,41 @@ async def whole(
     controllers: Iterable[str] = MAKERS,
     user: User = ADMIN,
     profile: Profile | None = None,
+    settings: SettingsByKind = DEFAULTS,
 ) -> AsyncIterator[Client]:
     """While inside, workloads run: they become groups, groups are placed, virtual nodes play their pods.
 
     `user`: as whom controllers and scheduler work. The client that is given back is an administrator's. `profile`: what
-    placement weighs.
+    placement weighs. `settings`: what is chosen about workload kinds.
     """
-    # The server itself keeps Jobs of exclusive placement apart: their templates need not.
-    settings: dict[str, Any] = {"exclusive_placement": "admission"}
     clock = server.clock
-    ctx = CompileContext(server.ctx.release, server.ctx.gates, server.ctx.options, settings=settings)
+    ctx = CompileContext(server.ctx.release, server.ctx.gates, server.ctx.options, settings=_settled(settings))
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.within(server.api, manager="kohort", clock=clock))
         fleet = await stack.enter_async_context(Fleet(client, pools, every=True, clock=clock))
         await _served(client)
-        names = list(controllers)
+        names, listener = list(controllers), None
         if "trainjob" in names:
             await install(client)
             if "TrainJobStatus" in ctx.options and server.pki is not None:
-                settings = {**settings, SETTING: await stack.enter_async_context(_reports(server, client))}
-                ctx = replace(ctx, settings=settings)
+                listener = await stack.enter_async_context(_reports(server, client))
         worker = await stack.enter_async_context(Client.within(server.api, user, manager="kohort", clock=clock))
-        runtime = await stack.enter_async_context(Runtime(worker, make(await probe(client, ctx), names), clock=clock))
+        setup = replace(await probe(client, ctx), listener=listener)
+        runtime = await stack.enter_async_context(Runtime(worker, make(setup, names), clock=clock))
         chosen = Settings(names=SCHEDULER_NAMES, profile=profile or Profile())
         scheduler = await stack.enter_async_context(running(Scheduler(worker, chosen, clock=clock)))
         await fleet.ready()
         await runtime.ready()
         await scheduler.started.wait()
         yield client
+
+
+def _settled(settings: SettingsByKind) -> SettingsByKind:
+    """The server itself keeps Jobs of exclusive placement apart: their templates need not, unless somebody says so."""
+    jobset = settings.of(JobSetSettings)
+    if jobset.exclusive_placement is not None:
+        return settings
+    return settings.replaced(replace(jobset, exclusive_placement="Admission"))
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from kohort.api.options import context
 from kohort.api.releases import NEWEST, release
 from kohort.gang import render
 from kohort.gang.compile import Compilation, CompileContext, Lookup, compiler, workload_kinds
+from kohort.gang.settings import SettingsByKind, SettingsSource, settings_of
 from kohort.gang.stand_in import has_uid
 from kohort.gang.tree import Plan
 from kohort.manifest import Document
@@ -101,12 +102,16 @@ def compile(  # noqa: A001 - the word people look for; the builtin is not used h
     *,
     to: str = NEWEST,
     gates: Mapping[str, bool] | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: SettingsSource | None = None,
 ) -> list[Compiled]:
-    """One result for each workload among the documents; the others (runtimes, topologies) are there to be looked up."""
+    """One result for each workload among the documents; the others (runtimes, topologies) are there to be looked up.
+
+    `settings`: by kind, as in a configuration file: {"jobset": {"gangRendering": "Composite"}}; or typed ones.
+    """
     ctx = context(to, gates)
+    chosen = settings_of(settings)
     every = documents(source)
-    return [_compile(document, ctx, every, settings or {}) for document in every if is_workload(document.obj)]
+    return [_compile(document, ctx, every, chosen) for document in every if is_workload(document.obj)]
 
 
 def convert(source: Source, *, to: str = NEWEST, flatten: bool = False) -> Converted:
@@ -198,7 +203,7 @@ def _defaulted(document: Document, kind: Kind, ctx: Context) -> Object:
     return admit.defaulted(document.obj, kind, ctx)
 
 
-def _compile(document: Document, ctx: Context, every: list[Document], settings: Mapping[str, Any]) -> Compiled:
+def _compile(document: Document, ctx: Context, every: list[Document], settings: SettingsByKind) -> Compiled:
     minor = ctx.release.minor
     problems = [_forgiven(problem) for problem in _examine(document, ctx, warnings=True)]
     kind, _ = _kind_of(document, ctx)

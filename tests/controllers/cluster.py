@@ -12,6 +12,8 @@ from kohort.api.kind import Context, Object
 from kohort.controllers.controller import Controller
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
+from kohort.gang.settings import SettingsByKind
+from kohort.kinds.batch.settings import JobSettings
 from kohort.kinds.controllers import Setup, make
 from kohort.kube.client import Client
 from kohort.kube.clock import VirtualClock
@@ -72,7 +74,7 @@ class Cluster:
 @asynccontextmanager
 async def cluster(minor: str = "1.37", **settings: Any) -> AsyncIterator[Cluster]:
     base = Context.of(minor)
-    ctx = CompileContext(base.release, base.gates, base.options, settings=settings)
+    ctx = CompileContext(base.release, base.gates, base.options, settings=SettingsByKind(JobSettings(**settings)))
     store = Store()
     await store.open()
     api = Api(store, base)

@@ -23,9 +23,11 @@ from kohort.api.kind import Context, Object
 from kohort.api.releases import Gate
 from kohort.controllers.controller import Controller
 from kohort.gang.compile import CompileContext
+from kohort.gang.settings import SettingsByKind
 from kohort.kinds.batch.control.cronjob.controller import cronjob_controller
 from kohort.kinds.batch.control.job.controller import job_controller
 from kohort.kinds.batch.control.ttl import ttl_controller
+from kohort.kinds.batch.settings import JobSettings
 
 NS = "lab"
 PATIENCE = 120.0  # virtual seconds that a request may wait for what the recording has before it
@@ -41,7 +43,9 @@ PLURALS = {
 
 
 def compile_context(ctx: Context, *, parity: bool = True, **settings: Any) -> CompileContext:
-    return CompileContext(ctx.release, ctx.gates, ctx.options, settings={"parity": parity, **settings})
+    return CompileContext(
+        ctx.release, ctx.gates, ctx.options, settings=SettingsByKind(JobSettings(parity=parity, **settings))
+    )
 
 
 def without(ctx: Context, *gates: Gate) -> Context:

@@ -14,9 +14,11 @@ from kohort.api.kind import Context, Object
 from kohort.api.releases import Gate
 from kohort.controllers.controller import Controller
 from kohort.gang.compile import CompileContext
+from kohort.gang.settings import SettingsByKind
 from kohort.kinds.batch.control.cronjob.controller import cronjob_controller
 from kohort.kinds.batch.control.job.controller import job_controller
 from kohort.kinds.batch.control.ttl import ttl_controller
+from kohort.kinds.batch.settings import JobSettings
 
 NS = "lab"
 GANG = {"schedulingPolicy": {"gang": {}}}
@@ -27,7 +29,7 @@ class World:
         base = Context.of(minor)
         self.api = SimApi(base)
         self.ctx = Context(base.release, base.gates - set(off), base.options)
-        self.settings = settings
+        self.settings = SettingsByKind(JobSettings(**settings))
         self.driver = Driver(self.api)
         if start:
             self.start()

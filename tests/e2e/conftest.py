@@ -63,6 +63,12 @@ def gates() -> Mapping[str, bool]:
     return {}
 
 
+@pytest.fixture
+def settings() -> Mapping[str, Any]:
+    """Settings of kinds, as a configuration file has them."""
+    return {}
+
+
 @pytest.fixture(scope="session")
 def kubernetes(kubernetes_environments: Callable[..., Environment]) -> Iterator[Callable[..., Kubernetes]]:
     """A function: minor version and gates of the server -> an environment with `kohort run` beside it."""
@@ -81,7 +87,11 @@ def kubernetes(kubernetes_environments: Callable[..., Environment]) -> Iterator[
 
 @pytest.fixture
 async def cluster(
-    minor: str, pools: Sequence[Pool], gates: Mapping[str, bool], request: pytest.FixtureRequest
+    minor: str,
+    pools: Sequence[Pool],
+    gates: Mapping[str, bool],
+    settings: Mapping[str, Any],
+    request: pytest.FixtureRequest,
 ) -> AsyncIterator[Cluster]:
     if REAL:
         for marker, why in NOT_THERE.items():
@@ -90,9 +100,10 @@ async def cluster(
         name = re.sub(r"[^a-z0-9]+", "-", request.node.originalname.lower()).strip("-")[:40]
         ours = {gate: value for gate, value in gates.items() if known_option(gate) is not None}
         behind = request.getfixturevalue("kubernetes")(minor, {gate: gates[gate] for gate in gates if gate not in ours})
-        async with on(behind, pools=pools, gates=ours, name=name.strip("-")) as found:
+        async with on(behind, pools=pools, gates=ours, settings=settings, name=name.strip("-")) as found:
             yield found
         return
-    async with embedded(minor, pools=pools, gates=gates, rbac=(RBAC, RBAC.with_name("rbac-jobs.yaml"))) as found:
+    rbac = (RBAC, RBAC.with_name("rbac-jobs.yaml"))
+    async with embedded(minor, pools=pools, gates=gates, rbac=rbac, settings=settings) as found:
         yield found
         assert not found.denied, f"deploy/rbac.yaml does not allow what was tried: {found.denied[:5]}"

@@ -11,7 +11,7 @@ from tests.kinds.trainer.compile.build import initializer, rjob, trainer
 
 from kohort.api.kind import Object
 from kohort.api.releases import release
-from kohort.kinds.trainer.api.constants import COMPOSITE_GATE, GATE, PRESERVE_GATE
+from kohort.kinds.trainer.api.constants import COMPOSITE_GATE, GATE
 from kohort.kinds.trainer.compile.names import Namer
 from kohort.testing.cluster import Cluster
 
@@ -230,8 +230,8 @@ class TestWithoutGroups:
 
 class TestPreserved:
     @pytest.fixture
-    def gates(self) -> Mapping[str, bool]:
-        return {PRESERVE_GATE: True}
+    def settings(self) -> Mapping[str, Any]:
+        return {"trainjob": {"onSuspend": "Preserve"}}
 
     async def test_57_groups_preserved_over_a_suspension(self, cluster: Cluster) -> None:
         await cluster.create(t.runtime(), t.trainjob(2, suspend=True))

@@ -2,7 +2,7 @@
 
 A case is a folder in tests/golden: `input.yaml`; `<minor>.yaml` with the objects in creation order; `<minor>.txt` with
 the expected `error: …` and `warning: …` lines (a line matches if the finding starts with it); `case.yaml` may switch
-gates and settings.
+gates and settings, or say what a controller knows of a LeaderWorkerSet that is there already.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.kinds.leaderworkerset.compile.observing import observed
 
 import kohort
+from kohort.kinds.leaderworkerset.compile import leaderworkerset
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 CASES = sorted({(path.parent.name, path.stem) for path in GOLDEN.glob("*/1.*")})
@@ -25,9 +27,13 @@ def _case(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("name", "minor"), CASES, ids=lambda part: part)
-def test_golden(name: str, minor: str) -> None:
+def test_golden(name: str, minor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = GOLDEN / name
     case = _case(folder)
+    if "observed" in case:
+        known = case["observed"]
+        living = lambda obj, ctx: leaderworkerset.compile_object(obj, ctx, observed(obj, **known))  # noqa: E731
+        monkeypatch.setattr("kohort.library.compiler", lambda *_: living)
     gates = {**case.get("gates", {}), **dict.fromkeys(case.get("options", ()), True)}
     results = kohort.compile(folder / "input.yaml", to=minor, gates=gates, settings=case.get("settings"))
     assert results, "the input holds no workload"

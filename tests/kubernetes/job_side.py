@@ -19,6 +19,8 @@ from uuid import uuid4
 
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
+from kohort.gang.settings import SettingsByKind
+from kohort.kinds.batch.settings import JobSettings
 from kohort.kinds.controllers import make, probe
 from kohort.kube.client import Client
 from kohort.kube.clock import REAL, Clock, LoopClock
@@ -221,7 +223,7 @@ async def furnish(client: Client) -> None:
 
 
 @asynccontextmanager
-async def embedded(minor: str, uids: Mapping[tuple[str, str], list[str]], settings: Object) -> AsyncIterator[Any]:
+async def embedded(minor: str, uids: Mapping[tuple[str, str], list[str]], settings: JobSettings) -> AsyncIterator[Any]:
     """Our server and our Job controller in this process; Jobs get the uids that they had elsewhere, in that order.
 
     -> (Side, a function that starts the controller)
@@ -242,7 +244,9 @@ async def embedded(minor: str, uids: Mapping[tuple[str, str], list[str]], settin
             await furnish(client)
             worker = await stack.enter_async_context(Client.within(server.api, manager=MANAGER, clock=clock))
             side = await stack.enter_async_context(Side(client, minor, clock).watched())
-            ctx = CompileContext(server.ctx.release, server.ctx.gates, server.ctx.options, settings=settings)
+            ctx = CompileContext(
+                server.ctx.release, server.ctx.gates, server.ctx.options, settings=SettingsByKind(settings)
+            )
 
             async def start() -> None:
                 setup = await probe(worker, ctx)

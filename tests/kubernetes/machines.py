@@ -18,7 +18,7 @@ import yaml
 from aiohttp import web
 
 from kohort.kube.client import Client
-from kohort.run.options import Options
+from kohort.run.options import API_VERSION, KIND, Options
 from kohort.run.plan import Plan
 from kohort.run.process import Process
 from kohort.scheduler.settings import Settings
@@ -146,6 +146,8 @@ class Command:
         kubeconfig.write_text(proxy.kubeconfig("kohort", job.token))
         election = job.chosen.election
         chosen = {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
             "controllers": ["none"],
             "namespaces": list(job.chosen.namespaces),
             "listen": "127.0.0.1:0",

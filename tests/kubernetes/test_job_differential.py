@@ -18,6 +18,7 @@ from tests.kubernetes.job_look import apart, differences
 from tests.kubernetes.job_player import played
 from tests.kubernetes.job_side import Side, Story, Told, Uids, embedded, furnish
 
+from kohort.kinds.batch.settings import JobSettings
 from kohort.kube.client import Client
 from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import require_binaries, wanted_minors
@@ -66,7 +67,7 @@ async def _on_real(env: Environment, chosen: Iterable[Story]) -> tuple[dict[str,
         return await played(side, chosen, start), side.uids
 
 
-async def _on_ours(minor: str, chosen: Iterable[Story], uids: Uids, settings: dict[str, Any]) -> dict[str, Told]:
+async def _on_ours(minor: str, chosen: Iterable[Story], uids: Uids, settings: JobSettings) -> dict[str, Told]:
     async with embedded(minor, uids, settings) as (side, start):
         return await played(side, chosen, start)
 
@@ -83,11 +84,11 @@ class Compared:
 def compared(env: Environment, chosen: list[Story]) -> Compared:
     real, uids = asyncio.run(_on_real(env, chosen))
     env.stop_component("kcm")
-    return Compared(_differing(env.minor, chosen, real, uids, {"parity": True}), real, uids)
+    return Compared(_differing(env.minor, chosen, real, uids, JobSettings(parity=True)), real, uids)
 
 
 def _differing(
-    minor: str, chosen: list[Story], real: dict[str, Told], uids: Uids, settings: dict[str, Any]
+    minor: str, chosen: list[Story], real: dict[str, Told], uids: Uids, settings: JobSettings
 ) -> dict[str, list[str]]:
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(threads=False)) as runner:
         ours = runner.run(_on_ours(minor, chosen, uids, settings))
@@ -117,7 +118,7 @@ def test_the_same_jobs_live_the_same_lives(minor: str) -> None:
     assert not texts, "\n\n".join([told, *texts[:8]])
     _check_known(minor, found)
     ordinary = [one for one in chosen if one.name not in found and _is_ordinary(minor, one, first.real[one.name])]
-    usual = _differing(minor, ordinary[-ORDINARY:], first.real, first.uids, {})
+    usual = _differing(minor, ordinary[-ORDINARY:], first.real, first.uids, JobSettings())
     assert not usual, f"{minor}, with the default settings: {usual}"
     assert ONLY or _reasons(first.real) >= REACHED, f"not reached: {REACHED - _reasons(first.real)}"
 

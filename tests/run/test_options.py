@@ -6,13 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from kohort.gang.settings import SettingsByKind
+from kohort.kinds.jobset.settings import JobSetSettings
 from kohort.run.options import Election, Options, OptionsError, Reports, merged, parse, read
+
+HEAD = {"apiVersion": "config.kohort.dev/v1alpha1", "kind": "KohortConfiguration"}
 
 
 def test_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "kohort.yaml"
     path.write_text(
         """
+apiVersion: config.kohort.dev/v1alpha1
+kind: KohortConfiguration
 controllers: [jobset, leaderworkerset]
 scheduler: true
 schedulerNames: [kohort, gangs]
@@ -20,6 +26,7 @@ namespaces: [team-a]
 leaderElection: {enabled: false, namespace: ops, name: one, leaseSeconds: 60, renewSeconds: 40, retrySeconds: 5}
 listen: 0.0.0.0:9000
 featureGates: {GangOfGangs: false}
+settings: {jobset: {gangRendering: Composite}}
 """
     )
     assert read(path) == Options(
@@ -29,6 +36,7 @@ featureGates: {GangOfGangs: false}
         election=Election(enabled=False, namespace="ops", name="one", lease=60, renew=40, retry=5),
         listen="0.0.0.0:9000",
         gates={"GangOfGangs": False},
+        settings=SettingsByKind(JobSetSettings(gang_rendering="Composite")),
     )
 
 
@@ -41,16 +49,17 @@ def test_all_errors_at_once() -> None:
         "leaderElection": {"enabled": 1, "lease": "x"},
         "listen": "nowhere",
         "featureGates": {"A": "on"},
+        "settings": {"jobset": {"parity": "yes"}, "pod": {}},
         "colour": "red",
     }
     with pytest.raises(OptionsError) as told:
-        parse(document)
+        parse({**HEAD, **document})
     paths = [one.field for one in told.value.errors]
     assert paths == [
         "controllers", "schedulerNames", "scheduler", "namespaces", "leaderElection.enabled", "leaderElection.lease",
-        "listen", "featureGates.A", "colour",
+        "listen", "featureGates.A", "settings.jobset.parity", "settings.pod", "colour",
     ]  # fmt: skip
-    assert "accepted are kubeconfig, context, controllers" in str(told.value)
+    assert "accepted are apiVersion, kind, kubeconfig, context, controllers" in str(told.value)
 
 
 @pytest.mark.parametrize(
@@ -64,19 +73,34 @@ def test_all_errors_at_once() -> None:
 )
 def test_times_of_a_lease(times: dict[str, object], said: str) -> None:
     with pytest.raises(OptionsError) as told:
-        parse({"leaderElection": times})
+        parse({**HEAD, "leaderElection": times})
     assert said in str(told.value)
     assert len(told.value.errors) == 1
 
 
-@pytest.mark.parametrize("document", ["text", ["list"], 3])
+@pytest.mark.parametrize("document", ["text", ["list"], 3, None])
 def test_a_file_is_a_mapping(document: object) -> None:
     with pytest.raises(OptionsError, match="one YAML mapping"):
         parse(document)
 
 
-def test_an_empty_file_chooses_nothing() -> None:
-    assert parse(None) == Options()
+def test_a_file_says_what_it_is() -> None:
+    assert parse(HEAD) == Options()
+    with pytest.raises(OptionsError) as told:
+        parse({"kind": "KubeSchedulerConfiguration", "scheduler": False})
+    assert [str(one) for one in told.value.errors] == [
+        "apiVersion: Required value: accepted is config.kohort.dev/v1alpha1",
+        'kind: Invalid value: "KubeSchedulerConfiguration": accepted is KohortConfiguration',
+    ]
+
+
+def test_settings_of_the_command_line_win_one_by_one() -> None:
+    base = parse({**HEAD, "settings": {"jobset": {"gangRendering": "Composite", "onSuspend": "Preserve"}}})
+    done = merged(base, assignments=("jobset.gangRendering=Flat", "jobset.parity=true"))
+    assert done.settings.of(JobSetSettings) == JobSetSettings(on_suspend="Preserve", parity=True)
+    with pytest.raises(OptionsError) as told:
+        merged(base, listen="y", assignments=("jobset.parity=1", "x"))
+    assert [one.field for one in told.value.errors] == ["--listen", "--set jobset.parity", "--set"]
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -118,10 +142,10 @@ def test_addresses(listen: str, address: tuple[str, int]) -> None:
 
 def test_where_trainings_report() -> None:
     files = {"certificate": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
-    found = parse({"trainerStatus": {"url": "https://kohort.kohort-system.svc:10352/", **files}})
+    found = parse({**HEAD, "trainerStatus": {"url": "https://kohort.kohort-system.svc:10352/", **files}})
     assert found.reports == Reports(url="https://kohort.kohort-system.svc:10352", **files)
     with pytest.raises(OptionsError) as told:
-        parse({"trainerStatus": {"url": "http://kohort", "listen": "x", "key": "k", "port": 1}})
+        parse({**HEAD, "trainerStatus": {"url": "http://kohort", "listen": "x", "key": "k", "port": 1}})
     assert [one.field.removeprefix("trainerStatus.") for one in told.value.errors] == [
         "url", "listen", "port", "certificate", "ca",
     ]  # fmt: skip

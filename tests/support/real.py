@@ -25,6 +25,7 @@ from kohort.api.kind import Object
 from kohort.kinds.trainer.control.builtin import install
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError
+from kohort.run.options import API_VERSION, KIND
 from kohort.sim.cluster import Pool
 from kohort.sim.fleet import Fleet
 from kohort.testing.cluster import Cluster
@@ -49,7 +50,7 @@ class Kubernetes:
         self._folder = Path(tempfile.mkdtemp(prefix="kohort-run-"))
         self._process: subprocess.Popen[bytes] | None = None
         self._seen = 0
-        self._gates: dict[str, bool] = {}
+        self._chosen: dict[str, Any] = {}
         self.log = self._folder / "run.log"
         env.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(crds()))
         env.kubectl("apply", "-f", str(rbac))
@@ -57,19 +58,22 @@ class Kubernetes:
         text = files.kubeconfig(env.url, env.ca_file, ACCOUNT[1], token)
         self.kubeconfig = files.write_private(self._folder / "kubeconfig", text)
 
-    def run(self, gates: Mapping[str, bool]) -> None:
+    def run(self, gates: Mapping[str, bool], settings: Mapping[str, Any] | None = None) -> None:
         """`kohort run` with these options of its own; the one that runs is kept if it has them."""
-        if self._process is not None and self._process.poll() is None and self._gates == dict(gates):
-            return
-        self.stop()
-        self._gates = dict(gates)
         config = self._folder / "kohort.yaml"
         chosen = {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
             "schedulerNames": ["kohort", "default-scheduler"],
             "listen": "127.0.0.1:0",
             "leaderElection": {"namespace": ACCOUNT[0]},
             "featureGates": dict(gates),
+            "settings": dict(settings or {}),
         }
+        if self._process is not None and self._process.poll() is None and self._chosen == chosen:
+            return
+        self.stop()
+        self._chosen = chosen
         config.write_text(yaml.safe_dump(chosen))
         argv = [sys.executable, "-m", "kohort.cli.main", "run", "--kubeconfig", str(self.kubeconfig), "--config"]
         self._seen = 0
@@ -136,10 +140,15 @@ def _bearable(seconds: float, limit: float) -> None:
 
 @asynccontextmanager
 async def on(
-    kubernetes: Kubernetes, *, pools: Sequence[Pool], gates: Mapping[str, bool], name: str
+    kubernetes: Kubernetes,
+    *,
+    pools: Sequence[Pool],
+    gates: Mapping[str, bool],
+    name: str,
+    settings: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[Cluster]:
-    """A namespace of its own and these nodes, for the time of the block. `gates`: of `kohort run`."""
-    await asyncio.to_thread(kubernetes.run, gates)
+    """A namespace of its own and these nodes, for the time of the block. `gates`, `settings`: of `kohort run`."""
+    await asyncio.to_thread(kubernetes.run, gates, settings)
     async with Client.connect(kubernetes.env.kubeconfig, manager="test") as client:
         await install(client)
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{name}-"}}

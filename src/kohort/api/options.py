@@ -39,7 +39,6 @@ OPTIONS: Final = {
     "GroveLpx": Option(False, "PodCliqueSet", "schedulerName lpx-scheduler is allowed"),
     "TrainJobWorkloadAwareScheduling": Option(True, "TrainJob", "podGroupPolicy.workload of training runtimes"),
     "TrainJobCompositePodGroup": Option(False, "TrainJob", "several levels of groups as CompositePodGroups"),
-    "TrainJobPreserveGroups": Option(False, "TrainJob", "groups of TrainJobs stay while the job is suspended"),
     "TrainJobStatus": Option(False, "TrainJob", "status.trainerStatus, progress as the training code reports it"),
 }
 DEFAULT_OPTIONS: Final = frozenset(name for name, option in OPTIONS.items() if option.default)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kohort.gang.settings import SettingsByKind
     from kohort.library import Problem
 
     out: Console
@@ -98,6 +101,36 @@ def parse_gates(text: str) -> dict[str, bool]:
             raise UsageError(f'--gates {part}: the value is "{value}"; accepted are true and false')
         settings[name.strip()] = value.lower() != "false"
     return settings
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What `--config` and `--set` say to commands other than `kohort run`."""
+
+    gates: Mapping[str, bool]
+    profile: str
+    settings: SettingsByKind
+
+
+def configured(config: str, assignments: Sequence[str], used: Collection[str]) -> Configured:
+    """The file of `kohort run`, as far as a command has a use for it: `used` are the fields it reads."""
+    from kohort.gang.settings import DEFAULTS, SettingsError, assign_settings
+
+    if not config:
+        try:
+            return Configured({}, "", assign_settings(assignments) if assignments else DEFAULTS)
+        except SettingsError as error:
+            raise UsageError(str(error)) from None
+    from kohort.run.options import OptionsError, merged, read
+
+    try:
+        found = merged(read(Path(config)), assignments=assignments)
+    except OptionsError as error:
+        raise UsageError(str(error)) from None
+    unused = sorted(found.given - set(used))
+    if unused:
+        say("note", f"--config {config}: {', '.join(unused)}: only kohort run reads this")
+    return Configured(found.gates, found.profile, found.settings)
 
 
 def checked(make: Callable[[], Any]) -> Any:

@@ -62,6 +62,13 @@ _files = click.option(
 )
 _recursive = _flag("-R", "--recursive", says="Look into directories below, too.")
 _gates = _text("--gates", metavar="A=true,B=false", says="Feature gates of Kubernetes or of Kohort to switch.")
+_set = click.option(
+    "--set",
+    "assignments",
+    metavar="KIND.NAME=VALUE",
+    multiple=True,
+    help="A setting of a workload kind, such as jobset.gangRendering=Composite. Repeatable; wins over --config.",
+)
 _context = _text("--context", metavar="NAME", says="Of the kubeconfig.")
 
 
@@ -72,11 +79,13 @@ _context = _text("--context", metavar="NAME", says="Of the kubeconfig.")
 @_gates
 @_recursive
 @_flag("--children", says="Also print what the workload's own controller makes on the way.")
-def translate(filename: tuple[str, ...], to: str, output: str, gates: str, recursive: bool, children: bool) -> None:
+@_text("--config", metavar="FILE", says="Feature gates and settings in a file, as for run.")
+@_set
+def translate(filename: tuple[str, ...], to: str, output: str, gates: str, **chosen: Any) -> None:
     """Print the Workload, PodGroup and CompositePodGroup objects that workloads become, in creation order."""
     from kohort.cli.translate import run
 
-    sys.exit(run(list(filename), to, output, gates, recursive=recursive, children=children))
+    sys.exit(run(list(filename), to, output, gates, **chosen))
 
 
 @app.command()
@@ -117,6 +126,8 @@ def convert(filename: tuple[str, ...], to: str, output: str, flatten: bool, recu
 @_flag("--in-memory", says="Forget everything at the end.")
 @_flag("--detach", says="Return when it is ready; end it with down.")
 @_text("--profile", metavar="FILE", says="What placement weighs; as kube-scheduler by default.")
+@_text("--config", metavar="FILE", says="Feature gates, profile and settings in a file, as for run.")
+@_set
 def up(data_dir: str, port: int, kubeconfig: str, kubernetes: str, feature_gates: str, **chosen: Any) -> None:
     """Start an embedded Kubernetes: API server, controllers, gang scheduler and virtual nodes."""
     from kohort.cli import up as command
@@ -143,6 +154,7 @@ def down(data_dir: str) -> None:
 @_text("--namespaces", metavar="A,B", default=None, says="Only there; all.")
 @_switch("--leader-elect/--no-leader-elect", says="One of many works.")
 @_text("--listen", metavar="HOST:PORT", default=None, says="Health and metrics: 127.0.0.1:10351.")
+@_set
 @_flag("--once", says="With --dry-run: look, say, and end.")
 @_flag("--dry-run", says="Write nothing.")
 @_output("text|json")

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
 from kohort import library, manifest
 from kohort.api.kind import Object
 from kohort.api.options import context
-from kohort.cli.common import UsageError, as_json, checked, choice, friendly, out, parse_gates, report, say, write
+from kohort.cli.common import (
+    UsageError,
+    as_json,
+    checked,
+    choice,
+    configured,
+    friendly,
+    out,
+    parse_gates,
+    report,
+    say,
+    write,
+)
 from kohort.cli.yamlprint import dump
 from kohort.gang.compile import workload_kinds
 from kohort.gang.tree import Member
@@ -17,12 +31,23 @@ _WIRING_LINES = 20
 
 
 @friendly
-def run(filenames: list[str], to: str, output: str, gates: str, *, recursive: bool, children: bool) -> int:
+def run(
+    filenames: list[str],
+    to: str,
+    output: str,
+    gates: str,
+    *,
+    recursive: bool,
+    children: bool,
+    config: str = "",
+    assignments: Sequence[str] = (),
+) -> int:
     choice("-o", output, ("yaml", "json", "tree"))
-    switched = parse_gates(gates)
+    chosen = configured(config, assignments, {"featureGates", "settings"})
+    switched = {**chosen.gates, **parse_gates(gates)}
     checked(lambda: context(to, switched))
     documents = manifest.read(filenames, recursive=recursive)
-    results = library.compile(documents, to=to, gates=switched)
+    results = library.compile(documents, to=to, gates=switched, settings=chosen.settings)
     if not results:
         found = ", ".join(document.name for document in documents)
         kinds = ", ".join(kind for _, kind in workload_kinds())

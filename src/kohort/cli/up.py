@@ -12,17 +12,19 @@ import signal
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from kohort import garbage
 from kohort.api.releases import RELEASES
 from kohort.cli import lean
-from kohort.cli.common import UsageError, checked, choice, friendly, parse_gates, say, write
+from kohort.cli.common import UsageError, checked, choice, configured, friendly, parse_gates, say, write
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
+    from kohort.gang.settings import SettingsByKind
     from kohort.place.profile import Profile
     from kohort.server.server import Server
     from kohort.server.settings import Settings
@@ -31,6 +33,15 @@ if TYPE_CHECKING:
 _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 20.0
 _LOOK_SECONDS: Final = 0.01  # between looks whether another process has done what it should
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What works around the API server; without `pools` nothing does."""
+
+    pools: tuple[Pool, ...] | None
+    profile: Profile | None
+    settings: SettingsByKind
 
 
 def default_folder() -> Path:
@@ -52,11 +63,19 @@ def up(
     in_memory: bool,
     detach: bool,
     profile: str = "",
+    config: str = "",
+    assignments: Sequence[str] = (),
 ) -> int:
-    pools = None if bare else _pools(nodes, cluster)
-    weighs = _profile(profile)
+    if bare and assignments:
+        raise UsageError("--set: with --bare there are no controllers that settings could be for")
+    chosen = configured(config, assignments, {"featureGates", "profile", "settings"})
+    around = Around(
+        None if bare else _pools(nodes, cluster),
+        _profile("--profile", profile) or _profile("profile", chosen.profile),
+        chosen.settings,
+    )
     choice("--kubernetes", kubernetes, tuple(RELEASES))
-    gates = parse_gates(feature_gates)
+    gates = {**chosen.gates, **parse_gates(feature_gates)}
     with _folder(data_dir, in_memory=in_memory, kept=detach) as folder:
         from kohort.server.settings import Settings
 
@@ -69,7 +88,7 @@ def up(
             kubeconfig=Path(kubeconfig).absolute() if kubeconfig else None,
         )
         checked(settings.context)
-        return (_detached if detach else _here)(settings, pools, weighs)
+        return (_detached if detach else _here)(settings, around)
 
 
 def _pools(nodes: int, cluster: str) -> tuple[Pool, ...]:
@@ -86,7 +105,7 @@ def _pools(nodes: int, cluster: str) -> tuple[Pool, ...]:
         raise UsageError("\n".join(f"--cluster {cluster}: {line}" for line in str(error).splitlines())) from None
 
 
-def _profile(path: str) -> Profile | None:
+def _profile(option: str, path: str) -> Profile | None:
     if not path:
         return None
     from kohort.place.profile import ProfileError
@@ -95,7 +114,7 @@ def _profile(path: str) -> Profile | None:
     try:
         return read_profile_file(path)
     except ProfileError as error:
-        raise UsageError("\n".join(f"--profile {line}" for line in error.mistakes)) from None
+        raise UsageError("\n".join(f"{option} {line}" for line in error.mistakes)) from None
 
 
 @contextlib.contextmanager
@@ -115,7 +134,7 @@ def _folder(data_dir: str, *, in_memory: bool, kept: bool) -> Iterator[Path]:
 # ---- in this process
 
 
-def _here(settings: Settings, pools: tuple[Pool, ...] | None, profile: Profile | None) -> int:
+def _here(settings: Settings, around: Around) -> int:
     began = time.perf_counter()
     gc.disable()  # nothing that is loaded goes away again
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -129,14 +148,14 @@ def _here(settings: Settings, pools: tuple[Pool, ...] | None, profile: Profile |
         try:
             import uvloop
 
-            uvloop.run(_serve(settings, pools, profile, began))
+            uvloop.run(_serve(settings, around, began))
         finally:
             settings.pid_path.unlink(missing_ok=True)
     return 0
 
 
-async def _serve(settings: Settings, pools: tuple[Pool, ...] | None, profile: Profile | None, began: float) -> None:
-    if pools is None:
+async def _serve(settings: Settings, around: Around, began: float) -> None:
+    if around.pools is None:
         lean.serving()
     from kohort.server.server import Server
     from kohort.server.store import StoreError
@@ -150,9 +169,9 @@ async def _serve(settings: Settings, pools: tuple[Pool, ...] | None, profile: Pr
     except (StoreError, OSError) as error:
         raise UsageError(f"kohort up: {error}") from None
     try:
-        async with _around(server, pools, profile):
+        async with _around(server, around):
             garbage.settle()
-            write(_ready(settings, server.url, pools, time.perf_counter() - began))
+            write(_ready(settings, server.url, around.pools, time.perf_counter() - began))
             sys.stdout.flush()
             await stop.wait()
     finally:
@@ -160,14 +179,14 @@ async def _serve(settings: Settings, pools: tuple[Pool, ...] | None, profile: Pr
 
 
 @contextlib.asynccontextmanager
-async def _around(server: Server, pools: tuple[Pool, ...] | None, profile: Profile | None) -> AsyncIterator[None]:
+async def _around(server: Server, around: Around) -> AsyncIterator[None]:
     """Controllers, scheduler and nodes, unless it is the bare server that is wanted."""
-    if pools is None:
+    if around.pools is None:
         yield
         return
     from kohort.embedded import whole
 
-    async with whole(server, pools, profile=profile):
+    async with whole(server, around.pools, profile=around.profile, settings=around.settings):
         yield
 
 
@@ -201,7 +220,7 @@ def _lock(descriptor: int) -> bool:
 # ---- behind the terminal
 
 
-def _detached(settings: Settings, pools: tuple[Pool, ...] | None, profile: Profile | None) -> int:
+def _detached(settings: Settings, around: Around) -> int:
     """A fork: what this process has loaded by now need not be loaded again."""
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = settings.data / "server.log"
@@ -211,7 +230,7 @@ def _detached(settings: Settings, pools: tuple[Pool, ...] | None, profile: Profi
     sys.stderr.flush()
     child = os.fork()
     if child == 0:
-        _behind(log, settings, pools, profile)
+        _behind(log, settings, around)
     end = time.monotonic() + _START_SECONDS
     while time.monotonic() < end:
         text = log.read_text(errors="replace") if log.stat().st_size else ""
@@ -227,7 +246,7 @@ def _detached(settings: Settings, pools: tuple[Pool, ...] | None, profile: Profi
     return 1
 
 
-def _behind(log: Path, settings: Settings, pools: tuple[Pool, ...] | None, profile: Profile | None) -> NoReturn:
+def _behind(log: Path, settings: Settings, around: Around) -> NoReturn:
     """The server, with nothing left of the terminal it was started from."""
     code = 1
     try:
@@ -237,7 +256,7 @@ def _behind(log: Path, settings: Settings, pools: tuple[Pool, ...] | None, profi
             os.dup2(opened, descriptor)
         os.dup2(1, 2)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        code = friendly(_here)(settings, pools, profile)
+        code = friendly(_here)(settings, around)
         sys.stdout.flush()
         sys.stderr.flush()
     finally:

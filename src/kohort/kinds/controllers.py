@@ -13,6 +13,7 @@ from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.control.cronjob.controller import cronjob_controller
 from kohort.kinds.batch.control.job.controller import job_controller
 from kohort.kinds.batch.control.ttl import ttl_controller
+from kohort.kinds.batch.settings import JobSettings
 from kohort.kinds.grove.control.controller import (
     clustertopologybinding_controller,
     podclique_controller,
@@ -23,6 +24,7 @@ from kohort.kinds.grove.control.controller import (
 from kohort.kinds.jobset.control.controller import jobset_controller
 from kohort.kinds.jobset.control.placement import placement_controller
 from kohort.kinds.leaderworkerset.control.controller import leaderworkerset_controller
+from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.control.controller import trainjob_controller
 from kohort.kube.client import Client
 
@@ -31,10 +33,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What controllers are made from. `grouping`: whether the server has Workloads and PodGroups."""
+    """What controllers are made from. `grouping`: whether the server has Workloads and PodGroups.
+
+    `listener`: who takes reports of progress of TrainJobs, where somebody does.
+    """
 
     ctx: CompileContext
     grouping: bool = True
+    listener: Listener | None = None
 
 
 MAKERS: Final[Mapping[str, Callable[[Setup], Controller]]] = {
@@ -43,7 +49,7 @@ MAKERS: Final[Mapping[str, Callable[[Setup], Controller]]] = {
     "ttl-after-finished": lambda setup: ttl_controller(),
     "jobset-placement": lambda setup: placement_controller(),
     "jobset": lambda setup: jobset_controller(setup.ctx, grouping=setup.grouping),
-    "trainjob": lambda setup: trainjob_controller(setup.ctx, grouping=setup.grouping),
+    "trainjob": lambda setup: trainjob_controller(setup.ctx, grouping=setup.grouping, listener=setup.listener),
     "podcliqueset": lambda setup: podcliqueset_controller(setup.ctx),
     "podcliquescalinggroup": lambda setup: podcliquescalinggroup_controller(setup.ctx),
     "podclique": lambda setup: podclique_controller(setup.ctx, grouping=setup.grouping),
@@ -78,7 +84,7 @@ def make(setup: Setup, names: Iterable[str] = BUILT_IN) -> list[Controller]:
 
 async def probe(client: Client, ctx: CompileContext) -> Setup:
     """Whether the server serves groups in the version of this release (T-48: upstream would wait for ever)."""
-    if ctx.settings.get("parity"):
+    if ctx.settings.of(JobSettings).parity:
         return Setup(ctx)
     kind = "PodGroup" if ctx.release.has_pod_groups else "Workload"
     served = await client.discovery.versions(SCHEDULING_GROUP, kind)

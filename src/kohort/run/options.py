@@ -1,14 +1,19 @@
-"""What may be chosen about `kohort run`: from a file, from the command line, or both (the command line wins)."""
+"""What may be chosen about `kohort run`: from a file, from the command line, or both (the command line wins).
+
+The file has the form of the configuration files of Kubernetes' own components. `kohort up` and `kohort translate` read
+the same one, and take from it what they have a use for.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from kohort.api.errors import FieldError, invalid, required
+from kohort.gang.settings import DEFAULTS, SettingsByKind, SettingsError, assign_settings, read_settings
 from kohort.kinds.controllers import FAMILIES
 from kohort.kube.lease import SPREAD
 from kohort.scheduler.settings import KOHORT
@@ -22,6 +27,8 @@ _NEEDED: Final = {
 }
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _ADDRESS: Final = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
+API_VERSION: Final = "config.kohort.dev/v1alpha1"
+KIND: Final = "KohortConfiguration"
 ALL: Final = "all"
 NONE: Final = "none"
 
@@ -64,6 +71,8 @@ class Options:
     gates: Mapping[str, bool] = field(default_factory=dict)
     profile: str = ""
     reports: Reports | None = None
+    settings: SettingsByKind = DEFAULTS
+    given: frozenset[str] = field(default=frozenset(), compare=False)  # the fields that the file has
 
     @property
     def address(self) -> tuple[str, int]:
@@ -97,16 +106,16 @@ def read(path: Path) -> Options:
 
 
 def parse(document: Any) -> Options:
-    if document is None:
-        return Options()
     if not isinstance(document, dict):
-        raise OptionsError([invalid("config", document, "a configuration is one YAML mapping")])
-    errors: list[FieldError] = []
-    found: dict[str, Any] = {}
+        raise OptionsError([invalid("config", document, f"accepted is one YAML mapping, a {KIND} of {API_VERSION}")])
+    errors = [*_type_meta(document)]
+    found: dict[str, Any] = {"given": frozenset(map(str, document)) - _TYPE_META.keys()}
     for name, value in document.items():
+        if name in _TYPE_META:
+            continue
         reader = _READERS.get(name)
         if reader is None:
-            errors.append(invalid(str(name), value, f"not known; accepted are {', '.join(_READERS)}"))
+            errors.append(invalid(str(name), value, f"not known; accepted are {', '.join((*_TYPE_META, *_READERS))}"))
             continue
         member, read_one = reader
         wrong = len(errors)
@@ -118,6 +127,15 @@ def parse(document: Any) -> Options:
     return Options(**found)
 
 
+def _type_meta(document: Mapping[str, Any]) -> Iterator[FieldError]:
+    for name, accepted in _TYPE_META.items():
+        found = document.get(name)
+        if found is None:
+            yield required(name, f"accepted is {accepted}")
+        elif found != accepted:
+            yield invalid(name, found, f"accepted is {accepted}")
+
+
 def merged(base: Options, **given: Any) -> Options:
     """The command line over the file; what was not given there is None. All that is wrong is told at once."""
     errors: list[FieldError] = []
@@ -126,6 +144,10 @@ def merged(base: Options, **given: Any) -> Options:
         value = given.pop(member, None)
         if value is not None:
             chosen[member] = read_one(value, f"--{name}", errors)
+    try:
+        chosen["settings"] = assign_settings(given.pop("assignments", ()), base.settings)
+    except SettingsError as error:
+        errors += error.errors
     if errors:
         raise OptionsError(errors)
     elect = given.pop("leader_elect", None)
@@ -250,6 +272,15 @@ def _gates(value: Any, path: str, errors: list[FieldError]) -> dict[str, bool]:
     return {str(name): _switch(one, f"{path}.{name}", errors) for name, one in value.items()}
 
 
+def _settings(value: Any, path: str, errors: list[FieldError]) -> SettingsByKind:
+    try:
+        return read_settings(value, path=path)
+    except SettingsError as error:
+        errors += error.errors
+        return DEFAULTS
+
+
+_TYPE_META: Final = {"apiVersion": API_VERSION, "kind": KIND}
 _Read = Callable[[Any, str, list[FieldError]], Any]
 _READERS: Final[Mapping[str, tuple[str, _Read]]] = {
     "kubeconfig": ("kubeconfig", _text),
@@ -263,6 +294,7 @@ _READERS: Final[Mapping[str, tuple[str, _Read]]] = {
     "featureGates": ("gates", _gates),
     "profile": ("profile", _text),
     "trainerStatus": ("reports", _reports),
+    "settings": ("settings", _settings),
 }
 _FLAGS: Final[Mapping[str, tuple[str, _Read]]] = {
     "controllers": ("controllers", _controllers),

@@ -25,7 +25,7 @@ from kohort.api.releases import NEWEST
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
 from kohort.kinds.controllers import FAMILIES, MAKERS, Setup, make
-from kohort.kinds.trainer.compile.progress import SETTING, Listener
+from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.control import progress
 from kohort.kube.client import Client
 from kohort.kube.config import SERVICE_ACCOUNT
@@ -157,9 +157,8 @@ class Process:
     def _controllers(self) -> Runtime:
         """Without the Workload API the controllers do their work, only nothing is grouped."""
         ctx = self.plan.ctx or Context.of(NEWEST)
-        settings = {} if self.listener is None else {SETTING: self.listener}
-        made = CompileContext(ctx.release, ctx.gates, ctx.options, settings=settings)
-        setup = Setup(made, grouping=self.plan.ctx is not None)
+        made = CompileContext(ctx.release, ctx.gates, ctx.options, settings=self.chosen.settings)
+        setup = Setup(made, grouping=self.plan.ctx is not None, listener=self.listener)
         return Runtime(
             self.client,
             make(setup, [part for name in self.plan.controllers for part in FAMILIES[name]]),

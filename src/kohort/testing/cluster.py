@@ -18,6 +18,7 @@ import yaml
 
 from kohort.api.kind import Object
 from kohort.embedded import whole
+from kohort.gang.settings import SettingsSource, settings_of
 from kohort.kinds.controllers import MAKERS
 from kohort.kube.client import Client
 from kohort.kube.clock import LoopClock
@@ -166,22 +167,25 @@ async def cluster(
     controllers: Iterable[str] = MAKERS,
     namespace: str = "lab",
     rbac: Sequence[Path] = (),
+    settings: SettingsSource | None = None,
 ) -> AsyncIterator[Cluster]:
     """In memory, in this process. Its time is that of the event loop.
 
-    `rbac`: manifests of roles; controllers and scheduler then work as the ServiceAccount kohort-system/kohort.
+    `settings`: of workload kinds, as in a configuration file: {"jobset": {"gangRendering": "Composite"}}. `rbac`:
+    manifests of roles; controllers and scheduler then work as the ServiceAccount kohort-system/kohort.
     """
     loop = asyncio.get_running_loop()
     clock = LoopClock(datetime(2026, 11, 1, tzinfo=UTC) if loop.time() < 1e6 else datetime.now(UTC))
     token = timestamps.NOW.set(clock.now)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            settings = Settings(Path(folder), minor, gates or {}, port=0, in_memory=True, listen=False)
+            chosen = Settings(Path(folder), minor, gates or {}, port=0, in_memory=True, listen=False)
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(_START):
-                    server = await stack.enter_async_context(Server(settings, clock))
+                    server = await stack.enter_async_context(Server(chosen, clock))
                     account = await _account(server, rbac, clock)
-                    client = await stack.enter_async_context(whole(server, pools, controllers, account))
+                    work = whole(server, pools, controllers, account, settings=settings_of(settings))
+                    client = await stack.enter_async_context(work)
                 body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
                 await client.kind("v1", "Namespace").create(body)
                 found = Cluster(client, namespace)

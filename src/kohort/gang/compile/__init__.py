@@ -7,14 +7,15 @@ an error of the compilation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 from kohort.api.errors import FieldError
 from kohort.api.kind import Context, Object
+from kohort.gang.settings import DEFAULTS, SettingsByKind
 from kohort.gang.tree import Plan
 
 
@@ -50,10 +51,10 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class CompileContext(Context):
-    """`settings` are the [ours] options of the spec pages by name (for example {"byo_workload": "use"})."""
+    """What a compiler depends on beside the object. What is known of a living object is an argument of its compiler."""
 
     lookup: Lookup = field(default_factory=Lookup)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: SettingsByKind = DEFAULTS
 
 
 Compiler = Callable[[Object, CompileContext], Compilation]

@@ -8,8 +8,10 @@ from kohort.api import admit
 from kohort.api.kind import Context
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.gang.render import render
+from kohort.gang.settings import SettingsByKind
 from kohort.kinds.batch.api.job import JOB
 from kohort.kinds.batch.compile.job import compile_object
+from kohort.kinds.batch.settings import JobSettings
 
 Object = dict[str, Any]
 UID = "3f1c9a52-7d0e-4b61-8a43-0c5e2f9d1b77"
@@ -107,7 +109,9 @@ def compiled(
     **settings: Any,
 ) -> Compilation:
     ctx = Context.of(minor, gates)
-    context = CompileContext(ctx.release, ctx.gates, ctx.options, Lookup(others), settings)
+    context = CompileContext(
+        ctx.release, ctx.gates, ctx.options, Lookup(others), SettingsByKind(JobSettings(**settings))
+    )
     return compile_object(admit.defaulted(obj, JOB, ctx), context)
 
 

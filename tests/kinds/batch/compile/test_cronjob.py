@@ -12,17 +12,19 @@ from kohort.api import admit
 from kohort.api.kind import Context
 from kohort.gang.compile import Compilation, CompileContext, compiler
 from kohort.gang.render import render
+from kohort.gang.settings import SettingsByKind
 from kohort.kinds.batch.api.cronjob import CRONJOB
 from kohort.kinds.batch.api.job import JOB
 from kohort.kinds.batch.compile.cronjob import compile_object, run_of
 from kohort.kinds.batch.compile.job import compile_object as compile_job
+from kohort.kinds.batch.settings import JobSettings
 
 NIGHTLY = cronjob("nightly", of=job(parallelism=2, completions=2, completionMode="Indexed", scheduling=gang()))
 
 
 def compiled(obj: dict[str, Any], minor: str = "1.37", **settings: Any) -> Compilation:
     ctx = Context.of(minor)
-    context = CompileContext(ctx.release, ctx.gates, settings=settings)
+    context = CompileContext(ctx.release, ctx.gates, settings=SettingsByKind(JobSettings(**settings)))
     return compile_object(admit.defaulted(obj, CRONJOB, ctx), context)
 
 

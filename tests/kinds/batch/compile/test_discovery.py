@@ -44,8 +44,8 @@ def test_t_32_a_foreign_workload_is_used_ignored_or_decisive() -> None:
     assert minimums([group]) == [2]
     assert [one["kind"] for one in group["metadata"]["ownerReferences"]] == ["Job"]
     assert minimums(objects(DECLARED, "1.37", BYO, parity=True)) == [3, 3]
-    assert minimums(objects(DECLARED, "1.37", BYO, byo_workload="ignore")) == [3, 3]
-    assert objects(DECLARED, "1.37", BYO, byo_workload="skip") == []
+    assert minimums(objects(DECLARED, "1.37", BYO, byo_workload="Ignore")) == [3, 3]
+    assert objects(DECLARED, "1.37", BYO, byo_workload="Skip") == []
 
 
 def test_t_32_a_foreign_workload_of_another_structure_is_not_used() -> None:

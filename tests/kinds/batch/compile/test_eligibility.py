@@ -38,10 +38,10 @@ ROWS: list[tuple[str, str, dict[str, Any], dict[str, Any], int | str | None]] = 
     ("T-20", "1.37", job(p=2, scheduling=gang(), managedBy="corp.example/runner"), {}, "none"),
     ("T-20 1.36", "1.36", job(p=2, c=2, mode="Indexed", managedBy="corp.example/runner"), {}, "none"),
     ("T-20 built-in", "1.37", job(p=2, managedBy="kubernetes.io/job-controller"), {}, None),
-    # Another source of the policy than the release's own.
-    ("inferred", "1.37", job(p=4, c=4, mode="Indexed"), {"policy_source": "inferred"}, 4),
-    ("inferred, basic shape", "1.37", job(p=4, c=8, mode="Indexed"), {"policy_source": "inferred"}, "none"),
-    ("declared", "1.36", job(p=4, c=8, mode="Indexed"), {"policy_source": "declared"}, None),
+    # Another source of the policy than the generation's own.
+    ("inferred", "1.37", job(p=4, c=4, mode="Indexed"), {"policy_source": "Inferred"}, 4),
+    ("inferred, basic shape", "1.37", job(p=4, c=8, mode="Indexed"), {"policy_source": "Inferred"}, "none"),
+    ("declared", "1.36", job(p=4, c=8, mode="Indexed"), {"policy_source": "Declared"}, None),
 ]
 
 
@@ -73,7 +73,7 @@ def test_1_35_has_no_integration() -> None:
 
 def test_1_35_on_request() -> None:
     """Whoever names a source gets the Workload of 1.35; there are no PodGroups."""
-    (made,) = objects(job(p=5, c=5, mode="Indexed"), "1.35", policy_source="inferred")
+    (made,) = objects(job(p=5, c=5, mode="Indexed"), "1.35", policy_source="Inferred")
     assert made["apiVersion"] == "scheduling.k8s.io/v1alpha1"
     assert made["spec"]["podGroups"] == [{"name": "trainer-pgt-0", "policy": {"gang": {"minCount": 5}}}]
 
@@ -119,8 +119,3 @@ def test_a_job_that_is_being_deleted_gets_nothing() -> None:
 
 def test_t_50_created_suspended() -> None:
     assert minimums(objects(job(p=3, scheduling=gang(), suspend=True))) == [3, 3]
-
-
-def test_unknown_settings_are_refused() -> None:
-    with pytest.raises(ValueError, match="setting byo_workload"):
-        compiled(job(), byo_workload="maybe")

@@ -16,12 +16,14 @@ from kohort.gang.check import check_plan
 from kohort.gang.compile import CompileContext, Lookup
 from kohort.gang.compile.builder import Builder, Config, Item
 from kohort.gang.render import render
+from kohort.gang.settings import SettingsByKind
 from kohort.kinds.batch.api.cronjob import CRONJOB
 from kohort.kinds.batch.api.job import JOB
 from kohort.kinds.batch.api.scheduling import check_scheduling
 from kohort.kinds.batch.api.validation import check_job_spec
 from kohort.kinds.batch.compile.cronjob import compile_object as compile_cronjob
 from kohort.kinds.batch.compile.job import compile_object
+from kohort.kinds.batch.settings import JobSettings
 
 Object = dict[str, Any]
 SHORT = settings(max_examples=50, deadline=None)
@@ -40,8 +42,8 @@ SETTINGS = st.fixed_dictionaries(
     {},
     optional={
         "parity": st.booleans(),
-        "policy_source": st.sampled_from(["declared", "inferred"]),
-        "byo_workload": st.sampled_from(["use", "skip", "ignore"]),
+        "policy_source": st.sampled_from(["Declared", "Inferred"]),
+        "byo_workload": st.sampled_from(["Use", "Skip", "Ignore"]),
         "cronjob_transparent": st.booleans(),
         "shrink_min_count": st.booleans(),
     },
@@ -102,7 +104,7 @@ def test_every_valid_job_compiles(obj: Object, minor: str, chosen: dict[str, Any
     ctx = Context.of(minor)
     if any(error.kind is not ErrorKind.UNKNOWN for error in admit.check(obj, ctx)):
         return
-    context = CompileContext(ctx.release, ctx.gates, ctx.options, Lookup(around), chosen)
+    context = CompileContext(ctx.release, ctx.gates, ctx.options, Lookup(around), SettingsByKind(JobSettings(**chosen)))
     done = compile_object(admit.defaulted(obj, JOB, ctx), context)
     assert done.plans or done.reason or done.errors
     for plan in done.plans:
@@ -119,7 +121,7 @@ def test_compiling_changes_nothing(obj: Object, chosen: dict[str, Any]) -> None:
     ctx = Context.of("1.37")
     given_job = admit.defaulted(obj, JOB, ctx)
     before = deepcopy(given_job)
-    compile_object(given_job, CompileContext(ctx.release, ctx.gates, settings=chosen))
+    compile_object(given_job, CompileContext(ctx.release, ctx.gates, settings=SettingsByKind(JobSettings(**chosen))))
     assert given_job == before
 
 

@@ -11,8 +11,10 @@ from tests.kinds.batch.compile.recorded import Moment, as_served, asked, default
 
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.gang.render import render
+from kohort.gang.settings import SettingsByKind
 from kohort.kinds.batch.compile.existing import is_controlled
 from kohort.kinds.batch.compile.job import compile_object
+from kohort.kinds.batch.settings import JobSettings
 
 Object = dict[str, Any]
 ALL = list(moments())
@@ -45,7 +47,7 @@ NAMED = [pair for pair in every_case() if pair[1] not in UNMANAGED]
 
 def compiled(moment: Moment, job: Object, others: tuple[Object, ...]) -> Compilation:
     ctx = moment.ctx
-    settings = {"parity": True}
+    settings = SettingsByKind(JobSettings(parity=True))
     context = CompileContext(ctx.release, ctx.gates, ctx.options, Lookup(others), settings)
     return compile_object(defaulted(job, ctx), context)
 
@@ -118,7 +120,9 @@ def test_same_names_in_every_case(minor: str, case: str) -> None:
     made: set[str] = set()
     for job, others in asked(minor, case):
         taken = {(obj["kind"], obj["metadata"]["name"]): obj for obj in others}
-        context = CompileContext(ctx.release, ctx.gates, ctx.options, Lookup(others), {"parity": True})
+        context = CompileContext(
+            ctx.release, ctx.gates, ctx.options, Lookup(others), SettingsByKind(JobSettings(parity=True))
+        )
         for plan in compile_object(defaulted(job, ctx), context).plans:
             for obj in render(plan, minor).objects:
                 known = taken.get((obj["kind"], obj["metadata"]["name"]))

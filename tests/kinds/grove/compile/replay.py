@@ -12,6 +12,7 @@ from tests.kinds.grove.api.cases import case, context, defaulted, whole
 from kohort.api import patch
 from kohort.api.kind import Object
 from kohort.gang.compile import Compilation, CompileContext, Lookup
+from kohort.gang.stand_in import uid_of
 from kohort.kinds.grove.compile import names
 from kohort.kinds.grove.compile.podcliqueset import compile_object
 
@@ -71,10 +72,13 @@ class Player:
         ]
         ctx = context(self.name)
         bindings = [obj for key, obj in self.objects.items() if key.startswith("ctb/")]
-        given = CompileContext(
-            ctx.release, ctx.gates, ctx.options, Lookup([*children, *bindings]), {"lostTopology": "drop"}
-        )
-        return [compile_object(obj, given) for obj in self._sets()]
+        given = CompileContext(ctx.release, ctx.gates, ctx.options, Lookup([*children, *bindings]))
+        return [compile_object(stored(obj), given) for obj in self._sets()]
+
+
+def stored(obj: Object) -> Object:
+    """With the uid that a server gives."""
+    return {**obj, "metadata": {"uid": uid_of(obj), **obj["metadata"]}}
 
 
 # ---- what was seen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
-from typing import Any
 
 import pytest
 from tests.kinds.grove.api.cases import FABRIC, clique, defaulted, group, on, pcs
@@ -22,12 +21,10 @@ FLAT_GATES = frozenset({"GenericWorkload"})
 RACK, HOST = "example.net/rack", "kubernetes.io/hostname"
 
 
-def compiled(
-    obj: Object, ctx: Context | None = None, others: Iterable[Object] = (FABRIC,), **settings: Any
-) -> Compilation:
+def compiled(obj: Object, ctx: Context | None = None, others: Iterable[Object] = (FABRIC,)) -> Compilation:
     given = ctx or on()
     return compile_object(
-        defaulted(obj, given), CompileContext(given.release, given.gates, given.options, Lookup(others), settings)
+        defaulted(obj, given), CompileContext(given.release, given.gates, given.options, Lookup(others))
     )
 
 
@@ -387,7 +384,8 @@ def test_g42_a_level_that_vanished() -> None:
     less = deepcopy(FABRIC)
     del less["spec"]["levels"][1]
     assert compiled(obj, others=[less]).errors[0].field == "spec.template.topologyConstraint.pack.required"
-    dropped = compiled(obj, others=[less], lostTopology="drop")
+    obj["metadata"]["uid"] = "8f5a"  # a server has it: it stays
+    dropped = compiled(obj, others=[less])
     assert dropped.errors == ()
     assert "topologyConstraint" not in dropped.objects[0]["spec"]
     assert "annotations" not in dropped.objects[0]["metadata"]

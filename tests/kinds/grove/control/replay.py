@@ -20,6 +20,7 @@ from tests.controllers.simapi import CONTENT, Change, Key, SimApi
 from kohort.api.kind import Context, Object
 from kohort.api.result import WriteResult
 from kohort.gang.compile import CompileContext
+from kohort.gang.settings import SettingsByKind
 from kohort.kinds.grove.api import constants, options
 from kohort.kinds.grove.control.controller import (
     clustertopologybinding_controller,
@@ -28,6 +29,7 @@ from kohort.kinds.grove.control.controller import (
     podcliqueset_controller,
     podgang_controller,
 )
+from kohort.kinds.grove.settings import PodCliqueSetSettings
 
 REST = 12.0  # seconds in which things come to rest
 WAITER = "initc:v0.0.0-master+$Format:%H$"
@@ -80,7 +82,8 @@ class Player:
         self.api = SimApi(ctx, groups={"", constants.GROUP, constants.SCHEDULER_GROUP})
         self.driver = Driver(self.api)
         self.api.watchers.append(self._changed)
-        full = CompileContext(ctx.release, ctx.gates, ctx.options, settings={"groveInitImage": WAITER})
+        settings = SettingsByKind(PodCliqueSetSettings(init_container_image=WAITER))
+        full = CompileContext(ctx.release, ctx.gates, ctx.options, settings=settings)
         self.driver.start(
             podcliqueset_controller(full),
             podcliquescalinggroup_controller(full),

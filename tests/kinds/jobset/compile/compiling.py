@@ -9,16 +9,18 @@ from tests.kinds.jobset.api.building import completed, context, errors
 from kohort.api.kind import Object
 from kohort.gang.compile import Compilation, CompileContext
 from kohort.gang.render import render
+from kohort.gang.settings import SettingsByKind
 from kohort.gang.tree import Plan
 from kohort.kinds.jobset.compile.jobset import compile_object
+from kohort.kinds.jobset.settings import JobSetSettings
 
 
 def compiled(
-    obj: Object, minor: str = "1.37", *options: str, settings: Object | None = None, **how: Any
+    obj: Object, minor: str = "1.37", *options: str, settings: JobSetSettings | None = None, **how: Any
 ) -> Compilation:
     ctx = context(minor, *options, **how)
     assert errors(obj, ctx) == []
-    whole = CompileContext(ctx.release, ctx.gates, ctx.options, settings=settings or {})
+    whole = CompileContext(ctx.release, ctx.gates, ctx.options, settings=SettingsByKind(settings or JobSetSettings()))
     return compile_object(completed(obj, ctx), whole)
 
 

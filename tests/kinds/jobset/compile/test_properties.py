@@ -12,8 +12,10 @@ from kohort.api.kind import Object
 from kohort.gang.check import check_plan
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import render
+from kohort.gang.settings import SettingsByKind
 from kohort.kinds.jobset.api import JOBSET
 from kohort.kinds.jobset.compile.jobset import compile_object
+from kohort.kinds.jobset.settings import GangRendering, JobSetSettings
 
 NAMES = ["a", "b", "c-0", "d", "leader-node", "1"]
 SIZES = st.one_of(st.none(), st.integers(0, 6))
@@ -89,12 +91,14 @@ def test_completing_is_stable_and_adds_no_errors(obj: Object) -> None:
 
 @given(jobsets(), st.sampled_from(["Flat", "Composite"]))
 @settings(max_examples=50, deadline=None)
-def test_a_valid_jobset_compiles_to_a_plan_that_a_server_takes(obj: Object, rendering: str) -> None:
+def test_a_valid_jobset_compiles_to_a_plan_that_a_server_takes(obj: Object, rendering: GangRendering) -> None:
     if errors(obj):
         return
     whole = completed(obj)
     JOBSET.warn(whole, CTX)
-    ctx = CompileContext(CTX.release, CTX.gates, CTX.options, settings={"jobSetGangRendering": rendering})
+    ctx = CompileContext(
+        CTX.release, CTX.gates, CTX.options, settings=SettingsByKind(JobSetSettings(gang_rendering=rendering))
+    )
     done = compile_object(whole, ctx)
     assert done.errors == ()
     assert bool(done.plans) != bool(done.reason)

@@ -16,6 +16,7 @@ from kohort.gang.render import pod_link
 from kohort.gang.stand_in import uid_of
 from kohort.kinds.jobset.api.constants import API_VERSION
 from kohort.kinds.jobset.compile.jobset import compile_object
+from kohort.kinds.jobset.settings import JobSetSettings
 
 MINE = {"schedulingGroup": {"podGroupName": "mine"}}
 GANG = {"gang": {}}
@@ -256,7 +257,7 @@ def test_51_replica_gangs_on_1_35() -> None:
 
 
 def test_52_composite_rendering_of_a_jobset_gang() -> None:
-    plan = plan_of(B, settings={"jobSetGangRendering": "Composite"})
+    plan = plan_of(B, settings=JobSetSettings(gang_rendering="Composite"))
     assert templates(plan) == {"root": 2, "pg-ctl": 2, "pg-wrk": 15}
     assert names(objects(plan)) == [
         "Workload w-aurora",
@@ -280,14 +281,14 @@ def test_52_composite_rendering_of_a_jobset_gang() -> None:
     ],
 )
 def test_composite_rendering_that_is_not_possible_stays_flat(obj: Object, minor: str, words: str) -> None:
-    done = compiled(obj, minor, settings={"jobSetGangRendering": "Composite"})
+    done = compiled(obj, minor, settings=JobSetSettings(gang_rendering="Composite"))
     assert len(done.plans[0].templates) == 1
     assert not done.plans[0].is_tree
     assert words in str(done.warnings)
 
 
 def test_composite_rendering_leaves_replica_gangs_alone() -> None:
-    assert not plan_of(D, settings={"jobSetGangRendering": "Composite"}).is_tree
+    assert not plan_of(D, settings=JobSetSettings(gang_rendering="Composite")).is_tree
 
 
 def test_53_gang_of_gangs() -> None:

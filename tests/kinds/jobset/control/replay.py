@@ -20,12 +20,14 @@ from kohort.api.kind import Context, Object
 from kohort.api.releases import Gate
 from kohort.api.result import WriteResult
 from kohort.gang.compile import CompileContext
+from kohort.gang.settings import SettingsByKind
 from kohort.kinds.batch.control.job.controller import job_controller
 from kohort.kinds.jobset.api import placement
 from kohort.kinds.jobset.api.volumes import against_existing
 from kohort.kinds.jobset.control.controller import jobset_controller
 from kohort.kinds.jobset.control.inplace import ATTEMPT
 from kohort.kinds.jobset.control.placement import placement_controller
+from kohort.kinds.jobset.settings import JobSetSettings
 
 PATIENCE = 12.0
 KINDS = {
@@ -64,7 +66,7 @@ class Player:
             self.api.priority_classes.append({"kind": "PriorityClass", "metadata": {"name": named}, "value": value})
         self.driver = Driver(self.api)
         self.api.watchers.append(self._changed)
-        full = CompileContext(ctx.release, ctx.gates, ctx.options, settings={"parity": True})
+        full = CompileContext(ctx.release, ctx.gates, ctx.options, settings=SettingsByKind(JobSetSettings(parity=True)))
         self.driver.between = True
         self.lab = Lab(self.api, self.space)
         self.api.plugins += [self._complete, self._judge]

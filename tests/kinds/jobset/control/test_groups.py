@@ -223,7 +223,7 @@ def test_a_tree_that_an_old_minor_cannot_have() -> None:
 
 @pytest.mark.parametrize("keeps", [True, False])
 def test_groups_of_a_suspended_jobset(keeps: bool) -> None:
-    world = World(release_on_suspend=not keeps)
+    world = World(on_suspend="Preserve" if keeps else "Delete")
     world.jobset("t", **GANG)
     world.run()
     before = [one["metadata"]["uid"] for kind in GROUPS for one in world.api.every(kind)]

@@ -13,9 +13,11 @@ from tests.controllers.simapi import CONTENT, SimApi
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
 from kohort.gang.compile import CompileContext
+from kohort.gang.settings import SettingsByKind
 from kohort.kinds.batch.control.job.controller import job_controller
 from kohort.kinds.jobset.control.controller import jobset_controller
 from kohort.kinds.jobset.control.placement import placement_controller
+from kohort.kinds.jobset.settings import JobSetSettings
 
 NS = "lab"
 GROUPS = ("Workload", "CompositePodGroup", "PodGroup")
@@ -33,7 +35,9 @@ class World:
         **settings: Any,
     ) -> None:
         base = Context.of(minor, options=DEFAULT_OPTIONS | (MORE if options is None else options))
-        self.ctx = CompileContext(base.release, base.gates, base.options, settings=settings)
+        self.ctx = CompileContext(
+            base.release, base.gates, base.options, settings=SettingsByKind(JobSetSettings(**settings))
+        )
         self.api = SimApi(base, groups={"", "batch", "scheduling.k8s.io", "jobset.x-k8s.io"})
         self.grouping = grouping
         self.pace = 1.0  # how much longer everything takes

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from tests.kinds.leaderworkerset.api.sample import K, context, defaulted, lws, pod_template
+from tests.kinds.leaderworkerset.compile.observing import observed
 
 from kohort.api.kind import Object
 from kohort.gang import render
@@ -22,23 +24,30 @@ BASIC = {"schedulingPolicy": {"basic": {}}}
 RACK = {"schedulingConstraints": {"topology": [{"key": "example.com/rack"}]}}
 
 
-def compiled(obj: Object, minor: str = "1.37", others: tuple[Object, ...] = (), **settings: Any) -> Compilation:
+def compiled(
+    obj: Object,
+    minor: str = "1.37",
+    others: tuple[Object, ...] = (),
+    instances: Sequence[Mapping[str, Any]] | None = None,
+    newest_workload: int = 0,
+) -> Compilation:
     ctx = context(minor)
     obj = defaulted(obj, ctx)
     obj["metadata"].setdefault("uid", UID)
-    return compile_object(obj, CompileContext(ctx.release, ctx.gates, ctx.options, Lookup(others), settings))
+    known = None if instances is None else observed(obj, instances, newest_workload)
+    return compile_object(obj, CompileContext(ctx.release, ctx.gates, ctx.options, Lookup(others)), known)
 
 
-def plan_of(obj: Object, minor: str = "1.37", **settings: Any) -> Plan:
-    done = compiled(obj, minor, **settings)
+def plan_of(obj: Object, minor: str = "1.37", **how: Any) -> Plan:
+    done = compiled(obj, minor, **how)
     assert not done.errors
     (plan,) = done.plans
     assert check_plan(plan) == []
     return plan
 
 
-def objects(obj: Object, minor: str = "1.37", **settings: Any) -> tuple[Object, ...]:
-    result = render.render(plan_of(obj, minor, **settings), minor)
+def objects(obj: Object, minor: str = "1.37", **how: Any) -> tuple[Object, ...]:
+    result = render.render(plan_of(obj, minor, **how), minor)
     assert not result.errors
     return result.objects
 
@@ -355,12 +364,12 @@ def test_l_60_on_1_35() -> None:
 def test_l_60_after_a_size_change_a_new_workload(minor: str) -> None:
     """The old one stays as long as it has a group."""
     rows = [{"index": 0, "revision": "old", "size": 2, "workload": 0}, {"index": 1}]
-    old, new = compiled(lws(scheduling={}), minor, instances=rows, workload_number=1).plans
+    old, new = compiled(lws(scheduling={}), minor, instances=rows, newest_workload=1).plans
     assert (old.workload, new.workload) == (W, f"{W}-1")
     assert (minimums(old), minimums(new)) == ([2], [3])
     assert (names(old), names(new)) == ([f"{W}-0-old"], [f"{W}-1-{REV}"])
     assert {owner.name for group in new.groups for owner in group.owners if owner.kind == "Workload"} == {f"{W}-1"}
-    (last,) = compiled(lws(scheduling={}), minor, instances=rows[1:], workload_number=1).plans
+    (last,) = compiled(lws(scheduling={}), minor, instances=rows[1:], newest_workload=1).plans
     assert last.workload == f"{W}-1"
 
 

@@ -12,10 +12,12 @@ from kohort.api.releases import default_gates, release
 from kohort.gang import render
 from kohort.gang.check import check_plan
 from kohort.gang.compile import Compilation, CompileContext, Lookup
+from kohort.gang.settings import SettingsByKind
 from kohort.gang.tree import Plan
 from kohort.kinds.trainer.api import COMPOSITE_GATE
 from kohort.kinds.trainer.api.constants import API_VERSION, STEP_LABEL
 from kohort.kinds.trainer.compile.trainjob import compile_object
+from kohort.kinds.trainer.settings import TrainJobSettings
 
 UID = "11111111-2222-3333-4444-555555555555"
 COMPOSITE = DEFAULT_OPTIONS | {COMPOSITE_GATE}
@@ -93,7 +95,9 @@ def context(
     **settings: Any,
 ) -> CompileContext:
     gates = frozenset(gate for gate in default_gates(to) if gate not in set(without))
-    return CompileContext(release(to), gates, frozenset(options), Lookup(objects), settings)
+    return CompileContext(
+        release(to), gates, frozenset(options), Lookup(objects), SettingsByKind(TrainJobSettings(**settings))
+    )
 
 
 def compiled(job: Object, *objects: Object, **how: Any) -> Compilation:

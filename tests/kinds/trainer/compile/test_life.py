@@ -71,7 +71,7 @@ def test_53_born_suspended() -> None:
 
 
 def test_57_preserved_over_a_suspension() -> None:
-    kept = compiled(trainjob(8, suspend=True), runtime(), onSuspend="Preserve")
+    kept = compiled(trainjob(8, suspend=True), runtime(), on_suspend="Preserve")
     assert kept.plans == compiled(trainjob(8), runtime()).plans
 
 

@@ -14,7 +14,9 @@ from kohort.api.options import DEFAULT_OPTIONS
 from kohort.api.registry import find
 from kohort.api.releases import default_gates, release
 from kohort.gang.compile import Compilation, CompileContext, Lookup
+from kohort.gang.settings import SettingsByKind
 from kohort.kinds.trainer.compile.trainjob import compile_object
+from kohort.kinds.trainer.settings import TrainJobSettings
 
 _D11 = "D11: mlPolicy.numNodes sizes the nodes of MPI, not the launcher"
 _GHOST = "spec trainjob 1.4: a patch may only name what the runtime has"
@@ -41,7 +43,7 @@ _LEFT_OUT: list[tuple[str, Any]] = [
     ("restartPolicy", "OnFailure"),
     ("resources", {}),
 ]
-_VIEW = {"fluxViewImage": "<default flux view image>"}
+_VIEW = SettingsByKind(TrainJobSettings(flux_view_image="<default flux view image>"))
 
 
 def _rendered(kind: str) -> list[Any]:

@@ -19,11 +19,13 @@ from kohort.api import patch as patches
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
 from kohort.gang.compile import CompileContext, Lookup
+from kohort.gang.settings import SettingsByKind
 from kohort.kinds.batch.control.job.controller import job_controller
 from kohort.kinds.jobset.control.controller import jobset_controller
 from kohort.kinds.trainer import admission
 from kohort.kinds.trainer.api.constants import API_VERSION
 from kohort.kinds.trainer.control.controller import trainjob_controller
+from kohort.kinds.trainer.settings import TrainJobSettings
 
 PATIENCE = 12.0
 KINDS = {
@@ -56,7 +58,7 @@ class Player:
         self.api = SimApi(base, groups=groups)
         self.driver = Driver(self.api)
         self.api.watchers.append(self._changed)
-        settings = {"fluxViewImage": "<default flux view image>"}
+        settings = SettingsByKind(TrainJobSettings(flux_view_image="<default flux view image>"))
         self.ctx = CompileContext(base.release, base.gates, base.options, settings=settings)
         self.driver.start(trainjob_controller(self.ctx), jobset_controller(self.ctx), job_controller(self.ctx))
         self.rules: list[tuple[str, str]] = [(".", "run")]

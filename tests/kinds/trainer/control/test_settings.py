@@ -72,7 +72,7 @@ def test_a_job_that_began_without_groups_goes_on_without() -> None:
 
 
 def test_57_groups_preserved_over_a_suspension() -> None:
-    world = Training(onSuspend="Preserve")
+    world = Training(on_suspend="Preserve")
     world.runtime()
     world.job(nodes=2, suspend=True)
     world.run()

@@ -14,11 +14,13 @@ from tests.kinds.trainer.compile.build import runtime, trainer
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
 from kohort.gang.compile import CompileContext
+from kohort.gang.settings import SettingsByKind
 from kohort.kinds.batch.control.job.controller import job_controller
 from kohort.kinds.jobset.control.controller import jobset_controller
 from kohort.kinds.trainer.api.constants import API_VERSION
 from kohort.kinds.trainer.control.controller import trainjob_controller
 from kohort.kinds.trainer.control.keys import Keys
+from kohort.kinds.trainer.settings import TrainJobSettings
 
 NS = "ml"
 KEYS = Keys(ssh=lambda: {"ssh-privatekey": b"k", "ssh-publickey": b"p"}, curve=lambda: {"curve.cert": b"c"})
@@ -37,7 +39,9 @@ class Training:
         **settings: Any,
     ) -> None:
         base = Context.of(minor, options=options)
-        self.ctx = CompileContext(base.release, base.gates, base.options, settings=settings)
+        self.ctx = CompileContext(
+            base.release, base.gates, base.options, settings=SettingsByKind(TrainJobSettings(**settings))
+        )
         self.api = SimApi(base, groups=GROUPS)
         self.driver = driver(self.api)
         self.start()

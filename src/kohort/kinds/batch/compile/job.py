@@ -21,7 +21,8 @@ from kohort.kinds.batch.compile.groups import item_of, template_of, warnings_of
 from kohort.kinds.batch.compile.modes import Mode, mode_of
 from kohort.kinds.batch.compile.names import legal_template_name, pod_group_name, template_name, workload_name
 from kohort.kinds.batch.compile.parts import job_owner, own_pods
-from kohort.kinds.batch.compile.settings import SKIP, USE, Settings
+from kohort.kinds.batch.compile.settings import Settings
+from kohort.kinds.batch.settings import SKIP, USE
 
 
 def compile_object(job: Object, ctx: CompileContext) -> Compilation:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from dataclasses import replace
 
 from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Object
@@ -17,7 +16,7 @@ from kohort.gang.tree import Plan
 from kohort.kinds.grove.api import backend, defaults, options
 from kohort.kinds.grove.compile import groups
 from kohort.kinds.grove.compile.expand import MAX_CLIQUES, Expansion
-from kohort.kinds.grove.compile.topology import DROP, resolve
+from kohort.kinds.grove.compile.topology import resolve
 
 Name = tuple[str, str]  # kind and name of an object
 
@@ -87,8 +86,7 @@ def _names(other: Object, ctx: CompileContext) -> list[Name]:
             return []
         found = podgangs(expansion)
         if ctx.on(options.GANG) and backend.concerned(whole) and not backend.external(whole):
-            lenient = replace(ctx, settings={**ctx.settings, "lostTopology": DROP})
-            found += names_of(groups.plans(expansion, resolve(whole, lenient)[0], ctx))
+            found += names_of(groups.plans(expansion, resolve(whole, ctx, existing=True)[0], ctx))
     except (KeyError, TypeError, AttributeError, ValueError):
         return []
     return found

@@ -1,7 +1,6 @@
 """PodCliqueSet: one plan for each PodGang (GREP-531, spec grove 3).
 
-Phase 1 (1.35) and 2 (1.36, and 1.37 without CompositePodGroup) are flat; phase 3 (1.37) is a tree. Setting
-`lostTopology: drop` compiles a set that exists already, whose topology binding may have lost levels since.
+Phase 1 (1.35) and 2 (1.36, and 1.37 without CompositePodGroup) are flat; phase 3 (1.37) is a tree.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from kohort.api.errors import ErrorKind, FieldError, invalid
 from kohort.api.kind import Object
 from kohort.gang.compile import Compilation, CompileContext
+from kohort.gang.stand_in import has_uid
 from kohort.gang.tree import Plan
 from kohort.kinds.grove.api import backend, options, parts
 from kohort.kinds.grove.compile import clash, groups
@@ -18,10 +18,11 @@ from kohort.kinds.grove.compile.topology import resolve
 
 
 def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
+    """A set with a uid is one that a server has stored: it stays, whatever its topology binding has lost since."""
     expansion = Expansion(obj, ctx.lookup)
     if expansion.size > MAX_CLIQUES:
         return Compilation(errors=(_too_large(expansion.size),))
-    topology, errors, warnings = resolve(obj, ctx)
+    topology, errors, warnings = resolve(obj, ctx, existing=has_uid(obj))
     reason = _reason(obj, ctx)
     if not reason:
         errors += [*backend.check(obj, ctx), *_no_minimum(obj)]

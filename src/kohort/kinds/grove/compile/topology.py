@@ -12,8 +12,6 @@ from kohort.kinds.grove.api import options, parts
 from kohort.kinds.grove.api import topology as validation
 from kohort.kinds.grove.compile.expand import Gang
 
-DROP = "drop"  # setting lostTopology: leave out what the binding no longer has, as for a set that exists already
-
 
 @dataclass(frozen=True, slots=True)
 class Pack:
@@ -55,14 +53,18 @@ class Topology:
         return bool(self.keys) and group in self.of_groups
 
 
-def resolve(obj: Object, ctx: CompileContext) -> tuple[Topology, list[FieldError], list[str]]:
-    """The translation, what is wrong with the constraints, and what is unwise about them."""
+def resolve(
+    obj: Object, ctx: CompileContext, *, existing: bool = False
+) -> tuple[Topology, list[FieldError], list[str]]:
+    """The translation, what is wrong with the constraints, and what is unwise about them.
+
+    `existing`: a set that is there already does without what its binding has lost; a new one is refused.
+    """
     name = validation.topology_name(obj)
     if not name or not ctx.on(options.TOPOLOGY):
         return Topology(), [], []
     binding = ctx.lookup.find("ClusterTopologyBinding", name)
-    drop = ctx.settings.get("lostTopology") == DROP
-    errors = [] if drop else validation.check_binding(obj, binding)
+    errors = [] if existing else validation.check_binding(obj, binding)
     if binding is None or errors:
         return Topology(), errors, []
     found = Topology(

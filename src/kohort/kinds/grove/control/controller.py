@@ -16,16 +16,16 @@ from kohort.gang.compile import CompileContext, Lookup
 from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.api import topology as topology_rules
-from kohort.kinds.grove.compile.topology import DROP, Topology, resolve
+from kohort.kinds.grove.compile.topology import Topology, resolve
 from kohort.kinds.grove.control import binding, claims, clique, group, podcliqueset, podgang
 from kohort.kinds.grove.control.backend import Backend, choose
 from kohort.kinds.grove.control.sets import CliqueSet
 from kohort.kinds.grove.control.workload import KINDS
 from kohort.kinds.grove.control.writing import label, meta_of, status_of
+from kohort.kinds.grove.settings import PodCliqueSetSettings
 
 SOON: Final = 0.1  # seconds in which changes of children and pods are gathered
 LATER: Final = 0.5  # the same for a set, which looks at all of its children each time
-WAITER: Final = "grove-initc:latest"  # the image of the init container; setting `groveInitImage`
 _SET, _GROUP, _CLIQUE, _GANG = "PodCliqueSet", "PodCliqueScalingGroup", "PodClique", "PodGang"
 _CLAIM, _CLAIM_TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
 _BINDING: Final = "ClusterTopologyBinding"
@@ -133,7 +133,7 @@ class _State:
             return Topology()
         found = self.binding(pcs)
         lookup = Lookup([{"kind": _BINDING, **found}] if found is not None else ())
-        return resolve(pcs.obj, replace(self.ctx, lookup=lookup, settings={"lostTopology": DROP}))[0]
+        return resolve(pcs.obj, replace(self.ctx, lookup=lookup), existing=True)[0]
 
     def template(self, namespace: str, name: str) -> Object | None:
         return self.reader.get(_CLAIM_TEMPLATE, Key(namespace, name))
@@ -263,7 +263,7 @@ def podcliquescalinggroup_controller(ctx: CompileContext) -> Controller:
 def podclique_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
     cliques, later = ReverseIndex(_of_set), ReverseIndex(_by_label(constants.BASE_PODGANG))
     sharing = ReverseIndex(claims.templates)
-    waiter = str(ctx.settings.get("groveInitImage") or WAITER)
+    waiter = ctx.settings.of(PodCliqueSetSettings).init_container_image
 
     def of_clique(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         cliques.update(old, new)

@@ -21,10 +21,10 @@ from kohort.kinds.jobset.api.gang_validation import is_external
 from kohort.kinds.jobset.api.gangs import Wish, active, gangs, option_on, without_empty
 from kohort.kinds.jobset.api.reading import is_managed_elsewhere, is_suspended, replicated_jobs
 from kohort.kinds.jobset.compile.groups import Namer, Tree
+from kohort.kinds.jobset.settings import JobSetSettings
 
 # More Jobs than any cluster runs; replicas may be 2^31-1, and a plan lists every Job.
 MAX_JOBS: Final = 100_000
-COMPOSITE: Final = "Composite"  # of the setting jobSetGangRendering
 
 
 def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
@@ -78,7 +78,7 @@ def _impossible(obj: Object, wishes: tuple[Wish, ...], ctx: CompileContext) -> l
 def _rendering(obj: Object, wishes: tuple[Wish, ...], ctx: CompileContext) -> tuple[tuple[Wish, ...], list[str]]:
     """Flat, unless the operator wants a JobSet gang as a tree. Both let the same pods start (3.5)."""
     wish = wishes[0]
-    if ctx.settings.get("jobSetGangRendering") != COMPOSITE or wish.name or wish.children or not wish.gang:
+    if ctx.settings.of(JobSetSettings).gang_rendering != "Composite" or wish.name or wish.children or not wish.gang:
         return wishes, []
     leaves = without_empty(tuple(replace(wish, name=job.name, jobs=(job,), block={}) for job in wish.jobs))
     obstacle = _obstacle(wish, leaves, ctx)

@@ -19,10 +19,10 @@ from kohort.kinds.jobset.compile.jobset import compile_object
 from kohort.kinds.jobset.control import drift, quorum
 from kohort.kinds.jobset.control.state import Jobs
 from kohort.kinds.jobset.control.view import JobSetView
+from kohort.kinds.jobset.settings import JobSetSettings
 
 KINDS: Final = ("Workload", "CompositePodGroup", "PodGroup")
 AT_ONCE: Final = 50
-RELEASE: Final = "release_on_suspend"  # the setting: whether groups go when the JobSet is suspended
 Part = Generator[Step, Sequence[Answer], Any]
 
 
@@ -230,7 +230,7 @@ def _resize(jobset: Object, wanted: Object, stored: Object) -> Part:
 
 def release(jobset: Object, view: JobSetView, ctx: CompileContext) -> Part:
     """When the JobSet is suspended: what its pods would hold is free for others."""
-    if ctx.settings.get(RELEASE, True):
+    if ctx.settings.of(JobSetSettings).on_suspend == "Delete":
         yield from remove(jobset, view.groups)
 
 

@@ -39,6 +39,7 @@ from kohort.kinds.jobset.control.children import Wiring
 from kohort.kinds.jobset.control.conditions import COMPLETED, FAILED, RESTARTING, SUSPENDED, Draft
 from kohort.kinds.jobset.control.state import Jobs
 from kohort.kinds.jobset.control.view import JobSetView
+from kohort.kinds.jobset.settings import JobSetSettings
 
 AT_ONCE: Final = 50
 _COUNTERS: Final = ((COMPLETED, "jobset_completed"), (FAILED, "jobset_failed"))
@@ -231,10 +232,11 @@ def placement_by_template(ctx: CompileContext) -> bool:
     On 1.36 each such Job becomes a gang by itself (4.7). Its first pod would wait for the others, which are let in when
     it is bound: there the template says it in any case.
     """
-    if ctx.settings.get("parity"):
+    settings = ctx.settings.of(JobSetSettings)
+    if settings.parity:
         return False
     gangs_of_jobs = ctx.release.has_pod_groups and not ctx.release.min_count_mutable and ctx.on(Gate.JOB)
-    return gangs_of_jobs or ctx.settings.get("exclusive_placement") != "admission"
+    return gangs_of_jobs or settings.exclusive_placement != "Admission"
 
 
 def _make(draft: Draft, obj: Object, reason: str, text: str) -> Part:

@@ -16,12 +16,12 @@ from kohort.gang.tree import Group, Owner, Plan, Template
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import annotation, controller_owner, shape_of
 from kohort.kinds.leaderworkerset.compile.groups import Site, members_of, replica, whole_set
-from kohort.kinds.leaderworkerset.compile.names import Instance, base_name, given
+from kohort.kinds.leaderworkerset.compile.names import Instance, base_name
 
 NOT_READY = "ParentWorkloadNotReady"
 
 
-def compile_delegated(obj: Object, owner: Owner, ctx: CompileContext) -> Compilation:
+def compile_delegated(obj: Object, owner: Owner, ctx: CompileContext, instances: tuple[Instance, ...]) -> Compilation:
     shape = shape_of(obj)
     level = shape.active[0] if shape is not None and shape.flat else "replica"
     if shape is not None and (not shape.flat or level == "role"):
@@ -39,7 +39,6 @@ def compile_delegated(obj: Object, owner: Owner, ctx: CompileContext) -> Compila
     errors = tuple(_unusable(wanted, found, workload))
     if errors:
         return Compilation(errors=errors)
-    instances = given(obj, ctx.settings)
     site = Site(obj, base_name(obj), (owner,), found, parent)
     groups = _groups(level, site, instances, wanted)
     plan = Plan(

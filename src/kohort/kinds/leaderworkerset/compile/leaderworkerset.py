@@ -1,8 +1,4 @@
-"""LeaderWorkerSet -> plan (KEP-666): groups for the whole set, for each replica, or for leader and workers.
-
-Settings: `instances`, the living groups as rows {index, revision, size, incarnation, workload} (default: those of a new
-set); `workload_number`, the n of the newest Workload (1.35 and 1.36: after each change of size there is one more).
-"""
+"""LeaderWorkerSet -> plan (KEP-666): groups for the whole set, for each replica, or for leader and workers."""
 
 from __future__ import annotations
 
@@ -28,10 +24,12 @@ from kohort.kinds.leaderworkerset.api.levels import (
 from kohort.kinds.leaderworkerset.api.scheduling import priority_class
 from kohort.kinds.leaderworkerset.compile.delegation import compile_delegated
 from kohort.kinds.leaderworkerset.compile.groups import Site, groups_of, members_of
-from kohort.kinds.leaderworkerset.compile.names import Instance, base_name, given
+from kohort.kinds.leaderworkerset.compile.names import Instance, Observed, base_name, new_set
 
 
-def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
+def compile_object(obj: Object, ctx: CompileContext, observed: Observed | None = None) -> Compilation:
+    """`observed`: the living groups of a set that is there; without it the set is compiled as a new one."""
+    observed = observed or new_set(obj)
     owner = Owner(
         api_version=constants.API_VERSION,
         kind=constants.KIND,
@@ -41,11 +39,11 @@ def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
         block_deletion=True,
     )
     if is_delegated(obj):
-        return compile_delegated(obj, owner, ctx)
+        return compile_delegated(obj, owner, ctx, observed.instances)
     shape = shape_of(obj)
     if shape is None:
         return Compilation(reason=_why_nothing(obj))
-    instances, newest = given(obj, ctx.settings), ctx.settings.get("workload_number") or 0
+    instances, newest = observed.instances, observed.newest_workload
     if ctx.release.min_count_mutable or shape.active == ("lws",):
         return Compilation(plans=(_plan(obj, shape, owner, instances, 0),))
     numbers = sorted({newest} | {one.workload for one in instances})

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kohort.api.kind import Object
 from kohort.gang.stand_in import uid_of
@@ -45,14 +44,21 @@ class Instance:
         return found | ({constants.INCARNATION: str(self.incarnation)} if self.incarnation else {})
 
 
-def given(obj: Object, settings: Mapping[str, Any]) -> tuple[Instance, ...]:
-    """The living groups that a controller knows of (setting `instances`), or those of a set that was just created."""
-    key, number = revision_key(revision_data(obj)), settings.get("workload_number") or 0
-    rows: Iterable[Mapping[str, Any]] | None = settings.get("instances")
-    if rows is None:
-        rows = ({"index": index} for index in range(replicas(obj)))
-    defaults: dict[str, Any] = {"revision": key, "size": size(obj), "workload": number}
-    return tuple(Instance(**(defaults | dict(row))) for row in rows)
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a controller knows of a living set.
+
+    `newest_workload`: the number of its newest Workload (1.35 and 1.36: after each change of size there is one more).
+    """
+
+    instances: tuple[Instance, ...] = ()
+    newest_workload: int = 0
+
+
+def new_set(obj: Object) -> Observed:
+    """What becomes of a set that was just created."""
+    key, pods = revision_key(revision_data(obj)), size(obj)
+    return Observed(tuple(Instance(index, key, pods) for index in range(replicas(obj))))
 
 
 def base_name(obj: Object) -> str:

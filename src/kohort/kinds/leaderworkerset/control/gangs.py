@@ -17,7 +17,14 @@ from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import Role, is_delegated, shape_of
 from kohort.kinds.leaderworkerset.api.scheduling import check_scheduling
 from kohort.kinds.leaderworkerset.compile.leaderworkerset import compile_object
-from kohort.kinds.leaderworkerset.compile.names import Instance, base_name, replica_group, role_group, set_group
+from kohort.kinds.leaderworkerset.compile.names import (
+    Instance,
+    Observed,
+    base_name,
+    replica_group,
+    role_group,
+    set_group,
+)
 from kohort.kinds.leaderworkerset.control.instances import leaf_level, named_by
 from kohort.kinds.leaderworkerset.control.pods import ALONE, Membership
 from kohort.kinds.leaderworkerset.control.reading import (
@@ -95,18 +102,8 @@ def ensure(
     if errors:  # a server that does not ask us at admission lets them in
         gangs.fail(INVALID, "; ".join(map(str, errors)))
         return gangs
-    rows = [
-        {
-            "index": item.index,
-            "revision": item.revision,
-            "size": item.size,
-            "incarnation": item.incarnation,
-            "workload": item.workload,
-        }
-        for item in instances.values()
-    ]
-    settings = {**ctx.settings, "instances": rows, "workload_number": newest}
-    done = compile_object(lws, replace(ctx, lookup=Lookup([*known, *others]), settings=settings))
+    observed = Observed(tuple(instances.values()), newest)
+    done = compile_object(lws, replace(ctx, lookup=Lookup([*known, *others])), observed)
     if done.errors:
         gangs.fail(INVALID, "; ".join(map(str, done.errors)))
     elif not done.plans:

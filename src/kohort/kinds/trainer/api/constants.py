@@ -16,7 +16,6 @@ RUNTIME_KINDS: Final = (CLUSTER_RUNTIME, RUNTIME)
 # Our gates (spec trainjob D18 and 3.9). The first is on in this project, see kohort.api.options.
 GATE: Final = "TrainJobWorkloadAwareScheduling"
 COMPOSITE_GATE: Final = "TrainJobCompositePodGroup"
-PRESERVE_GATE: Final = "TrainJobPreserveGroups"
 
 MANAGED_HERE: Final = f"{GROUP}/trainjob-controller"
 MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from kohort.api.errors import FieldError
 from kohort.api.kind import Object
@@ -14,8 +14,16 @@ from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Owner, Plan
 from kohort.kinds.trainer.api.constants import LAUNCHER, NODE, TRAINER, container_of, role_of
 from kohort.kinds.trainer.compile.patches import apply_patches
+from kohort.kinds.trainer.settings import TrainJobSettings
 
 Job = dict[str, Any]
+
+
+class Listener(NamedTuple):
+    """Who takes reports of progress: `url` without the path, and the certificates (PEM) by which its own is known."""
+
+    url: str
+    ca: str
 
 
 @dataclass(slots=True)
@@ -31,7 +39,8 @@ class Draft:
     reason: str = ""  # why there are none
     warnings: list[str] = field(default_factory=list)
     errors: list[FieldError] = field(default_factory=list)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: TrainJobSettings = field(default_factory=TrainJobSettings)
+    listener: Listener | None = None
 
     @property
     def name(self) -> str:
@@ -96,11 +105,11 @@ class Draft:
         )
 
 
-def draft(job: Object, runtime: Object, settings: Mapping[str, Any]) -> Draft:
+def draft(job: Object, runtime: Object, settings: TrainJobSettings, listener: Listener | None = None) -> Draft:
     """The runtime's template with the patches of the job, and the counts before any ML policy."""
     template = deepcopy((runtime.get("spec") or {}).get("template") or {})
     template.setdefault("spec", {}).setdefault("replicatedJobs", [])
-    made = Draft(job, runtime, deepcopy(apply_patches(template, job)), settings=settings)
+    made = Draft(job, runtime, deepcopy(apply_patches(template, job)), settings=settings, listener=listener)
     made.counts = [_initial(found, runtime) for found in made.jobs]
     return made
 

@@ -12,8 +12,6 @@ from kohort.kinds.trainer.api.resources import gpus
 from kohort.kinds.trainer.compile import flux_scripts
 from kohort.kinds.trainer.compile.draft import Draft, put
 
-DEFAULT_VIEW: Final = "flux-view"  # which registry has it is for the cluster's operator to say
-VIEW_SETTING: Final = "fluxViewImage"
 _SCRIPTS: Final = "/etc/flux-config"
 _DEFAULTS: Final = {"FLUX_NETWORK_DEVICE": "eth0", "FLUX_QUEUE_POLICY": "fcfs"}
 
@@ -26,7 +24,7 @@ def enforce(draft: Draft) -> None:
     trainer = draft.trainer or {}
     given = trainer.get("command")
     words = [*given, *(trainer.get("args") or [])] if given else container.get("command") or []
-    view = _chosen(draft, "FLUX_VIEW_IMAGE", str(draft.settings.get(VIEW_SETTING, DEFAULT_VIEW)))
+    view = _chosen(draft, "FLUX_VIEW_IMAGE", draft.settings.flux_view_image)
     container["command"] = ["/bin/bash", f"{_SCRIPTS}/entrypoint.sh", " ".join(words)]
     put(container, "volumeMounts", _mounts(scripts), "name")
     pod = pod_spec(job)

@@ -1,12 +1,12 @@
 """Progress that the training reports: where to, and what it shows there (gate TrainJobStatus, status.trainerStatus).
 
-The setting `trainerStatus` says who listens; without it nothing is added. Variables, files and names are upstream's, so
+Whoever compiles says who listens; without a listener nothing is added. Variables, files and names are upstream's, so
 that its SDK and the callbacks of frameworks find them.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.gang.compile import namespace_of
@@ -14,19 +14,11 @@ from kohort.kinds.trainer.api.constants import API_VERSION, containers_of, pod_s
 from kohort.kinds.trainer.compile.draft import Draft, put, set_variables
 from kohort.kinds.trainer.compile.frameworks import variable
 
-SETTING: Final = "trainerStatus"
 _VOLUME: Final = "kubeflow-trainer-token"
 _FOLDER: Final = "/var/run/secrets/kubeflow/trainer"
 _CA: Final = "ca.crt"
 _TOKEN: Final = "token"
 _TOKEN_SECONDS: Final = 3600
-
-
-class Listener(NamedTuple):
-    """Who takes reports: `url` without the path, and the certificates (PEM) by which its own is known."""
-
-    url: str
-    ca: str
 
 
 def path(namespace: str, name: str) -> str:
@@ -44,7 +36,7 @@ def config_name(job: str) -> str:
 
 def enforce(draft: Draft) -> None:
     """All containers of the trainer."""
-    listener: Listener | None = draft.settings.get(SETTING)
+    listener = draft.listener
     if listener is None or draft.first is None:
         return
     job = draft.jobs[draft.first]
@@ -60,7 +52,7 @@ def enforce(draft: Draft) -> None:
 
 
 def build(draft: Draft) -> list[Object]:
-    listener: Listener | None = draft.settings.get(SETTING)
+    listener = draft.listener
     if listener is None:
         return []
     meta = draft.metadata(config_name(draft.name))

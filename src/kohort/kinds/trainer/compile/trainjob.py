@@ -5,17 +5,16 @@ from __future__ import annotations
 from kohort.api.kind import Object
 from kohort.gang.compile import Compilation, CompileContext
 from kohort.kinds.trainer.api import check_fit, fit_warnings
-from kohort.kinds.trainer.api.constants import MANAGED_HERE, PRESERVE_GATE, spec_of, tidy
+from kohort.kinds.trainer.api.constants import MANAGED_HERE, spec_of, tidy
 from kohort.kinds.trainer.api.validation import is_suspended
 from kohort.kinds.trainer.compile import jobset, plugins
-from kohort.kinds.trainer.compile.draft import Draft, draft
+from kohort.kinds.trainer.compile.draft import Draft, Listener, draft
 from kohort.kinds.trainer.compile.lookup import find_runtime
+from kohort.kinds.trainer.settings import TrainJobSettings
 
-PRESERVE = "Preserve"  # of the setting onSuspend
 
-
-def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
-    """Settings: `onSuspend` ("Delete" or "Preserve"), `fluxViewImage`."""
+def compile_object(obj: Object, ctx: CompileContext, listener: Listener | None = None) -> Compilation:
+    """`listener`: who takes the reports of progress (gate TrainJobStatus), where somebody does."""
     obj = tidy(obj)
     manager = spec_of(obj).get("managedBy", MANAGED_HERE)
     if manager != MANAGED_HERE:
@@ -26,7 +25,7 @@ def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
     misfits = check_fit(obj, found.runtime)
     if misfits:
         return Compilation(errors=tuple(misfits), warnings=found.warnings)
-    made = draft(obj, found.runtime, ctx.settings)
+    made = draft(obj, found.runtime, ctx.settings.of(TrainJobSettings), listener)
     made.warnings += [*found.warnings, *fit_warnings(obj, found.runtime)]
     return _built(made, ctx)
 
@@ -55,4 +54,4 @@ def _built(made: Draft, ctx: CompileContext) -> Compilation:
 
 def preserves(ctx: CompileContext) -> bool:
     """Whether groups are kept over a suspension, and made for jobs that are born suspended."""
-    return ctx.on(PRESERVE_GATE) or bool(ctx.settings.get("onSuspend") == PRESERVE)
+    return ctx.settings.of(TrainJobSettings).on_suspend == "Preserve"

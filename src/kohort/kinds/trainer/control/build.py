@@ -15,6 +15,7 @@ from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.kinds.trainer.api import builtin_runtime
 from kohort.kinds.trainer.api.constants import CLUSTER_RUNTIME
 from kohort.kinds.trainer.api.fitting import missing_runtime, ml_policy
+from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.compile.lookup import runtime_in, snapshot_name
 from kohort.kinds.trainer.compile.trainjob import compile_object
 from kohort.kinds.trainer.control import groups
@@ -27,13 +28,13 @@ Part = Generator[Step, Sequence[Answer], Any]
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-def build(view: TrainJobView, job: Object, ctx: CompileContext, keys: Keys) -> Part:
+def build(view: TrainJobView, job: Object, ctx: CompileContext, keys: Keys, listener: Listener | None = None) -> Part:
     """-> the JobSet, or None while it is on its way out. What stands in the way is raised."""
     snapshot = yield from _snapshot(view, job)
     if view.jobset is not None and not is_of(view.jobset, job):
         raise BuildError(_taken(view.jobset))
     lookup = Lookup([snapshot, *view.groups])
-    done = compile_object(job, replace(ctx, lookup=lookup))
+    done = compile_object(job, replace(ctx, lookup=lookup), listener)
     if done.errors:
         raise BuildError("; ".join(map(str, done.errors)))
     running = view.jobset is not None and not is_suspended(job) and not is_suspended(view.jobset)

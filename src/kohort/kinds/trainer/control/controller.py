@@ -16,6 +16,7 @@ from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.jobset.api import constants as jobset_names
 from kohort.kinds.trainer.api.constants import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME, RUNTIME_KINDS
 from kohort.kinds.trainer.compile import flux, mpi, others, progress
+from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.compile.lookup import snapshot_name
 from kohort.kinds.trainer.control.keys import Keys
 from kohort.kinds.trainer.control.reconcile import reconcile
@@ -32,8 +33,13 @@ _ENDS: Final = (
 _BRANCHES_AND_LEAVES: Final = ("CompositePodGroup", "PodGroup")
 
 
-def trainjob_controller(ctx: CompileContext, *, grouping: bool = True, keys: Keys | None = None) -> Controller:
-    """`grouping`: whether the server has groups. Without, TrainJobs run, and nothing starts together."""
+def trainjob_controller(
+    ctx: CompileContext, *, grouping: bool = True, keys: Keys | None = None, listener: Listener | None = None
+) -> Controller:
+    """`grouping`: whether the server has groups. Without, TrainJobs run, and nothing starts together.
+
+    `listener`: who takes the trainings' reports of progress.
+    """
     if not grouping:
         ctx = replace(ctx, gates=ctx.gates - {"GenericWorkload"})
     using = ReverseIndex(_runtime_of)
@@ -60,7 +66,7 @@ def trainjob_controller(ctx: CompileContext, *, grouping: bool = True, keys: Key
     generated = keys or Keys()
 
     def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
-        return reconcile(view_of(key, reader, now), ctx, generated)
+        return reconcile(view_of(key, reader, now), ctx, generated, listener)
 
     return Controller(name="trainjob", watches=tuple(watches), reconcile=reconcile_key, workers=10)
 

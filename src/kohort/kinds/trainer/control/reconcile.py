@@ -10,6 +10,7 @@ from kohort.controllers.reconcile import Answer, Event, Reconcile, ReconcileErro
 from kohort.controllers.writes import delete, patch
 from kohort.gang.compile import CompileContext
 from kohort.kinds.trainer.api.constants import CLUSTER_RUNTIME, GROUP, MANAGED_HERE, RUNTIME_KINDS, spec_of
+from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.control.build import build
 from kohort.kinds.trainer.control.errors import WaitError
 from kohort.kinds.trainer.control.keys import Keys
@@ -20,7 +21,7 @@ Part = Generator[Step, Sequence[Answer], Any]
 _LONGEST: Final = 950  # of what an event says
 
 
-def reconcile(view: TrainJobView, ctx: CompileContext, keys: Keys) -> Reconcile:
+def reconcile(view: TrainJobView, ctx: CompileContext, keys: Keys, listener: Listener | None = None) -> Reconcile:
     job = view.job
     if job is None or is_going(job) or spec_of(job).get("managedBy", MANAGED_HERE) != MANAGED_HERE:
         return Result()
@@ -33,7 +34,7 @@ def reconcile(view: TrainJobView, ctx: CompileContext, keys: Keys) -> Reconcile:
             draft.set(FAILED, True, NOT_SUPPORTED, unknown)
         else:
             try:
-                jobset = yield from build(view, job, ctx, keys)
+                jobset = yield from build(view, job, ctx, keys, listener)
             except ReconcileError as error:
                 problem = str(error)
                 yield from _tell(job, error)

@@ -19,6 +19,7 @@ from kohort.kinds.batch.compile.parts import GROUP_TEMPLATE
 from kohort.kinds.batch.control.job.adopters import Adopters
 from kohort.kinds.batch.control.job.pod import is_tracked
 from kohort.kinds.batch.control.job.reconcile import BackoffMemory, JobView, reconcile
+from kohort.kinds.batch.settings import JobSettings
 
 BATCH: Final = 1.0  # seconds in which changes of pods are gathered
 _NOBODY: Final = ""  # stands for the Job of pods that have none: nobody counts them, so nothing may hold them
@@ -60,7 +61,7 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
     ]
     if grouping and ctx.release.has_pod_groups:
         version = ctx.release.api_version
-        parity = bool(ctx.settings.get("parity"))
+        parity = ctx.settings.of(JobSettings).parity
         # Upstream does not look at a Job when its groups change; an edit stays until something else happens.
         watches += [
             Watch(version, "Workload", _nothing if parity else of_workload, {"ref": _reference}),

@@ -19,6 +19,7 @@ from kohort.kinds.batch.compile.job import compile_object
 from kohort.kinds.batch.compile.names import template_name, workload_name
 from kohort.kinds.batch.control.job.finish import is_decided
 from kohort.kinds.batch.control.job.writes import create, event_for, namespace
+from kohort.kinds.batch.settings import JobSettings
 
 WAIT: Final = 5.0  # seconds until a parent that still owes us something is looked for again
 
@@ -40,7 +41,7 @@ Made = Generator[Step, Sequence[Answer], Any]
 
 def ensure(job: Object, others: Sequence[Object], ctx: CompileContext, *, running: bool) -> Made:
     """`others`: Workloads, PodGroups, pods and owners of the namespace; `running`: the Job has pods. -> Grouped"""
-    parity = bool(ctx.settings.get("parity"))
+    parity = ctx.settings.of(JobSettings).parity
     done = compile_object(job, replace(ctx, lookup=Lookup(others)))
     if done.errors:
         return (yield from _impossible(job, done, ctx.release, parity))

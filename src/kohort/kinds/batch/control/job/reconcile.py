@@ -25,6 +25,7 @@ from kohort.kinds.batch.control.job.groups import Grouped, ensure
 from kohort.kinds.batch.control.job.template import new_pod
 from kohort.kinds.batch.control.job.wanted import Wanted, want_active, wanted
 from kohort.kinds.batch.control.job.writes import adopt, create, delete_all, event_for, let_all_go, raise_if, release
+from kohort.kinds.batch.settings import JobSettings
 
 _SLOW_START: Final = 1
 
@@ -108,7 +109,7 @@ def _reconcile_active(
     job: Object, pods: list[Object], grouped: Grouped, now: datetime, memory: BackoffMemory, ctx: CompileContext
 ) -> Reconcile:
     """Count, decide, act, account."""
-    parity = bool(ctx.settings.get("parity"))
+    parity = ctx.settings.of(JobSettings).parity
     status: dict[str, Any] = copied(job.get("status") or {})
     started = status.get("startTime") is not None or is_suspended(job)
     if not started:

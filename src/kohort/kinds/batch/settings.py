@@ -1,0 +1,58 @@
+"""Settings of Jobs and the Jobs of CronJobs: where upstream's generations differ, and where this project decides
+otherwise (job 1.3, 1.6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, Literal
+
+from kohort.gang.settings import KindSettings, about
+
+PolicySource = Literal["Declared", "Inferred"]
+ByoWorkload = Literal["Use", "Skip", "Ignore"]
+DECLARED: Final = "Declared"  # 1.37: the user says it in spec.scheduling
+INFERRED: Final = "Inferred"  # 1.36: the Job's shape says it
+USE: Final = "Use"
+SKIP: Final = "Skip"
+IGNORE: Final = "Ignore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings(KindSettings):
+    kind: ClassVar[str] = "job"
+
+    policy_source: PolicySource | None = field(
+        default=None,
+        metadata=about(
+            "Whether a Job is a gang is said by: `Declared`, its `spec.scheduling`; `Inferred`, its shape, as on 1.36.",
+            default="`Inferred` on 1.36, `Declared` on 1.37; on 1.35 Jobs have no groups unless one is named",
+        ),
+    )
+    byo_workload: ByoWorkload | None = field(
+        default=None,
+        metadata=about(
+            "A Workload that the user made for the Job: `Use` it, `Skip` the Job (make nothing), or `Ignore` it and "
+            "make one of our own.",
+            default="`Use`; `Skip` where the policy is inferred; `Ignore` with `parity`",
+        ),
+    )
+    cronjob_transparent: bool | None = field(
+        default=None,
+        metadata=about(
+            "Whether a CronJob's run counts as standing alone, so that it gets groups.",
+            default="`true`; `false` with `parity`",
+        ),
+    )
+    shrink_min_count: bool | None = field(
+        default=None,
+        metadata=about(
+            "Whether a `minCount` that was left open never exceeds the pods still to come.",
+            default="`true` where the policy is declared; `false` with `parity`",
+        ),
+    )
+    parity: bool = field(
+        default=False, metadata=about("Exactly what kube-controller-manager does, its traps included.")
+    )
+
+
+SETTINGS: Final = JobSettings
