@@ -48,6 +48,7 @@ def _raw(name: str, group: str, kind: str, tell: Tell, *, default_spread: bool =
         Json,
         lambda core, one: tell(core, _key(one), one),
         lambda core, one: tell(core, _key(one), None),
+        default_spread=default_spread,
     )
 
 
