@@ -12,6 +12,9 @@ import pytest
 from tests.scheduler.short import change, create, pod_body
 from tests.scheduler.sim import SETTINGS, Sim
 
+from kohort.place.demand import Demand, Result
+from kohort.place.engine import Engine
+from kohort.place.explain import Explanation, explain
 from kohort.place.profile import ProfileError
 from kohort.scheduler.__main__ import main
 from kohort.scheduler.defaultselectors import DefaultSelectors
@@ -193,6 +196,43 @@ def test_preemption_that_a_restart_interrupts_takes_no_second_victim() -> None:
     sim.finish_deletions()
     sim.settle(5.0)
     assert {"g-0", "g-1"} <= sim.bound.keys()
+
+
+def test_a_pod_without_a_group_preempts_on_the_node_that_kube_scheduler_would_choose() -> None:
+    """The highest priority and the number of victims are equal on both nodes: the lower sum of priorities decides,
+    before the later start that a group's preemption looks at."""
+    sim = cluster(n1="2", n2="2")
+    for name, node, priority, started in (
+        ("a", "n1", 20, 9),
+        ("b", "n1", 19, 9),
+        ("c", "n2", 20, 99),
+        ("d", "n2", 5, 99),
+    ):
+        item = {"pod": name, "cpu": "1", "node": node, "priority": f"p{priority}", "started": started}
+        create(sim, item)
+    create(sim, {"pod": "high", "cpu": "2", "priority": "p100"})
+    sim.settle(2.0)
+    assert set(sim.evicted) == {"c", "d"}
+    assert sim.bound["high"] == "n2"
+
+
+def test_an_explanation_is_only_made_for_what_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def counted(engine: Engine, root: Demand, result: Result) -> Explanation:
+        made.append(root.name)
+        return explain(engine, root, result)
+
+    monkeypatch.setattr("kohort.scheduler.decision.explain", counted)
+    sim = cluster(n1="2")
+    create(sim, {"pod": "w", "cpu": "2", "node": "n1", "priority": "p10"})
+    gang(sim, "high", 2, priority="p100")
+    sim.settle(2.0)
+    assert {"high-0", "high-1"} <= sim.bound.keys()
+    assert made == []
+    gang(sim, "late", 2, priority="p100")
+    sim.settle()
+    assert made == ["default/late"]
 
 
 # ---- what is said

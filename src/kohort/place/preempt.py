@@ -6,13 +6,13 @@ nodes that are free anyway; among topology domains the one that costs least is t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 
-from kohort.place.demand import Demand, Leaf, PendingPod, Result, renewed
+from kohort.place.demand import Demand, PendingPod, Result, renewed
 from kohort.place.domains import TopologyConflict, domains, least_pods
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
@@ -31,6 +31,7 @@ _SPARED = 12  # up to so many victims, each is tried to be spared by another pla
 _UNITS = 200  # up to so many victim sets the exact solver is asked for the cheapest plan
 _UNKNOWNS = 4000
 _LOWEST = -(2**31)
+_CANDIDATES = 100  # nodes compared for a single pod, or a tenth of all: kube-scheduler's defaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,22 +193,29 @@ class Preemptor:
 
     # ---- a pod alone (5.5)
 
-    def plan_pod(self, root: Leaf, priority: int) -> Preemption | None:
+    def plan_pod(self, root: Demand, priority: int) -> Preemption | None:
         """For a pod that is in no group: one node is chosen, as kube-scheduler ranks them."""
-        root_now = renewed(root, self._engine.state.interpod)
-        pod = next(pod for leaf in root_now.leaves() for pod in leaf.pods)
-        eligible = self._eligible(priority)
+        root = renewed(root, self._engine.state.interpod)
+        pod = next(pod for leaf in root.leaves() for pod in leaf.pods)
         at_row: dict[int, list[VictimSet]] = {}
-        for victim_set in eligible:
+        for victim_set in self._eligible(priority):
             for row in dict.fromkeys(victim.row for victim in victim_set.pods):
                 at_row.setdefault(row, []).append(victim_set)
-        suits = self._engine.evaluate(pod.eq_class.signature)[0].suits
-        plans = [
-            plan
-            for row, victim_sets in sorted(at_row.items())
-            if suits[row] and (plan := self._on_node(root_now, pod, row, victim_sets))
-        ]
-        return min(plans, key=_ranked, default=None)
+        plans = (self._on_node(root, pod, row, at_row[row]) for row in self._candidates(pod, at_row))
+        most = max(_CANDIDATES, len(self._engine.state.node_infos) // 10)
+        return min(islice((plan for plan in plans if plan is not None), most), key=_ranked, default=None)
+
+    def _candidates(self, pod: PendingPod, at_row: Mapping[int, Sequence[VictimSet]]) -> list[int]:
+        """Nodes with room once everybody who may go has gone; those with only unimportant victims first, for not all
+        are compared where there are many (as for kube-scheduler)."""
+        engine = self._engine
+        mark = engine.mark()
+        gone = {id(victim_set): victim_set for victim_sets in at_row.values() for victim_set in victim_sets}
+        self._victims(list(gone.values()), set()).remove(engine)
+        room = engine.room(pod.eq_class).copy()
+        engine.undo(mark)
+        rows = [row for row in at_row if room[row] > 0]
+        return sorted(rows, key=lambda row: (max(one.priority for one in at_row[row]), row))
 
     def _on_node(self, root: Demand, pod: PendingPod, row: int, victim_sets: Sequence[VictimSet]) -> Preemption | None:
         """Everything that may go leaves the node; what need not go comes back."""

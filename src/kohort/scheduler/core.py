@@ -18,7 +18,7 @@ from kohort.scheduler.backfill import BackfillReservation
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.decision import Decider, Decision, DecisionKind
 from kohort.scheduler.diagnosis import Pending, PendingDiagnosis, gate, unrooted
-from kohort.scheduler.model import POD_PREFIX, Pod
+from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
 from kohort.scheduler.queue import Queue, QueuedRoot, SubQueue
 from kohort.scheduler.queueinghint import QueueingHint, may_fit_now
 from kohort.scheduler.settings import Settings
@@ -132,7 +132,7 @@ class SchedulerCore:
 
     def root(self, key: str) -> Group | PodInfo | None:
         """What the key of an entry stands for; None if that has nothing to be decided any more."""
-        if key.startswith(POD_PREFIX):
+        if is_pod_key(key):
             member = self.cache.members.get(key.removeprefix(POD_PREFIX))
             alone = member is not None and member.pod.group is None
             return member if member is not None and alone and not member.node and not member.leaving else None

@@ -19,7 +19,7 @@ from kohort.place.preempt import Preemption, Preemptor
 from kohort.place.search import Search
 from kohort.place.victims import find_victim_sets
 from kohort.scheduler.cache import SchedulerCache
-from kohort.scheduler.model import POD_PREFIX, shown
+from kohort.scheduler.model import is_pod_key, shown
 from kohort.scheduler.queueinghint import QueueingHint, fits_empty, placements, queueing_hint
 from kohort.scheduler.trees import Group, PodInfo
 from kohort.scheduler.validate import problems
@@ -66,6 +66,11 @@ class Decision:
         if self.preemption is not None:
             known["victims"] = sum(len(victim_set.pods) for victim_set in self.preemption.victims)
         return known
+
+    @property
+    def is_pod(self) -> bool:
+        """Whether the root is a pod without a group."""
+        return is_pod_key(self.root)
 
     @property
     def leftovers(self) -> list[PodInfo]:
@@ -227,13 +232,14 @@ class Decider:
     def _refuse(self, demand: Demand, decision: Decision, result: Result, *, allowed: bool) -> None:
         decision.outcomes = result.outcomes
         decision.hint = queueing_hint(demand, decision.priority, preempts=allowed)
-        decision.explanation = explain(self.engine, demand, result)
         if decision.reason is Reason.MISCONFIGURED:
             decision.kind = DecisionKind.ERROR
-            return
-        self._decide_on_others(demand, decision, allowed=allowed)
+        else:
+            self._decide_on_others(demand, decision, allowed=allowed)
         if decision.kind is DecisionKind.PREEMPTING:
-            decision.explanation = waits(decision.root, Reason.PREEMPTING, decision.explanation.detail)
+            decision.explanation = waits(decision.root, Reason.PREEMPTING, result.of(demand.name).detail)
+        else:  # it costs about as much as the search: only for those that have to wait
+            decision.explanation = explain(self.engine, demand, result)
 
     def _decide_on_others(self, demand: Demand, decision: Decision, *, allowed: bool) -> None:
         if not allowed:
@@ -255,7 +261,8 @@ class Decider:
             decision.note = _NO_HELP
             return
         victim_sets = find_victim_sets(cache.state, cache.trees.group_infos)
-        plan = Preemptor(self.engine, victim_sets, cache.budgets.cover(cache.state)).plan(demand, decision.priority)
+        preemptor = Preemptor(self.engine, victim_sets, cache.budgets.cover(cache.state))
+        plan = (preemptor.plan_pod if decision.is_pod else preemptor.plan)(demand, decision.priority)
         if plan is None or not plan.victims:
             decision.note = _NO_HELP
             return
@@ -263,7 +270,7 @@ class Decider:
         name = cache.state.node
         decision.nominations = {uid: name(row).name for uid, row in plan.result.placed.items()}
         pods = sum(len(victim_set.pods) for victim_set in plan.victims)
-        kind = "pod" if decision.root.startswith(POD_PREFIX) else "podgroup"
+        kind = "pod" if decision.is_pod else "podgroup"
         decision.note = f"found a placement for {kind}, preempting {pods} victims"
 
     def _lower(self, priority: int) -> bool:

@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from kohort.scheduler.decision import Decision, DecisionKind
-from kohort.scheduler.model import POD_PREFIX
+from kohort.scheduler.model import is_pod_key
 from kohort.scheduler.queue import SubQueue
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Metrics:
     def decided(self, decision: Decision, seconds: float) -> None:
         if decision.kind is DecisionKind.NOTHING:
             return
-        alone = decision.root.startswith(POD_PREFIX)
+        alone = decision.is_pod
         if not alone:
             self._attempts.labels(decision.kind.value, self._profile).inc()
             there, may = decision.placements or (0, 0)
@@ -132,7 +132,7 @@ class _Now(Collector):
         pods = dict.fromkeys((*_QUEUES, "incomplete"), 0)
         for entry in self._core.queue:
             queue = _SHOWN.get(entry.queue, entry.queue.value)
-            roots[queue, "pod" if entry.key.startswith(POD_PREFIX) else "podgroup"] += 1
+            roots[queue, "pod" if is_pod_key(entry.key) else "podgroup"] += 1
             pods[queue] += entry.size
         pods["incomplete"] = sum(1 for _ in self._core.cache.parked())
         queued = GaugeMetricFamily("scheduler_queued_entities", "Roots by place", labels=["queue", "type"])

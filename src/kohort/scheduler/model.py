@@ -324,6 +324,11 @@ def composite_key(namespace: str, name: str) -> str:
     return f"{COMPOSITE_PREFIX}{namespace}/{name}"
 
 
+def is_pod_key(key: str) -> bool:
+    """Whether a root's key stands for a pod without a group."""
+    return key.startswith(POD_PREFIX)
+
+
 def shown(key: str) -> str:
     """A key as people read it."""
     return key.removeprefix(COMPOSITE_PREFIX).removeprefix(POD_PREFIX)
