@@ -13,11 +13,10 @@ from typing import Final
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
 from kohort.gang.settings import DEFAULTS, SettingsByKind
-from kohort.kinds.controllers import MAKERS, make, probe
+from kohort.kinds.controllers import install, make, names, needs, probe
 from kohort.kinds.jobset.settings import JobSetSettings
 from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.control import progress
-from kohort.kinds.trainer.control.builtin import install
 from kohort.kube.client import Client
 from kohort.kube.transport import ADMIN
 from kohort.kube.wire import User
@@ -31,7 +30,6 @@ from kohort.sim.fleet import Fleet
 
 # Here nobody else schedules, so pods that name nobody are ours as well.
 SCHEDULER_NAMES: Final = frozenset({"default-scheduler", KOHORT})
-_NEEDED: Final = (("jobset.x-k8s.io", "JobSet"), ("trainer.kubeflow.org", "ClusterTrainingRuntime"))
 _LOOK_SECONDS: Final = 0.02
 
 
@@ -39,30 +37,29 @@ _LOOK_SECONDS: Final = 0.02
 async def whole(
     server: Server,
     pools: Sequence[Pool],
-    controllers: Iterable[str] = MAKERS,
+    controllers: Iterable[str] | None = None,
     user: User = ADMIN,
     profile: Profile | None = None,
     settings: SettingsByKind = DEFAULTS,
 ) -> AsyncIterator[Client]:
     """While inside, workloads run: they become groups, groups are placed, virtual nodes play their pods.
 
-    `user`: as whom controllers and scheduler work. The client that is given back is an administrator's. `profile`: what
-    placement weighs. `settings`: what is chosen about workload kinds.
+    `controllers`: all, if nothing is said. `user`: as whom controllers and scheduler work. `profile`: what placement
+    weighs. `settings`: what is chosen about workload kinds. The client that is given back is an administrator's.
     """
     clock = server.clock
     ctx = CompileContext(server.ctx.release, server.ctx.gates, server.ctx.options, settings=_settled(settings))
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.within(server.api, manager="kohort", clock=clock))
         fleet = await stack.enter_async_context(Fleet(client, pools, every=True, clock=clock))
-        await _served(client)
-        names, listener = list(controllers), None
-        if "trainjob" in names:
-            await install(client)
-            if "TrainJobStatus" in ctx.options and server.pki is not None:
-                listener = await stack.enter_async_context(_reports(server, client))
+        wanted, listener = list(names() if controllers is None else controllers), None
+        await _served(client, wanted)
+        await install(client, wanted)
+        if "trainjob" in wanted and "TrainJobStatus" in ctx.options and server.pki is not None:
+            listener = await stack.enter_async_context(_reports(server, client))
         worker = await stack.enter_async_context(Client.within(server.api, user, manager="kohort", clock=clock))
         setup = replace(await probe(client, ctx), listener=listener)
-        runtime = await stack.enter_async_context(Runtime(worker, make(setup, names), clock=clock))
+        runtime = await stack.enter_async_context(Runtime(worker, make(setup, wanted), clock=clock))
         chosen = Settings(names=SCHEDULER_NAMES, profile=profile or Profile())
         scheduler = await stack.enter_async_context(running(Scheduler(worker, chosen, clock=clock)))
         await fleet.ready()
@@ -88,9 +85,9 @@ async def _reports(server: Server, client: Client) -> AsyncIterator[Listener]:
         yield Listener(f"https://{host}:{port}", server.pki.ca_pem.decode())
 
 
-async def _served(client: Client) -> None:
+async def _served(client: Client, controllers: Iterable[str]) -> None:
     """The server defines the kinds of the operators just after it is ready; their controllers need them."""
-    for kind in _NEEDED:
+    for kind in needs(controllers):
         while not await client.discovery.versions(*kind):
             await client.clock.sleep(_LOOK_SECONDS)
             await client.discovery.refresh()

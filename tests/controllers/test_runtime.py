@@ -13,7 +13,7 @@ from tests.controllers.cluster import NS, Cluster, cluster, job_of
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
 from kohort.controllers.reconcile import Reconcile, Result, Step, Write
-from kohort.kinds.controllers import MAKERS, Setup, make, probe
+from kohort.kinds.controllers import Setup, make, names, probe
 from kohort.kube.client import Client
 from kohort.kube.errors import TransportError
 from kohort.kube.lease import Leadership
@@ -249,4 +249,4 @@ async def test_without_the_lease_nothing_is_written() -> None:
 def test_unknown_controllers_are_named() -> None:
     with pytest.raises(ValueError, match="accepted are job, cronjob"):
         make(Setup(ctx=None), ["jobb"])  # type: ignore[arg-type]
-    assert set(MAKERS) >= {"job", "cronjob", "ttl-after-finished", "jobset", "trainjob"}
+    assert set(names()) >= {"job", "cronjob", "ttl-after-finished", "jobset", "trainjob"}

@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from kohort.api.bundle import bundles, derived
 
 if TYPE_CHECKING:
     from kohort.api.kind import Kind
 
-# API group -> module with KINDS: tuple[Kind, ...]
-_MODULES: Final = {
-    "scheduling.k8s.io": "kohort.api.scheduling",
-    "batch": "kohort.kinds.batch.api",
-    "": "kohort.api.core",
-    "jobset.x-k8s.io": "kohort.kinds.jobset.api",
-    "trainer.kubeflow.org": "kohort.kinds.trainer.api",
-    "grove.io": "kohort.kinds.grove.api",
-    "scheduler.grove.io": "kohort.kinds.grove.api",
-    "leaderworkerset.x-k8s.io": "kohort.kinds.leaderworkerset.api",
-}
+# Kinds that are nobody's workload: API group -> module with KINDS: tuple[Kind, ...]
+_SHARED: Final = {"scheduling.k8s.io": "kohort.api.scheduling", "": "kohort.api.core"}
+
+
+@derived
+def _modules() -> dict[str, str]:
+    return _SHARED | {group: module for one in bundles() for group, module in one.api.items()}
 
 
 def groups() -> tuple[str, ...]:
-    return tuple(_MODULES)
+    return tuple(_modules())
 
 
-@cache
+@derived
 def kinds(group: str) -> tuple[Kind, ...]:
     """All kinds of an API group, every version."""
-    module = _MODULES.get(group)
+    module = _modules().get(group)
     if module is None:
         return ()
     return tuple(kind for kind in import_module(module).KINDS if kind.group == group)
 
 
 def every_kind() -> tuple[Kind, ...]:
-    return tuple(kind for group in _MODULES for kind in kinds(group))
+    return tuple(kind for group in groups() for kind in kinds(group))
 
 
 def find(api_version: str, kind: str) -> Kind | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kohort.api.bundle import bundles
 from kohort.cli.common import UsageError
 from kohort.cli.up import default_folder
 from kohort.kube.client import Client
@@ -22,19 +23,12 @@ from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 
 Json = dict[str, Any]
 Root = tuple[Group | PodInfo | BrokenChain, PodInfo | None]
-# Who is meant by a name without a kind: the topmost that has it.
-KINDS: Final = (
-    "TrainJob",
-    "PodCliqueSet",
-    "LeaderWorkerSet",
-    "JobSet",
-    "Job",
-    "Workload",
-    "CompositePodGroup",
-    "PodGroup",
-    "Pod",
-)
-_GROUPS: Final = frozenset({"Workload", "CompositePodGroup", "PodGroup", "Pod"})
+_GROUP_KINDS: Final = ("Workload", "CompositePodGroup", "PodGroup", "Pod")
+
+
+def _kinds() -> tuple[str, ...]:
+    """Who is meant by a name without a kind: the topmost that has it. Bundles are listed from the bottom up."""
+    return (*(kind for one in reversed(bundles()) for kind in one.explained), *_GROUP_KINDS)
 
 
 @dataclass(slots=True)
@@ -61,9 +55,9 @@ def split(target: str) -> tuple[str, str]:
 
 def find_in_state(core: SchedulerCore, kind: str, name: str, namespace: str) -> Found:
     """Only pods and groups are in it: others are found by those they own directly."""
-    for one in [_spelled(kind)] if kind else KINDS:
+    for one in [_spelled(kind)] if kind else _kinds():
         roots = _named(core, one, name, namespace)
-        if not roots and one not in _GROUPS:
+        if not roots and one not in _GROUP_KINDS:
             owned = (own for own in _things(core, namespace) if any(_is(ref, one, name) for ref in own[1]))
             roots = _roots(core, [thing for thing, _ in owned])
         if roots:
@@ -74,7 +68,7 @@ def find_in_state(core: SchedulerCore, kind: str, name: str, namespace: str) -> 
 def _spelled(kind: str) -> str:
     """`jobs` is Job; other kinds are taken as they are written."""
     plain = kind.split(".", maxsplit=1)[0].lower()
-    return next((one for one in KINDS if plain in {one.lower(), f"{one.lower()}s"}), kind)
+    return next((one for one in _kinds() if plain in {one.lower(), f"{one.lower()}s"}), kind)
 
 
 def _is(reference: Owner, kind: str, name: str) -> bool:
@@ -113,13 +107,13 @@ async def find_in_cluster(client: Client, seen: ClusterList, kind: str, name: st
     found = await _object(client, core, kind, name, namespace)
     if found is None:
         wanted = f"{kind}/{name}" if kind else name
-        kinds = "" if kind else f" (looked for {', '.join(KINDS)})"
+        kinds = "" if kind else f" (looked for {', '.join(_kinds())})"
         raise UsageError(f"{wanted}: not found in namespace {namespace}{kinds}")
     type_, body = found
     made = Found(core, f"{type_.kind} {namespace}/{name}", unread=seen.unread)
     made.roots = _named(core, type_.kind, name, namespace)
     owned: list[Group | PodInfo] = []
-    if not made.roots and type_.kind not in _GROUPS:
+    if not made.roots and type_.kind not in _GROUP_KINDS:
         owned = await _owned(client, core, body["metadata"]["uid"], namespace)
         made.roots = _roots(core, owned)
     if not made.roots:
@@ -146,7 +140,7 @@ async def _object(
         types = [await client.discovery.find(kind)]
     else:
         served = await client.discovery.all()
-        types = [one for kind in KINDS for one in served if one.kind == kind and one.namespaced][:]
+        types = [one for kind in _kinds() for one in served if one.kind == kind and one.namespaced][:]
     for type_ in dict.fromkeys(types):
         try:
             return type_, await client.resource(type_).get(name, namespace)

@@ -14,10 +14,10 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from kohort.api.bundle import bundles, derived
 from kohort.api.errors import FieldError, invalid, required
 
 
@@ -81,15 +81,12 @@ class SettingsError(ValueError):
 
 # ---- what there is
 
-_MODULES: Final = tuple(
-    f"kohort.kinds.{family}.settings" for family in ("batch", "jobset", "trainer", "grove", "leaderworkerset")
-)
 
-
-@cache
+@derived
 def settings_types() -> Mapping[str, type[KindSettings]]:
     """The types by the name of their kind."""
-    found: list[type[KindSettings]] = [import_module(module).SETTINGS for module in _MODULES]
+    modules = [one.settings for one in bundles() if one.settings]
+    found: list[type[KindSettings]] = [import_module(module).SETTINGS for module in modules]
     return {one.kind: one for one in found}
 
 

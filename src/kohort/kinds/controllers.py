@@ -1,85 +1,71 @@
-"""The controllers there are. A new kind is a module and a line here."""
+"""The controllers there are, as the bundles of kinds list them."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Mapping
+from importlib import import_module
 
+from kohort.api.bundle import ControllerGroup, bundles
 from kohort.api.releases import SCHEDULING_GROUP
 from kohort.controllers.controller import Controller
 from kohort.gang.compile import CompileContext
-from kohort.kinds.batch.control.cronjob.controller import cronjob_controller
-from kohort.kinds.batch.control.job.controller import job_controller
-from kohort.kinds.batch.control.ttl import ttl_controller
 from kohort.kinds.batch.settings import JobSettings
-from kohort.kinds.grove.control.controller import (
-    clustertopologybinding_controller,
-    podclique_controller,
-    podcliquescalinggroup_controller,
-    podcliqueset_controller,
-    podgang_controller,
-)
-from kohort.kinds.jobset.control.controller import jobset_controller
-from kohort.kinds.jobset.control.placement import placement_controller
-from kohort.kinds.leaderworkerset.control.controller import leaderworkerset_controller
-from kohort.kinds.trainer.compile.draft import Listener
-from kohort.kinds.trainer.control.controller import trainjob_controller
+from kohort.kinds.setup import Maker, Setup
 from kohort.kube.client import Client
+
+__all__ = ["Setup", "built_in", "groups", "install", "make", "names", "needs", "probe"]
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What controllers are made from. `grouping`: whether the server has Workloads and PodGroups.
-
-    `listener`: who takes reports of progress of TrainJobs, where somebody does.
-    """
-
-    ctx: CompileContext
-    grouping: bool = True
-    listener: Listener | None = None
+def groups() -> dict[str, ControllerGroup]:
+    """Those that only make sense together, by the name by which people ask for them."""
+    return {one.name: one for bundle in bundles() for one in bundle.controllers}
 
 
-MAKERS: Final[Mapping[str, Callable[[Setup], Controller]]] = {
-    "job": lambda setup: job_controller(setup.ctx, grouping=setup.grouping),
-    "cronjob": lambda setup: cronjob_controller(),
-    "ttl-after-finished": lambda setup: ttl_controller(),
-    "jobset-placement": lambda setup: placement_controller(),
-    "jobset": lambda setup: jobset_controller(setup.ctx, grouping=setup.grouping),
-    "trainjob": lambda setup: trainjob_controller(setup.ctx, grouping=setup.grouping, listener=setup.listener),
-    "podcliqueset": lambda setup: podcliqueset_controller(setup.ctx),
-    "podcliquescalinggroup": lambda setup: podcliquescalinggroup_controller(setup.ctx),
-    "podclique": lambda setup: podclique_controller(setup.ctx, grouping=setup.grouping),
-    "podgang": lambda setup: podgang_controller(setup.ctx, grouping=setup.grouping),
-    "leaderworkerset": lambda setup: leaderworkerset_controller(setup.ctx, grouping=setup.grouping),
-    "clustertopologybinding": lambda setup: clustertopologybinding_controller(),
-}
+def names() -> tuple[str, ...]:
+    """Of every single controller."""
+    return tuple(name for group in groups().values() for name in group.controllers)
 
 
-# Those that need nothing but Kubernetes' own kinds; a JobSet is served by a server that has the CRD, or by ours.
-BUILT_IN: Final = ("job", "cronjob", "ttl-after-finished")
+def built_in() -> tuple[str, ...]:
+    """Those that need nothing but Kubernetes' own kinds; other kinds are served where their CRDs are, or by us."""
+    return tuple(name for group in groups().values() if group.built_in for name in group.controllers)
 
 
-# Controllers that only make sense together, under the name by which people ask for them; the first has the main kind.
-_TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
-    "jobset": ("jobset", "jobset-placement"),
-    "grove": ("podcliqueset", "podcliquescalinggroup", "podclique", "podgang", "clustertopologybinding"),
-}
-_PARTS: Final = frozenset(part for parts in _TOGETHER.values() for part in parts)
-FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
-    **{name: (name,) for name in MAKERS if name not in _PARTS},
-    **_TOGETHER,
-}
+def _modules() -> dict[str, str]:
+    """Controller -> module with its maker."""
+    return {name: one.makers for one in bundles() for group in one.controllers for name in group.controllers}
 
 
-def make(setup: Setup, names: Iterable[str] = BUILT_IN) -> list[Controller]:
-    unknown = [name for name in names if name not in MAKERS]
+def make(setup: Setup, wanted: Iterable[str] | None = None) -> list[Controller]:
+    """The named ones; without names, the built-in ones."""
+    modules, chosen = _modules(), tuple(built_in() if wanted is None else wanted)
+    unknown = [name for name in chosen if name not in modules]
     if unknown:
-        raise ValueError(f"controller {', '.join(unknown)}: not known; accepted are {', '.join(MAKERS)}")
-    return [MAKERS[name](setup) for name in names]
+        raise ValueError(f"controller {', '.join(unknown)}: not known; accepted are {', '.join(modules)}")
+    return [_maker(modules[name], name)(setup) for name in chosen]
+
+
+def _maker(module: str, name: str) -> Maker:
+    makers: Mapping[str, Maker] = import_module(module).MAKERS
+    return makers[name]
+
+
+def needs(wanted: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """API groups and kinds that the server must have before these controllers start."""
+    chosen = set(wanted)
+    found = (one for one in groups().values() if not chosen.isdisjoint(one.controllers))
+    return tuple(dict.fromkeys(kind for one in found for kind in (one.manages, *one.needs)))
+
+
+async def install(client: Client, wanted: Iterable[str]) -> None:
+    """Objects that come with the families of these controllers."""
+    chosen = set(wanted)
+    for one in bundles():
+        if one.objects and any(not chosen.isdisjoint(group.controllers) for group in one.controllers):
+            await import_module(one.objects).install(client)
 
 
 async def probe(client: Client, ctx: CompileContext) -> Setup:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kohort.api.errors import FieldError, invalid, required
 from kohort.gang.settings import DEFAULTS, SettingsByKind, SettingsError, assign_settings, read_settings
-from kohort.kinds.controllers import FAMILIES
+from kohort.kinds.controllers import groups
 from kohort.kube.lease import SPREAD
 from kohort.scheduler.settings import KOHORT
 from kohort.yamlread import ManifestError, load
@@ -182,8 +182,8 @@ def _controllers(value: Any, path: str, errors: list[FieldError]) -> tuple[str, 
     if names == (NONE,):
         return ()
     for name in names:
-        if name not in FAMILIES:
-            accepted = ", ".join((*FAMILIES, ALL, NONE))
+        if name not in groups():
+            accepted = ", ".join((*groups(), ALL, NONE))
             errors.append(invalid(path, name, f"not known; accepted are {accepted}"))
     return names
 

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from kohort.api.kind import Context
 from kohort.api.options import context
 from kohort.api.releases import Gate, release
-from kohort.kinds.controllers import BUILT_IN
+from kohort.kinds.controllers import built_in
 from kohort.run.options import Options
 from kohort.run.survey import Managed, Survey
 
@@ -141,7 +141,7 @@ def _controller(name: str, kinds: Sequence[Managed], found: Survey, chosen: Opti
     named = chosen.controllers is not None and name in chosen.controllers
     if chosen.controllers is not None and not named:
         return Line(what, "off", "not among --controllers")
-    if name in BUILT_IN:
+    if name in built_in():
         return _builtin(what, name, found, named=named)
     if name not in found.served:
         return Line(what, "missing", f"{_names(kinds)} not served", "kohort crds | kubectl apply --server-side -f -")

@@ -20,11 +20,12 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
+from kohort.api import registry
 from kohort.api.kind import Context
 from kohort.api.releases import NEWEST
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
-from kohort.kinds.controllers import FAMILIES, MAKERS, Setup, make
+from kohort.kinds.controllers import Setup, groups, make
 from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.control import progress
 from kohort.kube.client import Client
@@ -46,13 +47,12 @@ _REFUSALS: Final = 5  # in a row, of a process that has not worked yet: a quarte
 
 
 def managed() -> tuple[Managed, ...]:
-    """The kinds that our controllers manage: the first that each family of them watches."""
-    setup = Setup(CompileContext(Context.of(NEWEST).release))
+    """The kinds that our controllers manage."""
     found = []
-    for name, parts in FAMILIES.items():
-        first = MAKERS[parts[0]](setup).watches[0]
-        group, _, version = first.api_version.rpartition("/")
-        found.append(Managed(name, group, version, first.kind, f"{first.kind.lower()}s"))
+    for one in groups().values():
+        group, kind = one.manages
+        known = next(known for known in registry.kinds(group) if known.kind == kind and known.storage)
+        found.append(Managed(one.name, group, known.version, kind, known.plural, one.leases))
     return tuple(found)
 
 
@@ -161,7 +161,7 @@ class Process:
         setup = Setup(made, grouping=self.plan.ctx is not None, listener=self.listener)
         return Runtime(
             self.client,
-            make(setup, [part for name in self.plan.controllers for part in FAMILIES[name]]),
+            make(setup, [part for name in self.plan.controllers for part in groups()[name].controllers]),
             clock=self.client.clock,
             registry=self.registry,
             namespaces=self.chosen.namespaces,

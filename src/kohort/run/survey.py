@@ -23,14 +23,7 @@ _ADMISSION: Final = "admissionregistration.k8s.io/v1"
 _GATE: Final = re.compile(rb'^kubernetes_feature_enabled\{[^}]*name="(\w+)"[^}]*\} ([01])', re.MULTILINE)
 _KUBE: Final = "kube-system"
 
-# Words by which the leases of the upstream operators can be told; ours have "kohort" in their names.
-_LEASE_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "jobset.x-k8s.io": ("jobset",),
-    "trainer.kubeflow.org": ("trainer.kubeflow", "kubeflow-trainer"),
-    "grove.io": ("grove",),
-    "leaderworkerset.x-k8s.io": ("lws", "leaderworkerset"),
-}
-OURS: Final = "kohort"
+OURS: Final = "kohort"  # in the names of our leases and webhooks
 HOME: Final = "kohort-system"  # of deploy/rbac.yaml
 
 
@@ -43,6 +36,7 @@ class Managed:
     version: str
     kind: str
     plural: str = ""
+    leases: tuple[str, ...] = ()  # words by which the leases of the upstream operator can be told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +135,10 @@ def _other(one: Managed, hooks: Iterable[Mapping[str, Any]], leases: Iterable[Ma
         name = str(hook["metadata"]["name"])
         if OURS not in name and any(_concerns(rule, one) for rule in _rules(hook)):
             return f"{hook.get('kind') or 'webhook configuration'} {name}"
-    words = _LEASE_WORDS.get(one.group, ())
     for lease in leases:
         meta = lease["metadata"]
         name, space = str(meta["name"]), str(meta.get("namespace") or "")
-        if OURS not in name and any(word in name or word in space for word in words):
+        if OURS not in name and any(word in name or word in space for word in one.leases):
             return f"Lease {space}/{name}, held by {lease['spec']['holderIdentity']}"
     return ""
 

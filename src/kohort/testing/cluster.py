@@ -19,7 +19,6 @@ import yaml
 from kohort.api.kind import Object
 from kohort.embedded import whole
 from kohort.gang.settings import SettingsSource, settings_of
-from kohort.kinds.controllers import MAKERS
 from kohort.kube.client import Client
 from kohort.kube.clock import LoopClock
 from kohort.kube.errors import ApiError
@@ -164,7 +163,7 @@ async def cluster(
     *,
     pools: Sequence[Pool] = plain(8),
     gates: Mapping[str, bool] | None = None,
-    controllers: Iterable[str] = MAKERS,
+    controllers: Iterable[str] | None = None,
     namespace: str = "lab",
     rbac: Sequence[Path] = (),
     settings: SettingsSource | None = None,

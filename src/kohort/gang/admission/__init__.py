@@ -10,21 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from typing import Final
 
+from kohort.api.bundle import bundles, derived
 from kohort.api.errors import FieldError
 from kohort.api.kind import Object
 from kohort.gang.compile import CompileContext
-
-# (API group, kind) -> module with validate
-_MODULES: Final = {
-    ("batch", "Job"): "kohort.kinds.batch.admission",
-    ("jobset.x-k8s.io", "JobSet"): "kohort.kinds.jobset.admission",
-    ("trainer.kubeflow.org", "TrainJob"): "kohort.kinds.trainer.admission",
-    ("grove.io", "PodCliqueSet"): "kohort.kinds.grove.admission",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +43,10 @@ class CrossObjectRules:
     complete: Complete | None = None
 
 
-@cache
+@derived
 def of(group: str, kind: str) -> CrossObjectRules | None:
     """Of a kind; None for those whose own rules are all there is."""
-    name = _MODULES.get((group, kind))
+    name = next((one.admission[group, kind] for one in bundles() if (group, kind) in one.admission), None)
     if name is None:
         return None
     module = import_module(name)

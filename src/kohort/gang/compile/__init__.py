@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
-from typing import Final
 
+from kohort.api.bundle import bundles, derived
 from kohort.api.errors import FieldError
 from kohort.api.kind import Context, Object
 from kohort.gang.settings import DEFAULTS, SettingsByKind
@@ -59,21 +58,17 @@ class CompileContext(Context):
 
 Compiler = Callable[[Object, CompileContext], Compilation]
 
-# (API group, kind) -> module with compile_object
-_MODULES: Final = {
-    ("batch", "Job"): "kohort.kinds.batch.compile.job",
-    ("batch", "CronJob"): "kohort.kinds.batch.compile.cronjob",
-    ("jobset.x-k8s.io", "JobSet"): "kohort.kinds.jobset.compile.jobset",
-    ("trainer.kubeflow.org", "TrainJob"): "kohort.kinds.trainer.compile.trainjob",
-    ("grove.io", "PodCliqueSet"): "kohort.kinds.grove.compile.podcliqueset",
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "kohort.kinds.leaderworkerset.compile.leaderworkerset",
-}
+
+@derived
+def _modules() -> dict[tuple[str, str], str]:
+    """(API group, kind) -> module with compile_object."""
+    return {key: module for one in bundles() for key, module in one.compilers.items()}
 
 
-@cache
+@derived
 def compiler(group: str, kind: str) -> Compiler | None:
     """The compiler of a workload kind, or None for other kinds."""
-    module = _MODULES.get((group, kind))
+    module = _modules().get((group, kind))
     if module is None:
         return None
     found: Compiler = import_module(module).compile_object
@@ -81,7 +76,7 @@ def compiler(group: str, kind: str) -> Compiler | None:
 
 
 def workload_kinds() -> tuple[tuple[str, str], ...]:
-    return tuple(_MODULES)
+    return tuple(_modules())
 
 
 def namespace_of(obj: Object) -> str:

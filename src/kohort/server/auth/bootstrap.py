@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from kohort.api.bundle import bundles
 from kohort.server.auth import aggregation, rules, users
 from kohort.server.auth.rbac import GROUP
 
@@ -25,15 +26,6 @@ _AUTOUPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
 _LABEL: Final = "rbac.authorization.k8s.io/aggregate-to-"
 _READ: Final = ["get", "list", "watch"]
 _WRITE: Final = ["create", "delete", "deletecollection", "patch", "update"]
-# Kinds that Kohort understands beside Kubernetes' own; upstream's roles say nothing about them.
-_WORKLOADS: Final = [
-    "grove.io",
-    "jobset.x-k8s.io",
-    "leaderworkerset.x-k8s.io",
-    "scheduler.grove.io",
-    "scheduling.k8s.io",
-    "trainer.kubeflow.org",
-]
 # What the read-only token sees beside `view`: the cluster, but no secrets, and no tokens by way of them.
 _CLUSTER: Final = [
     {"verbs": _READ, "apiGroups": [""], "resources": ["nodes", "nodes/status", "persistentvolumes", "podtemplates"]},
@@ -68,9 +60,15 @@ def _binding(name: str, group: str, role: str) -> Object:
     )
 
 
+def _workloads() -> list[str]:
+    """Groups of kinds that Kohort understands beside Kubernetes' own; upstream's roles say nothing about them."""
+    return sorted(group for one in bundles() if not one.native for group in one.groups)
+
+
 def _ours() -> Iterator[Object]:
-    view = {"verbs": _READ, "apiGroups": _WORKLOADS, "resources": ["*"]}
-    edit = {"verbs": _WRITE, "apiGroups": [one for one in _WORKLOADS if one != "scheduling.k8s.io"], "resources": ["*"]}
+    workloads = _workloads()
+    view = {"verbs": _READ, "apiGroups": sorted({*workloads, "scheduling.k8s.io"}), "resources": ["*"]}
+    edit = {"verbs": _WRITE, "apiGroups": workloads, "resources": ["*"]}
     family = {
         "verbs": _WRITE,
         "apiGroups": ["scheduling.k8s.io"],

@@ -1,4 +1,4 @@
-"""The definitions of JobSet, Trainer, Grove and LeaderWorkerSet, as a server stores them.
+"""The definitions of the kinds that Kubernetes does not have (JobSet and others), as a server stores them.
 
 They follow from `kohort.api`, but to make them takes longer than all else that a server does before it is ready. So
 they ship as data (`python hack/definitions.py` writes it, a test compares); schemas are decoded when somebody looks.
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from functools import cache, cached_property
+from collections.abc import Collection
+from functools import cached_property
 from importlib.resources import files
 from typing import Any, Final
 
 import msgspec
+
+from kohort.api.bundle import bundles, derived, registered
 
 DATA: Final = "data/definitions.json.gz"
 _SCHEMA: Final = "schema"
@@ -59,22 +62,32 @@ class Shipped(msgspec.Struct, frozen=True, dict=True):
         return dict(found[_SCHEMA]["openAPIV3Schema"])
 
 
-@cache
+@derived
 def shipped() -> dict[str, Shipped]:
-    """By name."""
+    """By name. Definitions of kinds that were registered in this process are made here."""
     packed = files("kohort.server").joinpath(DATA).read_bytes()
-    return {one.name: one for one in msgspec.json.decode(gzip.decompress(packed), type=list[Shipped])}
+    found = _decode(gzip.decompress(packed))
+    if more := [group for one in registered() if not one.native for group in one.groups]:
+        found += _decode(made(more))
+    return {one.name: one for one in found}
 
 
-def made() -> bytes:
-    """What the data should be."""
+_decode = msgspec.json.Decoder(list[Shipped]).decode
+
+
+def made(groups: Collection[str] | None = None) -> bytes:
+    """What the data should be: all kinds that come with us, or those of the given API groups."""
     from kohort.api.crd import crds
     from kohort.api.kind import Context
     from kohort.server.codec import encode
     from kohort.server.crd import definition
 
+    others = {group for one in registered() for group in one.groups}
+    wanted = {group for one in bundles() for group in one.groups} - others if groups is None else groups
     found = []
     for one in crds():
+        if one["spec"]["group"] not in wanted:
+            continue
         definition.default(one, Context())
         found.append({"name": one["metadata"]["name"], "spec": one["spec"]})
     return encode(found)

@@ -1,0 +1,17 @@
+"""The controllers of this family, each made from a `Setup`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kohort.kinds.batch.control.cronjob.controller import cronjob_controller
+from kohort.kinds.batch.control.job.controller import job_controller
+from kohort.kinds.batch.control.ttl import ttl_controller
+from kohort.kinds.setup import Maker
+
+MAKERS: Final[Mapping[str, Maker]] = {
+    "job": lambda setup: job_controller(setup.ctx, grouping=setup.grouping),
+    "cronjob": lambda setup: cronjob_controller(),
+    "ttl-after-finished": lambda setup: ttl_controller(),
+}

@@ -1,0 +1,37 @@
+"""JobSet."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, Page, Rule
+
+BUNDLE: Final = Bundle(
+    name="jobset",
+    api={"jobset.x-k8s.io": "kohort.kinds.jobset.api"},
+    compilers={("jobset.x-k8s.io", "JobSet"): "kohort.kinds.jobset.compile.jobset"},
+    admission={("jobset.x-k8s.io", "JobSet"): "kohort.kinds.jobset.admission"},
+    settings="kohort.kinds.jobset.settings",
+    makers="kohort.kinds.jobset.control.makers",
+    controllers=(
+        ControllerGroup(
+            name="jobset",
+            controllers=("jobset", "jobset-placement"),
+            manages=("jobset.x-k8s.io", "JobSet"),
+            leases=("jobset",),
+            rules=(
+                Rule(("jobset.x-k8s.io",), ("jobsets",), (*READ, "update", "patch", "delete")),
+                Rule(("jobset.x-k8s.io",), ("jobsets/status", "jobsets/finalizers"), UPDATE),
+                Rule(("batch",), ("jobs",), MANAGE),
+                Rule(("batch",), ("jobs/status",), UPDATE),
+                Rule(("",), ("pods",), (*READ, "patch", "delete")),
+                Rule(("",), ("pods/status",), UPDATE),
+                Rule(("",), ("services", "persistentvolumeclaims"), MANAGE),
+                Rule(("",), ("nodes",), READ),
+            ),
+        ),
+    ),
+    explained=("JobSet",),
+    page=Page("JobSet", "docs/kinds/jobset.md"),
+    example="jobset-gang.yaml",
+)

@@ -1,0 +1,33 @@
+"""LeaderWorkerSet."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, Page, Rule
+
+BUNDLE: Final = Bundle(
+    name="leaderworkerset",
+    api={"leaderworkerset.x-k8s.io": "kohort.kinds.leaderworkerset.api"},
+    compilers={("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "kohort.kinds.leaderworkerset.compile.leaderworkerset"},
+    settings="kohort.kinds.leaderworkerset.settings",
+    makers="kohort.kinds.leaderworkerset.control.makers",
+    controllers=(
+        ControllerGroup(
+            name="leaderworkerset",
+            controllers=("leaderworkerset",),
+            manages=("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+            leases=("lws", "leaderworkerset"),
+            rules=(
+                Rule(("leaderworkerset.x-k8s.io",), ("leaderworkersets",), (*READ, "update", "patch")),
+                Rule(("leaderworkerset.x-k8s.io",), ("leaderworkersets/status", "leaderworkersets/finalizers"), UPDATE),
+                Rule(("",), ("pods", "services", "persistentvolumeclaims"), MANAGE),
+                Rule(("apps",), ("controllerrevisions",), MANAGE),
+                Rule(("",), ("nodes",), READ),
+            ),
+        ),
+    ),
+    explained=("LeaderWorkerSet",),
+    page=Page("LeaderWorkerSet", "docs/kinds/leaderworkerset.md"),
+    example="leaderworkerset-inference.yaml",
+)

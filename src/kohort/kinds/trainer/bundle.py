@@ -1,0 +1,55 @@
+"""Kubeflow Trainer: TrainJob and its runtimes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, Page, Rule
+
+BUNDLE: Final = Bundle(
+    name="trainer",
+    api={"trainer.kubeflow.org": "kohort.kinds.trainer.api"},
+    compilers={("trainer.kubeflow.org", "TrainJob"): "kohort.kinds.trainer.compile.trainjob"},
+    admission={("trainer.kubeflow.org", "TrainJob"): "kohort.kinds.trainer.admission"},
+    settings="kohort.kinds.trainer.settings",
+    makers="kohort.kinds.trainer.control.makers",
+    objects="kohort.kinds.trainer.control.builtin",
+    controllers=(
+        ControllerGroup(
+            name="trainjob",
+            controllers=("trainjob",),
+            manages=("trainer.kubeflow.org", "TrainJob"),
+            needs=(("trainer.kubeflow.org", "ClusterTrainingRuntime"), ("jobset.x-k8s.io", "JobSet")),
+            leases=("trainer.kubeflow", "kubeflow-trainer"),
+            rules=(
+                Rule(
+                    ("trainer.kubeflow.org",),
+                    ("trainjobs", "trainingruntimes", "clustertrainingruntimes"),
+                    (*READ, "update", "patch"),
+                ),
+                Rule(
+                    ("trainer.kubeflow.org",),
+                    (
+                        "trainjobs/status",
+                        "trainjobs/finalizers",
+                        "trainingruntimes/finalizers",
+                        "clustertrainingruntimes/finalizers",
+                    ),
+                    UPDATE,
+                ),
+                Rule(
+                    ("authentication.k8s.io",),
+                    ("tokenreviews",),
+                    ("create",),
+                    "whose report of progress it is (featureGates: TrainJobStatus)",
+                ),
+                Rule(("jobset.x-k8s.io",), ("jobsets",), MANAGE),
+                Rule(("",), ("configmaps", "secrets"), MANAGE),
+                Rule(("scheduling.x-k8s.io", "scheduling.volcano.sh"), ("podgroups",), MANAGE),
+            ),
+        ),
+    ),
+    explained=("TrainJob",),
+    page=Page("TrainJob", "docs/kinds/trainjob.md"),
+    example="trainjob-torch.yaml",
+)
