@@ -87,7 +87,7 @@ UIDS = {"a": "11111111-2222-3333-4444-555555555555", "b": "66666666-7777-8888-99
 def test_pods_of_a_job_come_from_a_stencil(talk: Talk) -> None:
     """Hostname, group and owner are each pod's own, and stand in it and in its managers as on the long way."""
     quick = [talk.create(PODS, job_pod(number, owner)) for owner in "ab" for number in range(2)]
-    assert len(talk.api.core.pod_cache._known) == 1
+    assert len(talk.api.core.pod_cache._pods) == 1
     talk.api.core.pod_cache.allowed = False
     slow = []
     for owner in "ab":

@@ -90,7 +90,7 @@ def complete_create(
     existing: Iterable[Object] = (),
     warnings: Sequence[str] = (),
 ) -> WriteResult:
-    """The second half: judged, in place, as it will be kept."""
+    """The second half: defaulted, admitted and validated in place, as it will be stored."""
     try:
         kind = _served(kind, ctx)
         check_admitted(kind, new, admission.mutate(kind, new, ctx, priority_classes))
@@ -115,7 +115,7 @@ def update(
 ) -> WriteResult:
     """A PUT of `new` over the stored `old`, on the object itself or on its "status".
 
-    `named`: a uid in the body says which object is meant; if not, it is a change to be judged as any other.
+    `named`: a uid in the body says which object is meant; if not, it is a change to be validated as any other.
     """
     read = decode_update(
         new, old, ctx, subresource=subresource, field_validation=field_validation, kind=kind, named=named
@@ -169,7 +169,10 @@ def complete_update(
     warnings: Sequence[str] = (),
     prior: Object | None = None,
 ) -> WriteResult:
-    """The second half: judged, in place, as it will be kept. `prior`: `old` with its defaults, if that is known."""
+    """The second half: admitted and validated in place, as it will be stored.
+
+    `prior`: `old` with its defaults, if that is known.
+    """
     try:
         kind = _served(kind, ctx, subresource)
         old = defaulted(old, kind, ctx) if prior is None else prior
@@ -179,7 +182,7 @@ def complete_update(
         meta.count(kind, new, old)
     except RejectedError as rejected:
         return rejected.with_warnings(warnings)
-    remarks = () if kind.kind == "Pod" else kind.warn(new, ctx)  # a pod is remarked on once
+    remarks = () if kind.kind == "Pod" else kind.warn(new, ctx)  # a pod has its warnings once
     return WriteResult(200, object=_read(kind, new, ctx), warnings=(*warnings, *remarks))
 
 

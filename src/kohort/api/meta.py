@@ -81,7 +81,7 @@ def check_create(kind: Kind, obj: Object) -> list[FieldError]:
 
 
 def check_update(new: Object, old: Object, kind: Kind | None = None) -> list[FieldError]:
-    """What stays as it is was judged when it came."""
+    """What did not change was validated when it was created."""
     meta, before = new.get("metadata") or {}, old.get("metadata") or {}
     fresh = {name: value for name, value in meta.items() if value != before.get(name)}
     return [*_changes(meta, before), *_common(fresh, kind)]

@@ -1,4 +1,4 @@
-"""What a server answers to a write: the object, or a Status that says why not."""
+"""The result of a write: the object, or a Status that says why not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one form in which an object is kept: what a server's decoding leaves of a body, and what its encoding writes.
+"""The storage form of an object: what a server's decoding leaves of a body, and what its encoding writes.
 
 A native server decodes into structs and encodes them again: unknown fields and nulls vanish, empty lists, maps and
 plain strings too, quantities take their shortest form, and a few absent fields come back as null. A CRD's object only

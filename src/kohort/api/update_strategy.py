@@ -1,4 +1,4 @@
-"""What a write through one endpoint of an object may touch: the main one all but the status, the other only that."""
+"""Update strategy: fields that an endpoint may not write are reset to the stored ones (upstream's PrepareForUpdate)."""
 
 from __future__ import annotations
 

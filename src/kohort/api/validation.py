@@ -25,7 +25,7 @@ class RejectedError(Exception):
         self.result = result
 
     def with_warnings(self, warnings: Sequence[str]) -> WriteResult:
-        """What was said of the body before."""
+        """With the warnings about the body."""
         return replace(self.result, warnings=(*warnings, *self.result.warnings))
 
 
@@ -76,7 +76,7 @@ def _check_no_errors(kind: Kind, new: Object, found: list[FieldError]) -> None:
 
 
 def check_valid(kind: Kind, new: Object, found: ValidationErrors) -> None:
-    """The rules. In front of a CRD, those by hand are a webhook's, which is asked once the schema is content."""
+    """The rules. In front of a CRD, handwritten rules are a webhook's, which is called once the schema is satisfied."""
     if not kind.webhook:
         _check_no_errors(kind, new, found.every)
         return

@@ -94,7 +94,7 @@ class Api:
                 try:
                     found = await self._answer(info)
                 except status.ApiError as error:
-                    error.warnings = (*info.warnings, *error.warnings)  # a refused body is still remarked on
+                    error.warnings = (*info.warnings, *error.warnings)  # warnings about the body go with a refusal, too
                     raise
         except status.ApiError as error:
             found = render.failure(error)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kohort.api import storage_form
 from kohort.server import storage_codec, timestamps
 from kohort.server.auth import bootstrap as roles
-from kohort.server.crd import definition, names_controller, shipped
+from kohort.server.crd import accepted_names, definition, shipped
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
@@ -66,8 +66,8 @@ def _defined(ours: Shipped, *, established: bool) -> Object:
     outline = {"spec": ours.outline}
     status = definition.first_status(outline)
     if established:
-        meta["finalizers"] = [names_controller.CLEANUP]
-        status = names_controller.named({**outline, "status": status}, (), timestamps.stamp())
+        meta["finalizers"] = [accepted_names.CLEANUP]
+        status = accepted_names.names_status({**outline, "status": status}, (), timestamps.stamp())
     return {"metadata": meta, "spec": ours.spec, "status": status}
 
 

@@ -118,9 +118,9 @@ def _parse_yaml(body: bytes, kind: str) -> tuple[Any, list[str]]:
         raise bad_request("YAML aliases are not accepted in a request")  # a few bytes of them can mean gigabytes
     from kohort.server import yaml_codec
 
-    value, remarks = yaml_codec.load(body, kind, MAX_DEPTH)
+    value, warnings = yaml_codec.load(body, kind, MAX_DEPTH)
     _count(value, 0)
-    return value, remarks
+    return value, warnings
 
 
 def to_yaml(value: Any) -> bytes:

@@ -60,7 +60,7 @@ class Core:
             await tell(attrs)
 
     def check_namespace(self, resource: Resource, namespace: str) -> None:
-        """Nothing is created in a namespace that is not there, or is on its way out (upstream's NamespaceLifecycle)."""
+        """Nothing is created in a namespace that does not exist, or is terminating (upstream's NamespaceLifecycle)."""
         if not resource.namespaced or not resource.stored:
             return
         item = self.store.table("namespaces").head("", namespace)

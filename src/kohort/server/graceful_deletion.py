@@ -1,7 +1,7 @@
-"""What a deletion makes of an object: nothing that was not so already, a mark, or its end.
+"""Graceful deletion: whether an object is deleted now, or marked and kept for its grace period and finalizers.
 
-Finalizers keep an object, and the policy of a deletion is a finalizer, too. Only pods have time to go; a pod that has
-begun to use it can be hurried, and nothing else about its deletion can be changed any more.
+Finalizers keep an object, and the policy of a deletion is a finalizer, too. Only pods have a grace period; it can be
+shortened once it runs, and nothing else about the deletion can be changed any more.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _UNCOLLECTED: Final = {("", "Event"), ("events.k8s.io", "Event")}  # nobody belo
 
 
 class DeletionOutcome(Enum):
-    TERMINATING = auto()  # it has time to go already: nothing changes
-    MARKED = auto()  # it stays, as somebody who is asked to go
-    MARKED_AND_DELETED = auto()  # it is marked, and nothing keeps it
+    TERMINATING = auto()  # it is terminating already, and nothing changes
+    MARKED = auto()  # it stays, with a deletionTimestamp
+    MARKED_AND_DELETED = auto()  # it is marked, and nothing keeps it: two writes, as upstream
     DELETED = auto()  # at once, as it was stored
 
 
 def before_delete(resource: Resource, obj: Object, chosen: DeleteOptions) -> DeletionOutcome:
-    """Ask an object to go, in place."""
+    """Prepare an object for its deletion, in place."""
     meta = obj["metadata"]
     graceful = False
     if _is(resource, "", "Pod"):

@@ -1,10 +1,10 @@
-"""Pods of one template are decoded, completed and judged once.
+"""The pod admission cache: pods of one template are decoded, defaulted and validated once.
 
 A controller makes thousands of pods that differ in their names only. What the pipeline does to a pod's spec depends on
 the spec and on a few other things that rarely change (priority classes); when all of that is as it was for an earlier
-pod, so is the result. With limit ranges or mutating webhooks every pod takes the long way. Names, labels, annotations,
-the owner, the hostname and the group are each pod's own: they are checked for each, and validating admission sees each
-pod whole.
+pod, so is the result. With limit ranges or mutating webhooks the cache is not used. Names, labels, annotations, the
+owner, the hostname and the group are each pod's own: they are checked for each, and validating admission sees each pod
+whole.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 else:
     constants, placement = module("kohort.kinds.jobset.api.constants"), module("kohort.kinds.jobset.api.placement")
 
-_MOST: Final = 1024
-_OWN: Final = {"name", "generateName", "namespace", "labels", "annotations"}  # may differ from pod to pod
-_SAME: Final = ("ownerReferences", "finalizers")
-_HOOKS: Final = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
-_WORLD: Final = ("scheduling.k8s.io/priorityclasses", _HOOKS)
+_MAX_ENTRIES: Final = 1024
+_PER_POD_METADATA: Final = {"name", "generateName", "namespace", "labels", "annotations"}  # may differ from pod to pod
+_SHARED_METADATA: Final = ("ownerReferences", "finalizers")
+_MUTATING_WEBHOOKS: Final = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+_DEPENDENCIES: Final = ("scheduling.k8s.io/priorityclasses", _MUTATING_WEBHOOKS)
 
 Key = tuple[Any, ...]
 _decode = msgspec.json.Decoder(list[dict[str, Any]]).decode
 _UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class _Own(NamedTuple):
-    """Spec and owner of a pod without what is its own."""
+class _SharedParts(NamedTuple):
+    """Spec and owner of a pod without what differs from pod to pod."""
 
     spec: Any
     owner: Any
 
 
-def _own(body: Object) -> _Own | None:
-    """None: something in it needs the long way to be judged."""
+def _shared_parts(body: Object) -> _SharedParts | None:
+    """None: something in it can only be validated in full."""
     spec, owner = _common_spec(body.get("spec")), _common_owner(body["metadata"].get("ownerReferences"))
-    return None if spec is None or owner is None else _Own(spec, owner)
+    return None if spec is None or owner is None else _SharedParts(spec, owner)
 
 
 def _common_spec(given: Any) -> dict[str, Any] | None:
@@ -82,7 +82,7 @@ def _common_owner(owners: Any) -> dict[str, Any] | None:
     return {**owners[0], "name": "", "uid": ""}
 
 
-def _put_own(spec: dict[str, Any], given: dict[str, Any]) -> None:
+def _restore_per_pod(spec: dict[str, Any], given: dict[str, Any]) -> None:
     for name in ("hostname", "schedulingGroup"):
         if name in given and name in spec:
             spec[name] = given[name]
@@ -109,48 +109,50 @@ class _CachedPod(NamedTuple):
 class PodAdmissionCache:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[Key, _CachedPod] = {}
+        self._pods: dict[Key, _CachedPod] = {}
         self.allowed = True
 
     def use(self, plugins: list[Any]) -> None:
         """Admission changed: does the work of every mutating plugin follow from what is in the key (`repeatable`)?"""
-        self._known.clear()
+        self._pods.clear()
         self.allowed = all(getattr(one, "repeatable", False) for one in plugins)
 
     def key(self, resource: Resource, body: Object, namespace: str, chosen: WriteOptions) -> Key | None:
-        """What the result depends on; None: this one takes the long way."""
-        if resource.table != "pods" or not self.allowed or self._store.table(_HOOKS).size:
+        """What the result depends on; None: this one is decoded and validated in full."""
+        if resource.table != "pods" or not self.allowed or self._store.table(_MUTATING_WEBHOOKS).size:
             return None
         if self._store.table("limitranges").items(namespace):  # they annotate what they fill in
             return None
         meta = body.get("metadata")
-        if not isinstance(meta, dict) or not (meta.keys() <= _OWN or meta.keys() - _OWN <= set(_SAME)):
+        if not isinstance(meta, dict) or not (
+            meta.keys() <= _PER_POD_METADATA or meta.keys() - _PER_POD_METADATA <= set(_SHARED_METADATA)
+        ):
             return None
-        labels, annotations = _texts(meta.get("labels")), _texts(meta.get("annotations"))
+        labels, annotations = _string_map_keys(meta.get("labels")), _string_map_keys(meta.get("annotations"))
         named = all(isinstance(meta.get(name, ""), str) for name in ("name", "generateName", "namespace"))
         if labels is None or annotations is None or not named or meta.get("namespace", namespace) != namespace:
             return None
-        own = _own(body)
+        own = _shared_parts(body)
         if own is None or constants.EXCLUSIVE_TOPOLOGY in annotations:  # where other pods are decides about it
             return None
         rest = encode({name: value for name, value in body.items() if name not in ("metadata", "spec")})
         same = encode([own.spec, own.owner, meta.get("finalizers")])
-        world = tuple(self._store.table(name).changes for name in _WORLD)
+        dependencies = tuple(self._store.table(name).changes for name in _DEPENDENCIES)
         generated = "generateName" in meta
-        return (rest, same, labels, annotations, generated, namespace, chosen.manager, chosen.validation, world)
+        return (rest, same, labels, annotations, generated, namespace, chosen.manager, chosen.validation, dependencies)
 
-    def remember(self, key: Key, stored: Object, warnings: tuple[str, ...]) -> None:
-        if len(self._known) >= _MOST:
-            self._known.clear()
+    def add(self, key: Key, stored: Object, warnings: tuple[str, ...]) -> None:
+        if len(self._pods) >= _MAX_ENTRIES:
+            self._pods.clear()
         rest = {name: value for name, value in stored.items() if name not in ("metadata", "kind", "apiVersion")}
         meta = stored["metadata"]
         owners = meta.get("ownerReferences") or [{}]
         managers = encode(meta.get("managedFields") or [])
-        self._known[key] = _CachedPod(encode(rest), warnings, managers, str(owners[0].get("uid") or ""))
+        self._pods[key] = _CachedPod(encode(rest), warnings, managers, str(owners[0].get("uid") or ""))
 
-    def make(self, key: Key, resource: Resource, body: Object, namespace: str, name: str) -> Object | None:
-        """A pod as the long way would leave it, before validating admission; None if there is no stencil."""
-        found = self._known.get(key)
+    def build(self, key: Key, resource: Resource, body: Object, namespace: str, name: str) -> Object | None:
+        """A pod as full decoding and validation would leave it, before validating admission; None if none is cached."""
+        found = self._pods.get(key)
         if found is None:
             return None
         given = {key: value for key, value in body["metadata"].items() if value not in ("", {}, [], None)}
@@ -161,7 +163,7 @@ class PodAdmissionCache:
             meta["managedFields"] = [{**one, "time": now} for one in managers]
         meta["creationTimestamp"] = now
         rest = storage_codec.decode(found.rest)
-        _put_own(rest["spec"], body["spec"])
+        _restore_per_pod(rest["spec"], body["spec"])
         pod = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta, **rest}
         placement.mark(pod)
         problems = metadata.check_create(resource.rules, pod)
@@ -170,10 +172,10 @@ class PodAdmissionCache:
         return pod
 
     def warnings(self, key: Key) -> tuple[str, ...]:
-        return self._known[key].warnings
+        return self._pods[key].warnings
 
 
-def _texts(value: Any) -> tuple[str, ...] | None:
+def _string_map_keys(value: Any) -> tuple[str, ...] | None:
     """The keys of a map of texts; None if it is not one."""
     if value is None:
         return ()

@@ -1,4 +1,4 @@
-"""The body of a write as a value: read, of the right kind, remarked on; and how a refusal of one is answered."""
+"""The body of a write: decoding, the check of its kind, warnings about it; and the error for one that is rejected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def decode_body(info: RequestInfo, ctx: Context | None = None) -> Any:
     media = codec.media_type(info.content_type) or codec.JSON
     if media not in codec.READ:
         raise status.unsupported_media_type(codec.READ)
-    value, remarks = codec.parse(info.request.body, info.resource.kind, media)
+    value, warnings = codec.parse(info.request.body, info.resource.kind, media)
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -35,7 +35,7 @@ def decode_body(info: RequestInfo, ctx: Context | None = None) -> Any:
     if not info.resource.native:
         value = whole(value)
     _check_kind(info, value, ctx)
-    add_warnings(info, remarks, admit.unknown_fields(info.resource.rules, value, ctx) if remarks and ctx else ())
+    add_warnings(info, warnings, admit.unknown_fields(info.resource.rules, value, ctx) if warnings and ctx else ())
     return value
 
 
@@ -62,14 +62,14 @@ def _go_type(value: Any) -> str:
     return {list: "array", str: "string", bool: "bool", type(None): "null"}.get(type(value), "number")
 
 
-def add_warnings(info: RequestInfo, remarks: list[str], unknown: Sequence[str] = ()) -> None:
+def add_warnings(info: RequestInfo, warnings: list[str], unknown: Sequence[str] = ()) -> None:
     mode = options.one(info.query, "fieldValidation") or "Warn"
-    if remarks and mode == "Strict":
+    if warnings and mode == "Strict":
         one = info.resource
         lead = f'{one.kind} in version "{one.version}" cannot be handled as a {one.kind}: strict decoding error: '
-        raise status.bad_request(lead + ", ".join([*unknown, *remarks]))
+        raise status.bad_request(lead + ", ".join([*unknown, *warnings]))
     if mode == "Warn":
-        info.warnings += remarks
+        info.warnings += warnings
 
 
 def refused(answer: WriteResult) -> status.ApiError:

@@ -11,9 +11,9 @@ from kohort.server.status import bad_request
 
 
 class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
-    """YAML as a server reads it: the last of several equal keys counts, each of them is remarked upon."""
+    """YAML as a server reads it: the last of several equal keys counts, each of them is warned of."""
 
-    remarks: list[str]
+    warnings: list[str]
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
         key = loader.construct_object(key_node, deep=True)
         text = key if isinstance(key, str) else json.dumps(key)
         if text in found:
-            loader.remarks.append(f'line {key_node.start_mark.line + 1}: key "{text}" already set in map')
+            loader.warnings.append(f'line {key_node.start_mark.line + 1}: key "{text}" already set in map')
         found[text] = loader.construct_object(value_node, deep=True)
     return found
 
@@ -37,7 +37,7 @@ def load(body: bytes, kind: str, most: int) -> tuple[Any, list[str]]:
     try:
         _check_depth(body, most)
         loader = _Loader(body)
-        loader.remarks = []
+        loader.warnings = []
         try:
             value = loader.get_single_data()
         finally:
@@ -47,7 +47,7 @@ def load(body: bytes, kind: str, most: int) -> tuple[Any, list[str]]:
         text = f"error converting YAML to JSON: yaml: {first}"
         lead = f"the object provided is unrecognized (must be of type {kind}): " if kind else ""
         raise bad_request(lead + text) from None
-    return value, loader.remarks
+    return value, loader.warnings
 
 
 def _check_depth(body: bytes, most: int) -> None:

@@ -4,7 +4,7 @@
     if result.conflicts: refuse with conflict_status(result.conflicts)
     else: default, admit, validate and store result.object
 
-`update_managed_fields` keeps the books for every other write. Call both after defaulting and before mutating admission:
+`update_managed_fields` does so for every other write. Call both after defaulting and before mutating admission:
 what admission adds belongs to nobody. `keep_times` comes last, so that a write which changes nothing is one.
 """
 

@@ -123,7 +123,7 @@ def stored(live: Object) -> Managed:
         return {}
 
 
-def said(live: Object, new: Object, subresource: str, *, dynamic: bool = False) -> Managed:
+def before_update(live: Object, new: Object, subresource: str, *, dynamic: bool = False) -> Managed:
     """What counts before an update: a client may set or reset managedFields, but not through a subresource.
 
     The empty list resets, but a custom resource (`dynamic`) loses it while it is read: there only [{}] does.

@@ -1,4 +1,4 @@
-"""The two ways to write: apply, which merges and may conflict, and everything else, which only keeps the books."""
+"""The two ways to write: apply, which merges and may conflict; everything else only updates managedFields."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _stripped(owners: Managed, who: Manager) -> Managed:
 def update_managed_fields(old: Object | None, new: Object, *, of: Target, manager: str, now: str) -> Object:
     """`new` with managedFields after a create (old is None), an update, or a patch that is already applied."""
     live = old or {}
-    owners = _served(managed.said(live, new, of.subresource, dynamic=of.dynamic), of)
+    owners = _served(managed.before_update(live, new, of.subresource, dynamic=of.dynamic), of)
     after = {**new, "metadata": dict(new.get("metadata") or {})}
     after["metadata"].pop("managedFields", None)
     if owners or not (live.get("metadata") or {}).get("uid"):  # an object that is not tracked stays so until applied

@@ -1,4 +1,4 @@
-"""A write on its way through admission: what plugins see and may change."""
+"""Admission attributes: a write as plugins see it and may change it."""
 
 from __future__ import annotations
 

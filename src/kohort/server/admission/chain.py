@@ -89,7 +89,7 @@ class RBACEscalation:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The plugins, and those of them that have more to do than to be asked."""
+    """The plugins in order, and those of them that have work of their own."""
 
     plugins: tuple[Any, ...]
     quotas: ResourceQuotas
@@ -115,10 +115,10 @@ def admission(
         NamespaceLifecycle(),
         *own,
         CrossObjectAdmission(lister, resources, ctx),
-        MutatingWebhooks(lister, resources, ctx, caller.ask, own),
+        MutatingWebhooks(lister, resources, ctx, caller.call, own),
         *escalation_check,
         WebhookRules(),
-        ValidatingWebhooks(lister, resources, ctx, caller.ask),
+        ValidatingWebhooks(lister, resources, ctx, caller.call),
         quotas,  # last: what it counts must be written before anything else happens
     )
     return Admission(plugins, quotas, caller)

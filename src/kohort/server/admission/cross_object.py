@@ -1,7 +1,7 @@
-"""Rules that need other objects: a TrainJob's runtime, the claims of a JobSet, names of another PodCliqueSet's gangs.
+"""Cross-object admission: a TrainJob's runtime, the claims of a JobSet, names of another PodCliqueSet's gangs.
 
-What they are is said beside the kinds (`kohort.gang.admission`); here is what they look things up in, and what becomes
-of what they find. Upstream they are webhooks of the operators, and for Jobs a plugin of the API server.
+The rules are in each kind's `admission.py` (`kohort.gang.admission` finds them); here is the lookup that they use, and
+what becomes of their findings. Upstream they are webhooks of the operators, and for Jobs a plugin of the API server.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What JobSet's webhooks do on other clusters: pods of exclusive placement, claims that are there already.
 
-The rules are `kohort.kinds.jobset.api.placement` and `kohort.kinds.jobset.api.volumes`; here they are asked.
+The rules are `kohort.kinds.jobset.api.placement` and `kohort.kinds.jobset.api.volumes`; here they are applied.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class NamespaceController(Controller[str]):
         failed = await self._empty(key)
         left = self._left(key)
         now = timestamps.stamp()
-        await change(self.core, resource, "", key, lambda one: said(one, left, failed, now))
+        await change(self.core, resource, "", key, lambda one: with_conditions(one, left, failed, now))
         if not left:
             await change(self.core, resource, "", key, finalized)
         return not failed
@@ -71,7 +71,7 @@ class NamespaceController(Controller[str]):
         return found
 
     async def _empty(self, namespace: str) -> list[str]:
-        """Delete what is not on its way already; what could not be. Pods go first: they may need all the rest."""
+        """Delete what is not terminating yet, pods first: they may need the rest. Returns what could not be deleted."""
         failed: list[str] = []
         content = self._content(namespace)
         pods = [one for one in content if one[0].full_name == "pods"]
@@ -90,7 +90,9 @@ class NamespaceController(Controller[str]):
         ]
 
 
-def said(namespace: Object, left: list[tuple[str, tuple[str, ...]]], failed: list[str], now: str) -> Object | None:
+def with_conditions(
+    namespace: Object, left: list[tuple[str, tuple[str, ...]]], failed: list[str], now: str
+) -> Object | None:
     """The namespace with conditions about its content; None if it is not ending."""
     if not namespace["metadata"].get("deletionTimestamp"):
         return None
@@ -111,18 +113,30 @@ def said(namespace: Object, left: list[tuple[str, tuple[str, ...]]], failed: lis
     status["phase"] = "Terminating"
     before = {one.get("type"): one for one in status.get("conditions") or ()}
     status["conditions"] = [
-        _condition(before.get(sort), sort, reason, text, wrong, now) for sort, reason, text in _WELL
+        _condition(before.get(condition_type), condition_type, reason, text, wrong, now)
+        for condition_type, reason, text in _WELL
     ]
     return namespace
 
 
 def _condition(
-    before: dict[str, Any] | None, sort: str, reason: str, text: str, wrong: dict[str, tuple[str, str]], now: str
+    before: dict[str, Any] | None,
+    condition_type: str,
+    reason: str,
+    text: str,
+    wrong: dict[str, tuple[str, str]],
+    now: str,
 ) -> dict[str, Any]:
-    word = "True" if sort in wrong else "False"
-    reason, text = wrong.get(sort, (reason, text))
-    since = before["lastTransitionTime"] if before is not None and before.get("status") == word else now
-    return {"type": sort, "status": word, "lastTransitionTime": since, "reason": reason, "message": text}
+    condition_status = "True" if condition_type in wrong else "False"
+    reason, text = wrong.get(condition_type, (reason, text))
+    since = before["lastTransitionTime"] if before is not None and before.get("status") == condition_status else now
+    return {
+        "type": condition_type,
+        "status": condition_status,
+        "lastTransitionTime": since,
+        "reason": reason,
+        "message": text,
+    }
 
 
 def finalized(namespace: Object) -> Object | None:

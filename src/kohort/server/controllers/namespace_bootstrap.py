@@ -1,4 +1,6 @@
-"""What every namespace is given: the service account `default`, and the authority of the server for its pods."""
+"""Namespace bootstrap: every namespace gets the service account `default` and the ConfigMap `kube-root-ca.crt`.
+
+Upstream these are the service account controller and the root CA certificate publisher."""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _DESCRIPTION: Final = {"kubernetes.io/description": "The certificate authority o
 
 
 async def run(store: Store, resources: Resources, authority: bytes) -> None:
-    """Until cancelled: at once in new namespaces, and again where somebody took it away."""
+    """Until cancelled: at once in new namespaces, and again where one was deleted."""
     while True:
         deleting_dependents = [asyncio.ensure_future(store.table(name).changed()) for name in _TABLES]
         try:

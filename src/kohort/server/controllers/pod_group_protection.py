@@ -1,4 +1,4 @@
-"""PodGroups that are asked to go keep their finalizer until no pod of theirs may still run (spec workload-api 3.6)."""
+"""A terminating PodGroup keeps its finalizer until none of its pods can still run (spec workload-api 3.6)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from kohort.server import storage_codec, timestamps
 from kohort.server.controllers.writes import change, delete
-from kohort.server.crd import definition, names_controller, resources, shipped
+from kohort.server.crd import accepted_names, definition, resources, shipped
 from kohort.server.crd.definition import GROUP, PLURAL, spec_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class DefinitionController:
                 await self._task
 
     def _listen(self, entries: Sequence[Entry]) -> None:
-        """A definition changed, or an object of one that is on its way out."""
+        """A definition changed, or an object of one that is terminating."""
         for entry in entries:
             name = entry.event.item.name if entry.table == self._table else self._ends.get(entry.table)
             if name is not None:
@@ -104,7 +104,7 @@ class DefinitionController:
         crd = stored.object(ours.outline)
         meta, accepted = crd["metadata"], crd["status"].get("acceptedNames") or {}
         named = definition.is_true(crd, "NamesAccepted") and definition.is_true(crd, "Established")
-        if meta.get("deletionTimestamp") or names_controller.CLEANUP not in (meta.get("finalizers") or []) or not named:
+        if meta.get("deletionTimestamp") or accepted_names.CLEANUP not in (meta.get("finalizers") or []) or not named:
             return False
         if {name: value for name, value in ours.outline["names"].items() if value} != accepted:
             return False
@@ -131,9 +131,9 @@ class DefinitionController:
         if crd["metadata"].get("deletionTimestamp"):
             await self._end(name, crd)
             return
-        status = names_controller.named(crd, self._group(str(spec_of(crd).get("group")), name), timestamps.stamp())
+        status = accepted_names.names_status(crd, self._group(str(spec_of(crd).get("group")), name), timestamps.stamp())
         finalizers = crd["metadata"].get("finalizers") or []
-        if status != crd.get("status") or names_controller.CLEANUP not in finalizers:
+        if status != crd.get("status") or accepted_names.CLEANUP not in finalizers:
             # Served before it says so: whoever waits for the condition finds it.
             self._serve(name, {**crd, "status": status})
             await change(self._api.core, self._own, "", name, lambda one: self._named(one, crd, status))
@@ -145,8 +145,8 @@ class DefinitionController:
         if spec_of(one) != spec_of(seen) or one["metadata"].get("deletionTimestamp"):
             return None  # it changed meanwhile: another round comes
         finalizers = one["metadata"].get("finalizers") or []
-        if names_controller.CLEANUP not in finalizers:
-            one["metadata"]["finalizers"] = [*finalizers, names_controller.CLEANUP]
+        if accepted_names.CLEANUP not in finalizers:
+            one["metadata"]["finalizers"] = [*finalizers, accepted_names.CLEANUP]
         one["status"] = status
         return one
 
@@ -186,7 +186,7 @@ class DefinitionController:
     # ---- the end of a definition
 
     async def _end(self, name: str, crd: Object) -> None:
-        if names_controller.CLEANUP not in (crd["metadata"].get("finalizers") or []):
+        if accepted_names.CLEANUP not in (crd["metadata"].get("finalizers") or []):
             return
         self._serve(name, crd)
         if not definition.is_true(crd, "Established"):
@@ -204,7 +204,7 @@ class DefinitionController:
                     self._own,
                     "",
                     name,
-                    lambda one: {**one, "status": names_controller.terminating(one, _IN_PROGRESS, now)},
+                    lambda one: {**one, "status": accepted_names.terminating(one, _IN_PROGRESS, now)},
                 )
             await self._empty(served[0])
         if table is None or not table.items():
@@ -215,12 +215,12 @@ class DefinitionController:
             if not storage_codec.load(resource, item)["metadata"].get("deletionTimestamp"):
                 await delete(self._api, resource, item.namespace, item.name)
 
-    async def _finish(self, name: str, verdict: tuple[str, str, str]) -> None:
+    async def _finish(self, name: str, condition_values: tuple[str, str, str]) -> None:
         now = timestamps.stamp()
 
         def last(one: Object) -> Object:
-            one["status"] = names_controller.terminating(one, verdict, now)
-            left = [entry for entry in one["metadata"].get("finalizers") or [] if entry != names_controller.CLEANUP]
+            one["status"] = accepted_names.terminating(one, condition_values, now)
+            left = [entry for entry in one["metadata"].get("finalizers") or [] if entry != accepted_names.CLEANUP]
             one["metadata"]["finalizers"] = left
             return one
 

@@ -1,4 +1,4 @@
-"""A version of a definition as a Kind: a structural schema and its rules as the functions that judge any kind."""
+"""A version of a definition as a Kind: a structural schema and its rules as the strategy of a kind."""
 
 from __future__ import annotations
 

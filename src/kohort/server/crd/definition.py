@@ -157,7 +157,7 @@ def _names(names: dict[str, Any], path: str, *, needed: bool) -> Iterator[FieldE
 
 
 def _shared(crd: Object, member: str) -> bool:
-    """What all versions say alike, upstream judges (and calls) as if it stood at the top."""
+    """What all versions say alike, upstream validates (and names) as if it stood at the top."""
     said = [one.get(member) for one in versions(crd)]
     return bool(said) and all(one == said[0] for one in said) and said[0] is not None
 

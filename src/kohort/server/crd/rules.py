@@ -53,7 +53,7 @@ def _apply(rule: Mapping[str, Any], value: Any, old: Any, path: str) -> Iterator
         before = None if old is ABSENT else old
         variables["oldSelf"] = Optional(before) if optional else before
     elif old is not ABSENT and equal(value, old):
-        return  # what did not change is not judged again
+        return  # what did not change is not validated again
     try:
         holds = cel.evaluate(tree, variables)
     except cel.CelError as error:

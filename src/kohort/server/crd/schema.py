@@ -1,4 +1,4 @@
-"""What a structural schema does to an object before it is judged: unknown fields and stray nulls go, defaults come."""
+"""Structural schemas before validation: unknown fields and stray nulls are dropped, defaults are set."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def _nested(schema: Schema, path: str) -> Iterator[FieldError]:
 
 
 def _complete(schema: Schema, whole: Schema | None, at: str, path: str) -> Iterator[FieldError]:
-    """Whatever is judged under a junctor is also declared outside of it."""
+    """Whatever is validated under a junctor is also declared outside of it."""
     if whole is None:
         yield required(path, f"because it is defined in {at}")
         return

@@ -1,6 +1,6 @@
 """A value against the schema of a CRD: OpenAPI v3 as far as structural schemas have it, in the words of the server.
 
-On an update, what did not change is not judged again (ratcheting).
+On an update, what did not change is not validated again (ratcheting).
 """
 
 from __future__ import annotations

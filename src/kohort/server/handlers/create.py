@@ -1,7 +1,7 @@
 """create: from a body to an object that was not there.
 
-decode -> managedFields -> mutating plugins -> rules -> validating plugins -> store. A pod like one before takes a short
-way.
+decode -> managedFields -> mutating plugins -> rules -> validating plugins -> store. A pod like one
+before comes from the pod admission cache.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Creator:
         return await self.create_object(info, body, chosen)
 
     async def create_object(self, info: RequestInfo, body: Object, chosen: WriteOptions) -> tuple[int, Item | Object]:
-        remarks = list(info.warnings)
+        body_warnings = list(info.warnings)
         for attempt in range(_TRIES):
             key = self.core.pod_cache.key(info.resource, body, info.namespace, chosen) if not info.name else None
             try:
@@ -58,7 +58,7 @@ class Creator:
             except _NameTakenError as taken:
                 if not _generated(body) or attempt == _TRIES - 1:
                     raise self._exists(info, body, taken.name) from None
-                info.warnings[:] = remarks
+                info.warnings[:] = body_warnings
         raise AssertionError("unreachable")
 
     def _exists(self, info: RequestInfo, body: Object, name: str) -> status.ApiError:
@@ -75,10 +75,10 @@ class Creator:
     async def _create_from_cache(
         self, info: RequestInfo, key: Key, body: Object, chosen: WriteOptions
     ) -> Item | Object | None:
-        """The short way, for a pod like one before."""
+        """From the pod admission cache, for a pod like one before."""
         meta = body["metadata"]
         name = generate_name(meta)
-        new = self.core.pod_cache.make(key, info.resource, body, info.namespace, name)
+        new = self.core.pod_cache.build(key, info.resource, body, info.namespace, name)
         if new is None:
             return None
         self.core.check_terminating(info.resource, info.namespace, name)
@@ -87,7 +87,7 @@ class Creator:
         return await self._finish(info, admission_attributes(info, CREATE, new, None, chosen), chosen)
 
     async def _created(self, info: RequestInfo, body: Object, chosen: WriteOptions, key: Key | None) -> Item | Object:
-        """The long way."""
+        """Decoded, defaulted, admitted and validated in full."""
         resource, core = info.resource, self.core
         read = admit.decode_create(
             body,
@@ -118,7 +118,7 @@ class Creator:
         attrs.object = storage_form.to_response(resource.rules, answer.object)
         await core.allocate(resource, attrs.object)
         if key is not None:
-            core.pod_cache.remember(key, attrs.object, (*read.warnings, *answer.warnings, *attrs.warnings))
+            core.pod_cache.add(key, attrs.object, (*read.warnings, *answer.warnings, *attrs.warnings))
         return await self._finish(info, attrs, chosen)
 
     async def _finish(self, info: RequestInfo, attrs: AdmissionAttributes, chosen: WriteOptions) -> Item | Object:

@@ -65,7 +65,7 @@ class Deleter:
         self.core = core
 
     async def delete(self, info: RequestInfo) -> tuple[int, Item | Object]:
-        """200 and a Status or the object: gone, or on its way out."""
+        """200 and a Status or the object: deleted, or terminating."""
         chosen = read_options(info)
         resource = info.resource
         if (resource.group, resource.kind) == ("batch", "Job") and not chosen.propagation:
@@ -113,21 +113,21 @@ class Deleter:
         self, resource: Resource, head: Item, old: Object, chosen: DeleteOptions, attrs: AdmissionAttributes
     ) -> Item | Object:
         new = {**old, "metadata": dict(old["metadata"])}
-        fate = before_delete(resource, new, chosen)
-        if fate is DeletionOutcome.TERMINATING or (fate is DeletionOutcome.MARKED and new == old):
+        outcome = before_delete(resource, new, chosen)
+        if outcome is DeletionOutcome.TERMINATING or (outcome is DeletionOutcome.MARKED and new == old):
             return head
         if chosen.dry_run:
             return (
                 new
-                if fate in (DeletionOutcome.MARKED, DeletionOutcome.MARKED_AND_DELETED)
+                if outcome in (DeletionOutcome.MARKED, DeletionOutcome.MARKED_AND_DELETED)
                 else _would_be_gone(resource, old)
             )
-        if fate is DeletionOutcome.MARKED:
+        if outcome is DeletionOutcome.MARKED:
             item = await self._write(resource, head, new)
             await self.core.stored(attrs)
             return item
         last = old  # what goes at once was never marked
-        if fate is DeletionOutcome.MARKED_AND_DELETED:
+        if outcome is DeletionOutcome.MARKED_AND_DELETED:
             head, last = self._marked(resource, head, new), new
         item = await self._write(resource, head, last, delete=True)
         await self.core.stored(attrs)

@@ -53,17 +53,17 @@ class Patcher:
 
     async def _apply(self, info: RequestInfo, chosen: WriteOptions) -> tuple[int, Item | Object]:
         resource = info.resource
-        applied, remarks = codec.parse(info.request.body, resource.kind, codec.YAML)
+        applied, warnings = codec.parse(info.request.body, resource.kind, codec.YAML)
         if not isinstance(applied, dict):
             raise status.bad_request("error decoding YAML: an applied object is a mapping")
-        add_warnings(info, remarks)
+        add_warnings(info, warnings)
         target = self.core.field_manager.target(resource, info.subresource)
         if target is None:
             raise status.unsupported_media_type(("application/json-patch+json", "application/merge-patch+json"))
         self._named(info, applied)
-        remarks = list(info.warnings)
+        warnings = list(info.warnings)
         for _ in range(_TRIES):
-            info.warnings[:] = remarks
+            info.warnings[:] = warnings
             head = self.core.head(resource, info.namespace, info.name)
             live = storage_codec.load(resource, head) if head is not None else None
             if live is None and info.subresource:

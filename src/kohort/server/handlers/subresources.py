@@ -122,7 +122,7 @@ class Subresources:
         return 201, {**status.success(), "code": 201}
 
     async def _record_eviction(self, info: RequestInfo) -> str:
-        """The pod tells why it goes: failure policies of Jobs ask for that. The version that it has then."""
+        """Set the condition DisruptionTarget, which failure policies of Jobs read; returns the new resourceVersion."""
         said = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
         words = {"message": "Eviction API: evicting", "lastTransitionTime": timestamps.stamp()}
         for _ in range(_TRIES):
@@ -355,7 +355,7 @@ def _scale_target() -> apply.Target:
 
 
 def _applying(change: Any, chosen: WriteOptions) -> Callable[[Object], Object]:
-    """Server-side apply of a Scale: whoever owns the replicas, there or of the object itself, is asked."""
+    """Server-side apply of a Scale: conflicts count whether the replicas are owned there or on the object itself."""
     if not isinstance(change, dict):
         raise status.bad_request("error decoding YAML: an applied object is a mapping")
 

@@ -38,9 +38,9 @@ class Updater:
         body = decode_body(info, self.core.ctx)
         meta = body.get("metadata")
         meta = meta if isinstance(meta, dict) else {}
-        remarks = list(info.warnings)
+        body_warnings = list(info.warnings)
         for _ in range(_TRIES):
-            info.warnings[:] = remarks
+            info.warnings[:] = body_warnings
             head = self.core.head(info.resource, info.namespace, info.name)
             if head is None:
                 return await self._update_nothing(info, body, chosen)
@@ -60,7 +60,7 @@ class Updater:
         return await self.creator.create_object(info, body, chosen)
 
     def _readable(self, info: RequestInfo, body: Object, chosen: WriteOptions) -> None:
-        """A body is read, and remarked on, before anybody looks for what it is about."""
+        """A body is decoded, with its warnings, before the object that it is about is looked up."""
         rules = info.resource.rules
         namespace = info.namespace if info.resource.namespaced else None
         read = admit.decode_create(
@@ -179,7 +179,7 @@ def _put(block: Object, name: str, value: Any) -> None:
 
 
 def is_finalized(obj: Object) -> bool:
-    """Whether an object that was asked to go has nothing left to wait for."""
+    """Whether a terminating object has no finalizer and no grace period left."""
     meta = obj["metadata"]
     if not meta.get("deletionTimestamp") or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
         return False

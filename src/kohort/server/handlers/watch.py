@@ -40,7 +40,9 @@ class Watch:
         self.predicate: SelectionPredicate = selection_predicate(info)
         self._stop = stop
         self._head = storage_codec.object_prefix(info.resource)
-        self._starts = {word: b'{"type":"' + word.encode() + b'","object":' for word in (ADDED, MODIFIED, DELETED)}
+        self._starts = {
+            event_type: b'{"type":"' + event_type.encode() + b'","object":' for event_type in (ADDED, MODIFIED, DELETED)
+        }
         self._plain = info.accepted.kind == negotiation.OBJECT and not info.resource.converts
         self.bookmarks = options.flag(info.query, "allowWatchBookmarks")
         self._read_start()
@@ -138,11 +140,11 @@ class Watch:
             if namespace is not None and event.item.namespace != namespace:
                 continue
             if everything:
-                yield self._event(event.change.word, event.item, None)
+                yield self._event(event.change.event_type, event.item, None)
                 continue
-            word = self._transition(event)
-            if word:
-                yield self._event(word, event.item, event if word == DELETED else None)
+            event_type = self._transition(event)
+            if event_type:
+                yield self._event(event_type, event.item, event if event_type == DELETED else None)
 
     def _transition(self, event: Event) -> str:
         """An object that begins to match is new to this watcher, one that no longer does is gone for it."""
@@ -153,15 +155,15 @@ class Watch:
             return MODIFIED if before else ADDED
         return DELETED if before else ""
 
-    def _event(self, word: str, item: Item, gone: Event | None) -> bytes:
+    def _event(self, event_type: str, item: Item, gone: Event | None) -> bytes:
         if gone is not None and gone.before is not None and gone.change is not Change.DELETE:
             # It left the selection: what is sent is its state before, at the revision of the change.
             obj = storage_codec.load(self.resource, gone.before)
             obj["metadata"]["resourceVersion"] = str(item.revision)
-            return _line(word, self._represented(obj))
+            return _line(event_type, self._represented(obj))
         if self._plain:
-            return self._starts[word] + self._head + item.value[1:] + b"}\n"
-        return _line(word, self._represented(storage_codec.load(self.resource, item)))
+            return self._starts[event_type] + self._head + item.value[1:] + b"}\n"
+        return _line(event_type, self._represented(storage_codec.load(self.resource, item)))
 
     def _represented(self, obj: Object) -> Object:
         form = self.info.accepted
@@ -200,8 +202,8 @@ def _check_initial(match: str, wanted: bool) -> None:
         raise status.invalid("meta.k8s.io", "ListOptions", "", found)
 
 
-def _line(word: str, obj: Object) -> bytes:
-    return encode({"type": word, "object": obj}) + b"\n"
+def _line(event_type: str, obj: Object) -> bytes:
+    return encode({"type": event_type, "object": obj}) + b"\n"
 
 
 def _chunks(lines: Iterator[bytes]) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""The columns of a pod; its status is a word that takes a while to find."""
+"""The columns of a pod, and how kubectl's STATUS is derived from its containers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of Kubernetes that `kohort.api` has no module for: structure from the OpenAPI data, rules that matter by hand.
+"""The registry of Kubernetes' kinds that `kohort.api` has no module for: structure from OpenAPI, strategies by hand.
 
 The result is a `Kind` like any other, so that one pipeline (kohort.api.admit) serves them all.
 """

@@ -1,4 +1,4 @@
-"""What is known by hand of Kubernetes' own kinds, beside their structure: a line or a function for each."""
+"""The strategies of Kubernetes' own kinds: defaults, validation and what else their structure does not say."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _empty(_: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """As the members of `Kind` of the same names; `create_on_update`: a PUT to a free name creates."""
+    """A registry strategy; members as in `Kind`. `create_on_update`: a PUT to a free name creates."""
 
     name_format: Format | None = None
     needs_version: bool = False

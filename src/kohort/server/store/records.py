@@ -16,11 +16,11 @@ class Change(IntEnum):
     DELETE = 2
 
     @property
-    def word(self) -> str:
-        return _WORDS[self]
+    def event_type(self) -> str:
+        return _EVENT_TYPES[self]
 
 
-_WORDS: Final = (ADDED, MODIFIED, DELETED)
+_EVENT_TYPES: Final = (ADDED, MODIFIED, DELETED)
 
 
 class Item:
@@ -56,7 +56,7 @@ class Event:
 
 
 class Entry:
-    """An event on its way to the journal."""
+    """An event of a table, for the journal and for listeners."""
 
     __slots__ = ("event", "table")
 

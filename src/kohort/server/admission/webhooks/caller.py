@@ -23,7 +23,7 @@ _HEADERS: Final = {"content-type": "application/json", "accept": "application/js
 
 # Namespace, name and port of a Service -> host and port where it can be reached from here. LookupError: why not.
 Resolver = Callable[[str, str, int], tuple[str, int]]
-Ask = Callable[["Hook", dict[str, Any]], Awaitable[bytes]]
+CallWebhook = Callable[["Hook", dict[str, Any]], Awaitable[bytes]]
 
 
 class WebhookClient:
@@ -34,7 +34,7 @@ class WebhookClient:
         self._session: aiohttp.ClientSession | None = None
         self._contexts: dict[str, ssl.SSLContext] = {}
 
-    async def ask(self, hook: Hook, review: dict[str, Any]) -> bytes:
+    async def call(self, hook: Hook, review: dict[str, Any]) -> bytes:
         """The body of the answer; AnswerError if there is none."""
         from aiohttp import ClientError
 

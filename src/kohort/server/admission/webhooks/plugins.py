@@ -1,4 +1,4 @@
-"""The two plugins that ask webhooks, and the one that looks at their configurations."""
+"""The plugins that call webhooks, and the one that validates their configurations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kohort.api.kind import Context, Object
     from kohort.server.admission.attributes import AdmissionAttributes
-    from kohort.server.admission.webhooks.caller import Ask
+    from kohort.server.admission.webhooks.caller import CallWebhook
     from kohort.server.admission.webhooks.matching import Hook
     from kohort.server.auth.lister import Lister
     from kohort.server.resources import Resource, Resources
@@ -38,8 +38,8 @@ class _Webhooks:
     plural = ""
     mutating = False
 
-    def __init__(self, lister: Lister, resources: Resources, ctx: Context, ask: Ask) -> None:
-        self._lister, self._resources, self._ctx, self._ask = lister, resources, ctx, ask
+    def __init__(self, lister: Lister, resources: Resources, ctx: Context, call_webhook: CallWebhook) -> None:
+        self._lister, self._resources, self._ctx, self._call_webhook = lister, resources, ctx, call_webhook
         self._version: int | None = None
         self._hooks: list[Hook] = []
 
@@ -67,7 +67,7 @@ class _Webhooks:
         uid = str(uuid.uuid4())
         new, old = (self._shown(attrs, one, resource) for one in (attrs.object, attrs.old))
         try:
-            body = await self._ask(hook, review.question(attrs, resource, uid, new, old))
+            body = await self._call_webhook(hook, review.question(attrs, resource, uid, new, old))
             response = review.read(body, uid, mutating=self.mutating)
             review.operations(response)
         except InvalidReviewError as error:
@@ -98,7 +98,7 @@ class ValidatingWebhooks(_Webhooks):
     plural = "validatingwebhookconfigurations"
 
     async def validate(self, attrs: AdmissionAttributes) -> None:
-        """All are asked at once; the first in order that refuses is the answer."""
+        """All are called at once; the first in order that refuses decides."""
         concerned = self._concerned(attrs)
         if not concerned:
             return
@@ -119,9 +119,9 @@ class MutatingWebhooks(_Webhooks):
     mutating = True
 
     def __init__(
-        self, lister: Lister, resources: Resources, ctx: Context, ask: Ask, before: Sequence[Any] = ()
+        self, lister: Lister, resources: Resources, ctx: Context, call_webhook: CallWebhook, before: Sequence[Any] = ()
     ) -> None:
-        super().__init__(lister, resources, ctx, ask)
+        super().__init__(lister, resources, ctx, call_webhook)
         self._before = tuple(before)
 
     async def admit(self, attrs: AdmissionAttributes) -> None:

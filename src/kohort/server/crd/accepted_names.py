@@ -1,4 +1,4 @@
-"""Which names a definition gets, and the conditions that say so."""
+"""Which names a definition gets, and its conditions NamesAccepted and Established."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ESTABLISHED: Final = ("True", "InitialNamesAccepted", "the initial names have b
 _REFUSED: Final = ("False", "NotAccepted", "not all names are accepted")
 
 
-def named(crd: Object, others: Iterable[Object], now: str) -> Object:
+def names_status(crd: Object, others: Iterable[Object], now: str) -> Object:
     """The status of a definition beside others of its group, some of whose names may be taken."""
     spec, status = spec_of(crd), dict(crd.get("status") or {})
     wanted, accepted = dict(spec.get("names") or {}), dict(status.get("acceptedNames") or {})
@@ -36,17 +36,17 @@ def named(crd: Object, others: Iterable[Object], now: str) -> Object:
     status["acceptedNames"] = {name: value for name, value in accepted.items() if value or name in {"plural", "kind"}}
     fine = wrong == ("", "")
     status["conditions"] = list(status.get("conditions") or [])
-    _say(status, "NamesAccepted", _ACCEPTED if fine else ("False", *wrong), now)
+    _set_condition(status, "NamesAccepted", _ACCEPTED if fine else ("False", *wrong), now)
     before = condition({"status": status}, "Established") or {}
     if before.get("status") != "True":
-        _say(status, "Established", _ESTABLISHED if fine else _REFUSED, now)
+        _set_condition(status, "Established", _ESTABLISHED if fine else _REFUSED, now)
     return status
 
 
-def terminating(crd: Object, verdict: tuple[str, str, str], now: str) -> Object:
+def terminating(crd: Object, condition_values: tuple[str, str, str], now: str) -> Object:
     status = {**(crd.get("status") or {})}
     status["conditions"] = list(status.get("conditions") or [])
-    _say(status, "Terminating", verdict, now)
+    _set_condition(status, "Terminating", condition_values, now)
     return status
 
 
@@ -67,13 +67,19 @@ def _put(block: dict[str, Any], name: str, value: Any) -> None:
         block.pop(name, None)
 
 
-def _say(status: Object, sort: str, verdict: tuple[str, str, str], now: str) -> None:
-    word, reason, message = verdict
-    made = {"type": sort, "status": word, "lastTransitionTime": now, "reason": reason, "message": message}
+def _set_condition(status: Object, condition_type: str, condition_values: tuple[str, str, str], now: str) -> None:
+    condition_status, reason, message = condition_values
+    made = {
+        "type": condition_type,
+        "status": condition_status,
+        "lastTransitionTime": now,
+        "reason": reason,
+        "message": message,
+    }
     conditions: list[dict[str, Any]] = status["conditions"]
     for place, one in enumerate(conditions):
-        if one.get("type") == sort:
-            if one.get("status") == word:
+        if one.get("type") == condition_type:
+            if one.get("status") == condition_status:
                 made["lastTransitionTime"] = one.get("lastTransitionTime") or now
             conditions[place] = made
             return
