@@ -96,7 +96,7 @@ def complete_create(
         check_admitted(kind, new, admission.mutate(kind, new, ctx, priority_classes))
         _prepare(kind, new, None, ctx)
         check_valid(kind, new, validate_create(kind, new, ctx))
-        _storable(kind, new, ctx, list(existing), priority_classes)
+        _storable(kind, new, list(existing), priority_classes)
         meta.count(kind, new)
     except RejectedError as rejected:
         return rejected.with_warnings(warnings)
@@ -367,12 +367,10 @@ def _fitting(found: list[FieldError], new: Object, mode: FieldValidation) -> Non
         raise RejectedError(WriteResult(422, "Invalid", (cause,), message=f' "" is invalid: {cause}'))
 
 
-def _storable(
-    kind: Kind, new: Object, ctx: Context, existing: list[Object], priority_classes: Sequence[Object]
-) -> None:
+def _storable(kind: Kind, new: Object, existing: list[Object], priority_classes: Sequence[Object]) -> None:
     if new["metadata"].get("resourceVersion"):
         raise RejectedError(WriteResult(500, message="resourceVersion should not be set on objects to be created"))
-    check_admitted(kind, new, admission.validate(kind, new, ctx, existing, priority_classes))
+    check_admitted(kind, new, admission.validate(kind, new, existing, priority_classes))
     if any(_same_object(kind, one, meta.name_of(new)) for one in existing):
         raise RejectedError(result.already_exists(kind, meta.name_of(new)))
 

@@ -32,7 +32,7 @@ def decode(schema: Obj, obj: dict[str, Any], minor: str) -> list[FieldError]:
 
 
 @singledispatch
-def check(node: Node, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+def check(node: Node, _value: Any, _path: str, _minor: str) -> Iterator[FieldError]:
     raise TypeError(f"{type(node).__name__} is not a schema node")
 
 
@@ -48,12 +48,12 @@ def _unknown(path: str, since: str | None = None) -> FieldError:
 
 
 @check.register
-def _(node: Anything, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+def _(_node: Anything, _value: Any, _path: str, _minor: str) -> Iterator[FieldError]:
     return iter(())
 
 
 @check.register
-def _(node: Str, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+def _(node: Str, value: Any, path: str, _minor: str) -> Iterator[FieldError]:
     if value is None or isinstance(value, str):
         return
     wanted = "string"
@@ -64,13 +64,13 @@ def _(node: Str, value: Any, path: str, minor: str) -> Iterator[FieldError]:
 
 
 @check.register
-def _(node: Bool, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+def _(_node: Bool, value: Any, path: str, _minor: str) -> Iterator[FieldError]:
     if value is not None and not isinstance(value, bool):
         yield _wrong(path, value, "boolean")
 
 
 @check.register
-def _(node: Int, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+def _(node: Int, value: Any, path: str, _minor: str) -> Iterator[FieldError]:
     if value is None:
         return
     limit = 1 << (node.bits - 1)
@@ -79,13 +79,13 @@ def _(node: Int, value: Any, path: str, minor: str) -> Iterator[FieldError]:
 
 
 @check.register
-def _(node: IntOrStr, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+def _(_node: IntOrStr, value: Any, path: str, _minor: str) -> Iterator[FieldError]:
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, str))):
         yield _wrong(path, value, "integer or string")
 
 
 @check.register
-def _(node: Time, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+def _(_node: Time, value: Any, path: str, _minor: str) -> Iterator[FieldError]:
     if value is not None and not (isinstance(value, str) and _is_time(value)):
         yield _wrong(path, value, "RFC 3339 time")
 
@@ -98,7 +98,7 @@ def _is_time(text: str) -> bool:
 
 
 @check.register
-def _(node: Duration, value: Any, path: str, minor: str) -> Iterator[FieldError]:
+def _(_node: Duration, value: Any, path: str, _minor: str) -> Iterator[FieldError]:
     if value is not None and not (isinstance(value, str) and _GO_DURATION.fullmatch(value)):
         yield _wrong(path, value, "duration such as 90s or 4h")
 

@@ -73,11 +73,11 @@ class _Writer:
         return found
 
     @singledispatchmethod
-    def _body(self, node: Node, spot: cel.Spot) -> Schema:
+    def _body(self, node: Node, _spot: cel.Spot) -> Schema:
         raise TypeError(f"{type(node).__name__} is not a schema node")
 
     @_body.register
-    def _(self, node: Str, spot: cel.Spot) -> Schema:
+    def _(self, node: Str, _spot: cel.Spot) -> Schema:
         found: Schema = {"type": "string"}
         if node.enum:
             found["enum"] = list(node.enum)
@@ -93,7 +93,7 @@ class _Writer:
         return found
 
     @_body.register
-    def _(self, node: Int, spot: cel.Spot) -> Schema:
+    def _(self, node: Int, _spot: cel.Spot) -> Schema:
         found: Schema = {"type": "integer", "format": f"int{node.bits}"}
         if node.minimum is not None:
             found["minimum"] = node.minimum
@@ -102,27 +102,27 @@ class _Writer:
         return found
 
     @_body.register
-    def _(self, node: Bool, spot: cel.Spot) -> Schema:
+    def _(self, _node: Bool, _spot: cel.Spot) -> Schema:
         return {"type": "boolean"}
 
     @_body.register
-    def _(self, node: IntOrStr, spot: cel.Spot) -> Schema:
+    def _(self, _node: IntOrStr, _spot: cel.Spot) -> Schema:
         return int_or_string()
 
     @_body.register
-    def _(self, node: Time, spot: cel.Spot) -> Schema:
+    def _(self, _node: Time, _spot: cel.Spot) -> Schema:
         return {"type": "string", "format": "date-time"}
 
     @_body.register
-    def _(self, node: Duration, spot: cel.Spot) -> Schema:
+    def _(self, _node: Duration, _spot: cel.Spot) -> Schema:
         return {"type": "string"}
 
     @_body.register
-    def _(self, node: Anything, spot: cel.Spot) -> Schema:
+    def _(self, _node: Anything, _spot: cel.Spot) -> Schema:
         return anything()
 
     @_body.register
-    def _(self, node: Ref, spot: cel.Spot) -> Schema:
+    def _(self, node: Ref, _spot: cel.Spot) -> Schema:
         return self.refer(node.definition)
 
     @_body.register

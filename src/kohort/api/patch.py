@@ -66,7 +66,7 @@ def _op_add(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
     return _add(document, path, copied(operation.get("value")))
 
 
-def _op_remove(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
+def _op_remove(document: Json, path: list[str], _operation: dict[str, Any]) -> Json:
     return _remove(document, path)
 
 

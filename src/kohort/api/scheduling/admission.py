@@ -43,9 +43,7 @@ def mutate(kind: Kind, obj: Object, ctx: Context, classes: Sequence[Object], old
     return problem
 
 
-def validate(
-    kind: Kind, obj: Object, ctx: Context, existing: Iterable[Object], classes: Sequence[Object]
-) -> str | None:
+def validate(kind: Kind, obj: Object, existing: Iterable[Object], classes: Sequence[Object]) -> str | None:
     """The validating plugins on create."""
     if kind.group != SCHEDULING_GROUP:
         return None

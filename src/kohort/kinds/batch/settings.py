@@ -3,9 +3,11 @@ otherwise (job 1.3, 1.6)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
+from kohort.gang.compile import CompileContext
 from kohort.gang.settings import KindSettings, about
 
 PolicySource = Literal["Declared", "Inferred"]
@@ -15,6 +17,7 @@ INFERRED: Final = "Inferred"  # 1.36: the Job's shape says it
 USE: Final = "Use"
 SKIP: Final = "Skip"
 IGNORE: Final = "Ignore"
+_SOURCES: Final[Mapping[str, PolicySource]] = {"1.36": INFERRED, "1.37": DECLARED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,3 +59,33 @@ class JobSettings(KindSettings):
 
 
 SETTINGS: Final = JobSettings
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveSettings:
+    """What holds for a Job on one Kubernetes minor: what was left open is filled in."""
+
+    parity: bool  # exactly what upstream does, its traps included
+    source: PolicySource | None  # None: this minor knows no integration of Jobs
+    byo: ByoWorkload
+    cronjob_transparent: bool
+    shrink: bool
+
+    @property
+    def declared(self) -> bool:
+        return self.source == DECLARED
+
+    @classmethod
+    def of(cls, ctx: CompileContext) -> EffectiveSettings:
+        given = ctx.settings.of(JobSettings)
+        parity = given.parity
+        source = given.policy_source or _SOURCES.get(ctx.release.minor)
+        transparent = not parity if given.cronjob_transparent is None else given.cronjob_transparent
+        shrink = not parity if given.shrink_min_count is None else given.shrink_min_count
+        return cls(
+            parity=parity,
+            source=source,
+            byo=given.byo_workload or (SKIP if source == INFERRED else IGNORE if parity else USE),
+            cronjob_transparent=transparent,
+            shrink=shrink and source == DECLARED,
+        )

@@ -43,7 +43,7 @@ SCHEMA: Final = Obj(
 )
 
 
-def default(cronjob: Object, ctx: Context) -> None:
+def default(cronjob: Object, _ctx: Context) -> None:
     spec = job_spec(cronjob)
     if spec:
         default_template(spec)
@@ -60,7 +60,7 @@ def validate(cronjob: Object, ctx: Context) -> list[FieldError]:
     return [*_name(cronjob), *_spec(cronjob, ctx)]
 
 
-def validate_update(cronjob: Object, old: Object, ctx: Context) -> list[FieldError]:
+def validate_update(cronjob: Object, _old: Object, ctx: Context) -> list[FieldError]:
     """The declared rules hold the scheduling block fast; its sort of policy may change, each run is new."""
     return list(_spec(cronjob, ctx))
 
@@ -89,7 +89,7 @@ def _spec(cronjob: Object, ctx: Context) -> Iterator[FieldError]:
         yield not_supported(f"{_TEMPLATE}.manualSelector", True, ("nil", "false"))
 
 
-def warn(cronjob: Object, ctx: Context) -> list[str]:
+def warn(cronjob: Object, _ctx: Context) -> list[str]:
     return spec_warnings(job_spec(cronjob), _TEMPLATE)
 
 

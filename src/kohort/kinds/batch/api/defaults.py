@@ -10,7 +10,7 @@ from kohort.api.kind import Context, Object
 _UNLIMITED: Final = 2**31 - 1
 
 
-def default(job: Object, ctx: Context) -> None:
+def default(job: Object, _ctx: Context) -> None:
     """Complete a Job in place. What follows from its uid, `selector.generate` adds once a server has given one."""
     spec = job.setdefault("spec", {})
     if spec.get("completions") is None and spec.get("parallelism") is None:

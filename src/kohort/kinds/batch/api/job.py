@@ -15,7 +15,7 @@ from kohort.kinds.batch.api.update import validate_update
 from kohort.kinds.batch.api.validation import validate
 
 
-def warn(job: Object, ctx: Context) -> list[str]:
+def warn(job: Object, _ctx: Context) -> list[str]:
     return [*_name_warning(job), *spec_warnings(job.get("spec") or {}, "spec")]
 
 

@@ -41,7 +41,7 @@ def is_finished(job: Object) -> bool:
     return holds(status, COMPLETE) or holds(status, FAILED)
 
 
-def validate_status(job: Object, old: Object, ctx: Context) -> list[FieldError]:
+def validate_status(job: Object, old: Object, _ctx: Context) -> list[FieldError]:
     spec, status, before = job.get("spec") or {}, job.get("status") or {}, old.get("status") or {}
     return [
         *_counters(status),

@@ -15,12 +15,12 @@ from kohort.gang.tree import Group, Plan, Template
 from kohort.kinds.batch.compile import existing as job_find
 from kohort.kinds.batch.compile.names import pod_group_name
 from kohort.kinds.batch.compile.parts import GROUP_TEMPLATE, PARENT_INSTANCE, job_owner, own_pods
-from kohort.kinds.batch.compile.settings import Settings
+from kohort.kinds.batch.settings import EffectiveSettings
 
 _FIELD: Final = f"metadata.annotations[{GROUP_TEMPLATE}]"
 
 
-def compile_delegated(job: Object, ctx: CompileContext, settings: Settings) -> Compilation:
+def compile_delegated(job: Object, ctx: CompileContext, settings: EffectiveSettings) -> Compilation:
     wanted = str(job["metadata"]["annotations"][GROUP_TEMPLATE] or "")
     workload = job_find.parent_workload(job, ctx.lookup, parity=settings.parity)
     if workload is None:
@@ -45,7 +45,9 @@ def compile_delegated(job: Object, ctx: CompileContext, settings: Settings) -> C
     return _grouped(job, plan, template, ctx, settings)
 
 
-def _grouped(job: Object, plan: Plan, template: Template, ctx: CompileContext, settings: Settings) -> Compilation:
+def _grouped(
+    job: Object, plan: Plan, template: Template, ctx: CompileContext, settings: EffectiveSettings
+) -> Compilation:
     """The Job's own group of that template, or a new one while the Job is new."""
     groups = job_find.groups_of(plan.workload, plan.namespace, ctx.lookup)
     own = job_find.controlled(groups, uid_of(job))
@@ -63,7 +65,7 @@ def _grouped(job: Object, plan: Plan, template: Template, ctx: CompileContext, s
     return Compilation(plans=(done,), warnings=warnings)
 
 
-def _parent(job: Object, ctx: CompileContext, settings: Settings) -> tuple[str | None, tuple[str, ...]]:
+def _parent(job: Object, ctx: CompileContext, settings: EffectiveSettings) -> tuple[str | None, tuple[str, ...]]:
     annotations = job["metadata"]["annotations"]
     key = next((key for key in PARENT_INSTANCE if annotations.get(key)), None)
     if key is None or settings.parity:
@@ -80,7 +82,7 @@ def _find(templates: tuple[Template, ...], wanted: str, *, parity: bool) -> Temp
     return next((one for one in leaves if not wanted or one.name == wanted), None)
 
 
-def _missing(why: str, wanted: str, settings: Settings) -> Compilation:
+def _missing(why: str, wanted: str, settings: EffectiveSettings) -> Compilation:
     """Upstream makes pods at once and ungrouped; here the Job waits for what its parent still owes it."""
     if settings.parity:
         return Compilation(reason=f"{why}; its pods stay ungrouped")

@@ -10,10 +10,10 @@ from kohort.gang import blocks
 from kohort.gang.compile import CompileContext
 from kohort.gang.compile.builder import Config, Item, compile_item
 from kohort.gang.tree import Plan, Template
-from kohort.kinds.batch.compile.settings import Settings
+from kohort.kinds.batch.settings import EffectiveSettings
 
 
-def item_of(job: Object, template: str, ctx: CompileContext, settings: Settings) -> Item:
+def item_of(job: Object, template: str, ctx: CompileContext, settings: EffectiveSettings) -> Item:
     spec = job.get("spec") or {}
     if not settings.declared:
         gang = Config(gang=True, minimum=int(spec.get("parallelism") or 1))
@@ -36,7 +36,7 @@ def item_of(job: Object, template: str, ctx: CompileContext, settings: Settings)
     )
 
 
-def template_of(job: Object, name: str, ctx: CompileContext, settings: Settings) -> Template:
+def template_of(job: Object, name: str, ctx: CompileContext, settings: EffectiveSettings) -> Template:
     return compile_item(item_of(job, name, ctx, settings))
 
 
@@ -58,7 +58,7 @@ def shrink_min_count(parallelism: int, completions: int | None, succeeded: int) 
     return max(1, most)
 
 
-def warnings_of(job: Object, plan: Plan, ctx: CompileContext, settings: Settings) -> list[str]:
+def warnings_of(job: Object, plan: Plan, ctx: CompileContext, settings: EffectiveSettings) -> list[str]:
     spec = job.get("spec") or {}
     block, pod = spec.get("scheduling") or {}, (spec.get("template") or {}).get("spec") or {}
     found = []

@@ -21,12 +21,11 @@ from kohort.kinds.batch.compile.groups import item_of, template_of, warnings_of
 from kohort.kinds.batch.compile.modes import Mode, mode_of
 from kohort.kinds.batch.compile.names import legal_template_name, pod_group_name, template_name, workload_name
 from kohort.kinds.batch.compile.parts import job_owner, own_pods
-from kohort.kinds.batch.compile.settings import Settings
-from kohort.kinds.batch.settings import SKIP, USE
+from kohort.kinds.batch.settings import SKIP, USE, EffectiveSettings
 
 
 def compile_object(job: Object, ctx: CompileContext) -> Compilation:
-    settings = Settings.of(ctx)
+    settings = EffectiveSettings.of(ctx)
     mode, reason = mode_of(job, ctx, settings)
     if mode is Mode.NONE:
         return Compilation(reason=reason)
@@ -35,7 +34,7 @@ def compile_object(job: Object, ctx: CompileContext) -> Compilation:
     return _root(job, ctx, settings)
 
 
-def _root(job: Object, ctx: CompileContext, settings: Settings) -> Compilation:
+def _root(job: Object, ctx: CompileContext, settings: EffectiveSettings) -> Compilation:
     name, namespace, uid = str(job["metadata"]["name"]), namespace_of(job), uid_of(job)
     known = job_find.workloads_of("batch/v1", "Job", name, namespace, ctx.lookup)
     own = job_find.controlled(known, uid)
@@ -63,7 +62,7 @@ def _names(objects: list[Object]) -> list[str]:
     return sorted(str((obj.get("metadata") or {}).get("name")) for obj in objects)
 
 
-def _fresh(job: Object, ctx: CompileContext, settings: Settings) -> Compilation:
+def _fresh(job: Object, ctx: CompileContext, settings: EffectiveSettings) -> Compilation:
     """A new Workload with one template, and a PodGroup of it."""
     name, owner = str(job["metadata"]["name"]), job_owner(job)
     template = template_name(name) if settings.parity else legal_template_name(name)
@@ -81,7 +80,7 @@ def _fresh(job: Object, ctx: CompileContext, settings: Settings) -> Compilation:
     return _planned(job, replace(plan, groups=(group,)), ctx, settings)
 
 
-def _existing(job: Object, workload: Object, ctx: CompileContext, settings: Settings) -> Compilation:
+def _existing(job: Object, workload: Object, ctx: CompileContext, settings: EffectiveSettings) -> Compilation:
     """The Job's own Workload is there. Only its minimum may have to follow."""
     name, templates = str(workload["metadata"]["name"]), job_find.templates_of(workload)
     if len(templates) != 1 or not templates[0].is_leaf:
@@ -107,7 +106,7 @@ def _existing(job: Object, workload: Object, ctx: CompileContext, settings: Sett
     return _with_group(job, plan, (owner, _workload_owner(name, ctx)), ctx, settings, least)
 
 
-def _brought(job: Object, workloads: list[Object], ctx: CompileContext, settings: Settings) -> Compilation:
+def _brought(job: Object, workloads: list[Object], ctx: CompileContext, settings: EffectiveSettings) -> Compilation:
     """Somebody made a Workload for the Job: it is used as it is, and never changed."""
     names = ", ".join(_names(workloads))
     if len(workloads) > 1:
@@ -131,7 +130,7 @@ def _with_group(
     plan: Plan,
     owners: tuple[Owner, ...],
     ctx: CompileContext,
-    settings: Settings,
+    settings: EffectiveSettings,
     least: int | None = None,
 ) -> Compilation:
     """The group of a Workload that is there: the Job's own one, or a new one while the Job is new."""
@@ -155,6 +154,6 @@ def _workload_owner(workload: str, ctx: CompileContext) -> Owner:
     return Owner(api_version=ctx.release.api_version, kind="Workload", name=workload)
 
 
-def _planned(job: Object, plan: Plan, ctx: CompileContext, settings: Settings) -> Compilation:
+def _planned(job: Object, plan: Plan, ctx: CompileContext, settings: EffectiveSettings) -> Compilation:
     members = own_pods(job, plan.groups[0].name)
     return Compilation(plans=(replace(plan, members=members),), warnings=tuple(warnings_of(job, plan, ctx, settings)))

@@ -11,7 +11,7 @@ from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.api.status import is_finished
 from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.batch.compile.parts import GROUP_TEMPLATE, named_group
-from kohort.kinds.batch.compile.settings import Settings
+from kohort.kinds.batch.settings import EffectiveSettings
 
 BUILT_IN: Final = "kubernetes.io/job-controller"
 
@@ -24,7 +24,7 @@ class Mode(StrEnum):
     POD_GROUP_ONLY = "podgroup-only"  # the parent's Workload describes it
 
 
-def mode_of(job: Object, ctx: CompileContext, settings: Settings) -> tuple[Mode, str]:
+def mode_of(job: Object, ctx: CompileContext, settings: EffectiveSettings) -> tuple[Mode, str]:
     """The management mode, and for NONE the reason."""
     why = _left_alone(job, ctx, settings)
     if why:
@@ -32,7 +32,7 @@ def mode_of(job: Object, ctx: CompileContext, settings: Settings) -> tuple[Mode,
     return _declared(job, settings) if settings.declared else _inferred(job.get("spec") or {})
 
 
-def _left_alone(job: Object, ctx: CompileContext, settings: Settings) -> str:
+def _left_alone(job: Object, ctx: CompileContext, settings: EffectiveSettings) -> str:
     """Why no release would look at the Job, if so."""
     if settings.source is None:
         return f"Kubernetes {ctx.release.minor} makes no groups for Jobs; 1.36 is the first that does"
@@ -59,7 +59,7 @@ def _inferred(spec: dict[str, Any]) -> tuple[Mode, str]:
     return Mode.BOTH, ""
 
 
-def _declared(job: Object, settings: Settings) -> tuple[Mode, str]:
+def _declared(job: Object, settings: EffectiveSettings) -> tuple[Mode, str]:
     owner = controller_of(job)
     annotations = (job.get("metadata") or {}).get("annotations") or {}
     if owner is None:

@@ -35,7 +35,7 @@ def _warn(obj: Object, ctx: Context) -> list[str]:
     ]
 
 
-def _minimum(obj: Object, ctx: Context) -> list[FieldError]:
+def _minimum(obj: Object, _ctx: Context) -> list[FieldError]:
     """What the schema's rule says of a PodClique or scaling group: it is not scaled below its minimum (D22)."""
     spec = obj.get("spec") or {}
     replicas, least = spec.get("replicas"), spec.get("minAvailable")
@@ -44,7 +44,7 @@ def _minimum(obj: Object, ctx: Context) -> list[FieldError]:
     return [invalid("spec.replicas", replicas, f"must not be less than minAvailable ({least})")]
 
 
-def _still_minimum(new: Object, old: Object, ctx: Context) -> list[FieldError]:
+def _still_minimum(new: Object, _old: Object, ctx: Context) -> list[FieldError]:
     return _minimum(new, ctx)
 
 

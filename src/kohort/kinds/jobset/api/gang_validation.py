@@ -13,15 +13,15 @@ from kohort.kinds.jobset.api.gangs import (
     LEAF_LEVEL,
     OFF,
     REPLICATED_GANG,
+    GangRequest,
     Gangs,
-    Wish,
     active,
     gangs,
     has_top_level,
     is_sequenced,
     mode,
     option_on,
-    policy_wishes,
+    policy_requests,
     present,
     without_empty,
 )
@@ -54,8 +54,8 @@ def _active(obj: Object, front_end: str, asked: Gangs, ctx: Context) -> Iterator
     yield from _references(obj, front_end, asked)
     yield from counted(obj, ctx)
     if not is_external(obj):
-        for wish in too_small(asked):
-            yield minimum_error(wish, f"{wish.path}.schedulingPolicy.gang.minCount", wish.explicit)
+        for request in too_small(asked):
+            yield minimum_error(request, f"{request.path}.schedulingPolicy.gang.minCount", request.explicit)
 
 
 def counted(obj: Object, ctx: Context) -> Iterator[FieldError]:
@@ -68,7 +68,7 @@ def counted(obj: Object, ctx: Context) -> Iterator[FieldError]:
     if is_external(obj):
         return
     yield from _priority(asked, ctx)
-    for tree in asked.wishes:
+    for tree in asked.requests:
         yield from _alike(tree)
     yield from _width(front_ends[0], asked)
     yield from _sums(asked)
@@ -123,7 +123,7 @@ def _policies(obj: Object) -> Iterator[FieldError]:
     known = {job.name for job in jobs}
     taken: dict[str, str] = {}
     policies = entries(spec_of(obj).get("podGroupPolicies"))
-    alone = {job.name for wish in policy_wishes(obj) if wish.each_job for job in wish.jobs}
+    alone = {job.name for request in policy_requests(obj) if request.each_job for job in request.jobs}
     for index, policy in enumerate(policies):
         path, wanted = f"spec.podGroupPolicies[{index}]", policy.get("targetReplicatedJobs") or ()
         if not wanted and len(policies) > 1:
@@ -226,11 +226,11 @@ def _sequence(obj: Object, front_end: str, asked: Gangs) -> Iterator[FieldError]
     """V5. The scheduling front end falls back to a gang for each ReplicatedJob instead."""
     if front_end == "scheduling":
         return
-    for wish in asked.wishes:
-        if is_sequenced(obj, wish.jobs):
-            members = ", ".join(job.name for job in wish.jobs)
+    for request in asked.requests:
+        if is_sequenced(obj, request.jobs):
+            members = ", ".join(job.name for job in request.jobs)
             detail = f"{members} start one after the other (InOrder or dependsOn): a gang of them would never start"
-            yield forbidden(wish.path, detail)
+            yield forbidden(request.path, detail)
 
 
 def _exclusive(obj: Object, asked: Gangs) -> Iterator[FieldError]:
@@ -258,7 +258,7 @@ def _priority(asked: Gangs, ctx: Context) -> Iterator[FieldError]:
         yield from _differing(jobs, "priorityClassName", lambda job: job.pod.get("priorityClassName") or "")
 
 
-def _alike(tree: Wish) -> Iterator[FieldError]:
+def _alike(tree: GangRequest) -> Iterator[FieldError]:
     """V10: the scheduler refuses a group or tree whose pods differ in these."""
     yield from _differing(tree.jobs, "schedulerName", lambda job: job.pod.get("schedulerName") or "default-scheduler")
     yield from _differing(tree.jobs, "preemptionPolicy", lambda job: job.pod.get("preemptionPolicy") or "")
@@ -277,8 +277,8 @@ def _differing(
 
 def _width(front_end: str, asked: Gangs) -> Iterator[FieldError]:
     """V11. Leaves and branches beneath a root stand in lists of their own; groups without pods are not made."""
-    wishes = without_empty(asked.wishes)
-    for level in (wishes, *(wish.children for wish in wishes)):
+    requests = without_empty(asked.requests)
+    for level in (requests, *(request.children for request in requests)):
         for found in ([one for one in level if one.children], [one for one in level if not one.children]):
             if len(found) > MAX_TEMPLATES:
                 yield too_many(_front_end_path(front_end, asked), len(found), MAX_TEMPLATES)
@@ -301,12 +301,12 @@ def _sums(asked: Gangs) -> Iterator[FieldError]:
                 break
 
 
-def too_small(asked: Gangs) -> list[Wish]:
-    """Wishes whose written minimum is more than there are pods (V14, V16)."""
+def too_small(asked: Gangs) -> list[GangRequest]:
+    """Requests whose written minimum is more than there are pods (V14, V16)."""
     return [leaf for leaf in asked.leaves if leaf.gang and leaf.explicit is not None and leaf.explicit > leaf.pods]
 
 
-def minimum_error(wish: Wish, path: str, value: Any) -> FieldError:
-    members = ", ".join(job.name for job in wish.jobs)
-    what = f"a Job of {members} has" if wish.each_job else f"{members} together have"
-    return invalid(path, value, f"minCount is {wish.explicit}, but {what} {wish.pods} pods")
+def minimum_error(request: GangRequest, path: str, value: Any) -> FieldError:
+    members = ", ".join(job.name for job in request.jobs)
+    what = f"a Job of {members} has" if request.each_job else f"{members} together have"
+    return invalid(path, value, f"minCount is {request.explicit}, but {what} {request.pods} pods")

@@ -1,7 +1,7 @@
 """What gangs a JobSet asks for: three front ends, read into one form (spec jobset 3.2 to 3.4).
 
-Rules and the compiler both start from here, so that what is refused and what is built cannot drift apart. A wish says
-which pods belong together and under which name; counts follow from the ReplicatedJobs.
+Rules and the compiler both start from here, so that what is refused and what is built cannot drift apart. A request
+says which pods belong together and under which name; counts follow from the ReplicatedJobs.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def option_on(ctx: Context, name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """One group, or one for each Job of a ReplicatedJob, or a branch over further wishes.
+class GangRequest:
+    """One group, or one for each Job of a ReplicatedJob, or a branch over further requests.
 
     `name`: of the ReplicatedJob or policy from which object names are made; empty for the whole JobSet.
     `gang` False: basic. `explicit`: a minimum that the user wrote. `block`: topology, disruption and claims.
@@ -39,11 +39,11 @@ class Wish:
     gang: bool = True
     explicit: int | None = None
     block: Mapping[str, Any] = field(default_factory=dict)
-    children: tuple[Wish, ...] = ()
+    children: tuple[GangRequest, ...] = ()
 
     @property
     def pods(self) -> int:
-        """How many pods one group of this wish has: what its minimum is unless the user says less."""
+        """How many pods one group of this request has: what its minimum is unless the user says less."""
         if self.each_job:
             return self.jobs[0].pods_per_job if self.jobs[0].replicas else 0
         return sum(job.pods for job in self.jobs)
@@ -55,7 +55,7 @@ class Wish:
             return None
         return self.pods if self.explicit is None else self.explicit
 
-    def leaves(self) -> Iterator[Wish]:
+    def leaves(self) -> Iterator[GangRequest]:
         if not self.children:
             yield self
         for child in self.children:
@@ -64,14 +64,14 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Gangs:
-    """All wishes of a JobSet. `split`: paths of wishes that sequenced startup broke into one for each ReplicatedJob."""
+    """All requests of a JobSet. `split`: paths of those that sequenced startup broke into one per ReplicatedJob."""
 
-    wishes: tuple[Wish, ...] = ()
+    requests: tuple[GangRequest, ...] = ()
     split: tuple[str, ...] = ()
 
     @property
-    def leaves(self) -> tuple[Wish, ...]:
-        return tuple(leaf for wish in self.wishes for leaf in wish.leaves())
+    def leaves(self) -> tuple[GangRequest, ...]:
+        return tuple(leaf for request in self.requests for leaf in request.leaves())
 
     @property
     def jobs(self) -> tuple[ReplicatedJob, ...]:
@@ -113,13 +113,13 @@ def gangs(obj: Object) -> Gangs:
     return _READERS[front_ends[0]](obj)
 
 
-def without_empty(wishes: tuple[Wish, ...]) -> tuple[Wish, ...]:
+def without_empty(requests: tuple[GangRequest, ...]) -> tuple[GangRequest, ...]:
     """Groups that have pods: a minimum is at least 1, so the others are not made (spec jobset 3.3)."""
-    kept: list[Wish] = []
-    for wish in wishes:
-        children = without_empty(wish.children)
-        if children if wish.children else wish.pods:
-            kept.append(replace(wish, children=children) if wish.children else wish)
+    kept: list[GangRequest] = []
+    for request in requests:
+        children = without_empty(request.children)
+        if children if request.children else request.pods:
+            kept.append(replace(request, children=children) if request.children else request)
     return tuple(kept)
 
 
@@ -129,10 +129,12 @@ def without_empty(wishes: tuple[Wish, ...]) -> tuple[Wish, ...]:
 def _gang_config(obj: Object) -> Gangs:
     jobs = replicated_jobs(obj)
     if mode(spec_of(obj)) != OFF:
-        return Gangs((Wish(name="", path="spec.gangConfig", jobs=jobs),) if jobs else ())
+        return Gangs((GangRequest(name="", path="spec.gangConfig", jobs=jobs),) if jobs else ())
     return Gangs(
         tuple(
-            Wish(name=job.name, path=f"{job.path}.gangConfig", jobs=(job,), each_job=mode(job.raw) == REPLICATED_GANG)
+            GangRequest(
+                name=job.name, path=f"{job.path}.gangConfig", jobs=(job,), each_job=mode(job.raw) == REPLICATED_GANG
+            )
             for job in jobs
             if mode(job.raw) != OFF
         )
@@ -143,20 +145,20 @@ def _gang_config(obj: Object) -> Gangs:
 
 
 def _policies(obj: Object) -> Gangs:
-    return Gangs(policy_wishes(obj))
+    return Gangs(policy_requests(obj))
 
 
-def policy_wishes(obj: Object) -> tuple[Wish, ...]:
+def policy_requests(obj: Object) -> tuple[GangRequest, ...]:
     jobs = replicated_jobs(obj)
-    wishes: list[Wish] = []
+    requests: list[GangRequest] = []
     for index, policy in enumerate(entries(spec_of(obj).get("podGroupPolicies"))):
         path, wanted = f"spec.podGroupPolicies[{index}]", policy.get("targetReplicatedJobs") or ()
         targets = tuple(job for job in jobs if not wanted or job.name in wanted)
         if policy.get("mode") == REPLICATED_GANG:
-            wishes += [Wish(name=job.name, path=path, jobs=(job,), each_job=True) for job in targets]
+            requests += [GangRequest(name=job.name, path=path, jobs=(job,), each_job=True) for job in targets]
         elif targets:
-            wishes.append(Wish(name=str(policy.get("name") or ""), path=path, jobs=targets))
-    return tuple(wishes)
+            requests.append(GangRequest(name=str(policy.get("name") or ""), path=path, jobs=targets))
+    return tuple(requests)
 
 
 # ---- scheduling (KEP-969)
@@ -167,11 +169,11 @@ def _scheduling(obj: Object) -> Gangs:
     listed = entries(top.get("replicatedJobs"))
     if not jobs:
         return Gangs()
-    root = _wish("", "spec.scheduling", jobs, top, names=TOP_LEVEL)
+    root = _request("", "spec.scheduling", jobs, top, names=TOP_LEVEL)
     if not listed:
         return _unsequenced(obj, (root,))
     targeted: set[int] = set()
-    children: list[Wish] = []
+    children: list[GangRequest] = []
     for index, entry in enumerate(listed):
         found = tuple(job for job in jobs if job.name in (entry.get("targetReplicatedJobs") or ()))
         targeted |= {job.index for job in found}
@@ -180,15 +182,15 @@ def _scheduling(obj: Object) -> Gangs:
         return _unsequenced(obj, tuple(children))
     # Whom no entry names is a group of its own beneath the JobSet, of the JobSet's sort (example G's driver).
     children += [
-        Wish(name=job.name, path="spec.scheduling", jobs=(job,), gang=root.gang)
+        GangRequest(name=job.name, path="spec.scheduling", jobs=(job,), gang=root.gang)
         for job in jobs
         if job.index not in targeted
     ]
-    children.sort(key=lambda wish: wish.jobs[0].index)
+    children.sort(key=lambda request: request.jobs[0].index)
     below = _unsequenced(obj, tuple(children))
     if root.gang and is_sequenced(obj, jobs):
-        return Gangs(tuple(_inherit(wish, root.block) for wish in below.wishes), (root.path, *below.split))
-    branches = tuple(_under_root(wish) for wish in below.wishes)
+        return Gangs(tuple(_inherit(request, root.block) for request in below.requests), (root.path, *below.split))
+    branches = tuple(_under_root(request) for request in below.requests)
     return Gangs((replace(root, explicit=None, children=branches),), below.split)
 
 
@@ -196,11 +198,11 @@ def has_top_level(scheduling: Object) -> bool:
     return any(scheduling.get(name) is not None for name in TOP_LEVEL)
 
 
-def _wish(
+def _request(
     name: str, path: str, jobs: tuple[ReplicatedJob, ...], raw: Object, *, names: tuple[str, ...] = LEAF_LEVEL
-) -> Wish:
+) -> GangRequest:
     policy = raw.get("schedulingPolicy") or {}
-    return Wish(
+    return GangRequest(
         name=name,
         path=path,
         jobs=jobs,
@@ -210,38 +212,38 @@ def _wish(
     )
 
 
-def _entry(entry: Object, jobs: tuple[ReplicatedJob, ...], path: str) -> list[Wish]:
+def _entry(entry: Object, jobs: tuple[ReplicatedJob, ...], path: str) -> list[GangRequest]:
     """An entry over several ReplicatedJobs is called like its first: each is in one entry only, so that is unique."""
     if not jobs:
         return []
     if entry.get("job") is not None:
-        return [replace(_wish(job.name, f"{path}.job", (job,), entry["job"]), each_job=True) for job in jobs]
-    return [_wish(jobs[0].name, path, jobs, entry)]
+        return [replace(_request(job.name, f"{path}.job", (job,), entry["job"]), each_job=True) for job in jobs]
+    return [_request(jobs[0].name, path, jobs, entry)]
 
 
-def _under_root(wish: Wish) -> Wish:
+def _under_root(request: GangRequest) -> GangRequest:
     """Groups for each Job hang beneath a branch for their ReplicatedJob."""
-    if not wish.each_job:
-        return wish
-    return Wish(name=wish.name, path=wish.path, jobs=wish.jobs, children=(wish,))
+    if not request.each_job:
+        return request
+    return GangRequest(name=request.name, path=request.path, jobs=request.jobs, children=(request,))
 
 
-def _inherit(wish: Wish, block: Mapping[str, Any]) -> Wish:
+def _inherit(request: GangRequest, block: Mapping[str, Any]) -> GangRequest:
     """What the JobSet says holds where the ReplicatedJob says nothing of its own."""
     inherited = {name: value for name, value in block.items() if name != "schedulingPolicy"}
-    return replace(wish, block={**inherited, **wish.block})
+    return replace(request, block={**inherited, **request.block})
 
 
-def _unsequenced(obj: Object, wishes: tuple[Wish, ...]) -> Gangs:
+def _unsequenced(obj: Object, requests: tuple[GangRequest, ...]) -> Gangs:
     """One gang for each ReplicatedJob where those of a gang start one after the other (KEP-969's fallback)."""
-    done: list[Wish] = []
+    done: list[GangRequest] = []
     split: list[str] = []
-    for wish in wishes:
-        if wish.gang and wish.explicit is None and is_sequenced(obj, wish.jobs):
-            split.append(wish.path)
-            done += [replace(wish, name=job.name, jobs=(job,)) for job in wish.jobs]
+    for request in requests:
+        if request.gang and request.explicit is None and is_sequenced(obj, request.jobs):
+            split.append(request.path)
+            done += [replace(request, name=job.name, jobs=(job,)) for job in request.jobs]
         else:
-            done.append(wish)
+            done.append(request)
     return Gangs(tuple(done), tuple(split))
 
 

@@ -125,12 +125,12 @@ def _gangs(new: Object, old: Object, ctx: Context) -> Iterator[FieldError]:
         return
     known = {(error.field, error.kind) for error in gang_validation.counted(old, ctx)}
     yield from (error for error in gang_validation.counted(new, ctx) if (error.field, error.kind) not in known)
-    before = {wish.path for wish in gang_validation.too_small(gangs(old))}
+    before = {request.path for request in gang_validation.too_small(gangs(old))}
     sizes = {job.index: job.pods for job in replicated_jobs(old)}
-    for wish in gang_validation.too_small(gangs(new)):  # V16
-        for job in wish.jobs:
-            if wish.path not in before and job.pods != sizes.get(job.index):
-                yield gang_validation.minimum_error(wish, f"{job.path}.template.spec.completions", job.completions)
+    for request in gang_validation.too_small(gangs(new)):  # V16
+        for job in request.jobs:
+            if request.path not in before and job.pods != sizes.get(job.index):
+                yield gang_validation.minimum_error(request, f"{job.path}.template.spec.completions", job.completions)
 
 
 def _same_front_ends(new: Object, old: Object) -> bool:

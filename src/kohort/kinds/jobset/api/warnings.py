@@ -39,7 +39,7 @@ def _gangs(obj: Object) -> Iterator[str]:
                 text = f"Off does not take {job.name} out: the JobSet is one gang, its pods are in it"
                 yield f"{job.path}.gangConfig.gangMode: {text}"
     asked = gangs(obj)
-    if not asked.wishes or is_managed_elsewhere(obj) or gang_validation.is_external(obj):
+    if not asked.requests or is_managed_elsewhere(obj) or gang_validation.is_external(obj):
         return
     gang_jobs = {job.index for leaf in asked.leaves if leaf.gang for job in leaf.jobs}
     for job in asked.jobs:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kohort.gang import blocks
 from kohort.gang.tree import Group, Owner, Template
 from kohort.kinds.jobset.api import constants
-from kohort.kinds.jobset.api.gangs import Wish
+from kohort.kinds.jobset.api.gangs import GangRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,19 +17,19 @@ class Namer:
 
     jobset: str
 
-    def template(self, wish: Wish) -> str:
-        if wish.children:
-            return f"cpg-{wish.name}" if wish.name else "root"
-        return f"pg-{wish.name or self.jobset}"
+    def template(self, request: GangRequest) -> str:
+        if request.children:
+            return f"cpg-{request.name}" if request.name else "root"
+        return f"pg-{request.name or self.jobset}"
 
-    def group(self, wish: Wish) -> str:
-        whole = f"{'cpg' if wish.children else 'pg'}-{self.jobset}"
-        return f"{whole}.{wish.name}" if wish.name else whole
+    def group(self, request: GangRequest) -> str:
+        whole = f"{'cpg' if request.children else 'pg'}-{self.jobset}"
+        return f"{whole}.{request.name}" if request.name else whole
 
 
 @dataclass(slots=True)
 class Tree:
-    """Collects the groups while templates grow: branches first, each before what hangs beneath it, leaves last."""
+    """Collects the groups while templates are built: branches first, each before what hangs beneath it, leaves last."""
 
     namer: Namer
     labels: Mapping[str, str]
@@ -48,39 +48,39 @@ class Tree:
         prefix = self._single.get(replicated_job)
         return self._shared.get(replicated_job) if prefix is None else f"{prefix}.{index}"
 
-    def grow(self, wish: Wish, parent: str | None = None) -> Template:
-        """The template of a wish; its groups are noted on the way."""
-        if not wish.children:
-            self._leaf(wish, parent)
-            return self._template(wish, wish.minimum, ())
-        name = self.namer.group(wish)
-        self._branches.append(self._group(name, wish, parent))
-        children = tuple(self.grow(child, name) for child in wish.children)
+    def build(self, request: GangRequest, parent: str | None = None) -> Template:
+        """The template of a request; its groups are noted on the way."""
+        if not request.children:
+            self._leaf(request, parent)
+            return self._template(request, request.minimum, ())
+        name = self.namer.group(request)
+        self._branches.append(self._group(name, request, parent))
+        children = tuple(self.build(child, name) for child in request.children)
         # Every direct child group counts: one for each ReplicatedJob, or one for each Job of it (3.5).
-        below = sum(child.jobs[0].replicas if child.each_job else 1 for child in wish.children)
-        return self._template(wish, below if wish.gang else None, children)
+        below = sum(child.jobs[0].replicas if child.each_job else 1 for child in request.children)
+        return self._template(request, below if request.gang else None, children)
 
-    def _template(self, wish: Wish, minimum: int | None, children: tuple[Template, ...]) -> Template:
-        block = dict(wish.block)
+    def _template(self, request: GangRequest, minimum: int | None, children: tuple[Template, ...]) -> Template:
+        block = dict(request.block)
         return Template(
-            name=self.namer.template(wish),
+            name=self.namer.template(request),
             minimum=minimum,
             topology=blocks.topology(block),
             disruption=blocks.disruption(block),
             claims=blocks.claims(block),
-            priority_class=_priority_class(wish),
+            priority_class=_priority_class(request),
             children=children,
         )
 
-    def _leaf(self, wish: Wish, parent: str | None) -> None:
-        name = self.namer.group(wish)
-        if not wish.each_job:
-            self._leaves.append(self._group(name, wish, parent))
-            self._shared |= {job.index: name for job in wish.jobs}
+    def _leaf(self, request: GangRequest, parent: str | None) -> None:
+        name = self.namer.group(request)
+        if not request.each_job:
+            self._leaves.append(self._group(name, request, parent))
+            self._shared |= {job.index: name for job in request.jobs}
             return
-        job = wish.jobs[0]
+        job = request.jobs[0]
         self._single[job.index] = name
-        template, labels = self.namer.template(wish), {**self.labels, constants.REPLICATED_JOB_NAME: job.name}
+        template, labels = self.namer.template(request), {**self.labels, constants.REPLICATED_JOB_NAME: job.name}
         for index in range(job.replicas):
             key = str(index)
             group = Group(
@@ -93,13 +93,13 @@ class Tree:
             )
             self._leaves.append(group)
 
-    def _group(self, name: str, wish: Wish, parent: str | None) -> Group:
+    def _group(self, name: str, request: GangRequest, parent: str | None) -> Group:
         labels = dict(self.labels)
-        if wish.name and len(wish.jobs) == 1:
-            labels[constants.REPLICATED_JOB_NAME] = wish.jobs[0].name
-        return Group(name=name, template=self.namer.template(wish), parent=parent, owners=self.owners, labels=labels)
+        if request.name and len(request.jobs) == 1:
+            labels[constants.REPLICATED_JOB_NAME] = request.jobs[0].name
+        return Group(name=name, template=self.namer.template(request), parent=parent, owners=self.owners, labels=labels)
 
 
-def _priority_class(wish: Wish) -> str | None:
+def _priority_class(request: GangRequest) -> str | None:
     """Of the pods; the rules see to it that those of one group have one class (V9)."""
-    return next((str(found) for job in wish.jobs if job.pods and (found := job.pod.get("priorityClassName"))), None)
+    return next((str(found) for job in request.jobs if job.pods and (found := job.pod.get("priorityClassName"))), None)

@@ -18,7 +18,7 @@ from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import MAX_WIDTH, Controller, Member, Owner, Plan
 from kohort.kinds.jobset.api import constants, names
 from kohort.kinds.jobset.api.gang_validation import is_external
-from kohort.kinds.jobset.api.gangs import Wish, active, gangs, option_on, without_empty
+from kohort.kinds.jobset.api.gangs import GangRequest, active, gangs, option_on, without_empty
 from kohort.kinds.jobset.api.reading import is_managed_elsewhere, is_suspended, replicated_jobs
 from kohort.kinds.jobset.compile.groups import Namer, Tree
 from kohort.kinds.jobset.settings import JobSetSettings
@@ -31,16 +31,16 @@ def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
     nothing = _nothing(obj, ctx)
     if nothing:
         return Compilation(reason=nothing)
-    asked = without_empty(gangs(obj).wishes)
+    asked = without_empty(gangs(obj).requests)
     if not asked:
         return Compilation(reason="no group has pods: every gang is over ReplicatedJobs without pods")
     errors = _impossible(obj, asked, ctx)
     if errors:
         return Compilation(errors=tuple(errors))
-    wishes, warnings = _rendering(obj, asked, ctx)
+    requests, warnings = _rendering(asked, ctx)
     if is_suspended(obj):
         warnings.append("spec.suspend: the objects are made when the JobSet is resumed")
-    return Compilation(plans=(_plan(obj, wishes),), warnings=tuple(warnings))
+    return Compilation(plans=(_plan(obj, requests),), warnings=tuple(warnings))
 
 
 def _nothing(obj: Object, ctx: CompileContext) -> str:
@@ -56,7 +56,7 @@ def _nothing(obj: Object, ctx: CompileContext) -> str:
     return ""
 
 
-def _impossible(obj: Object, wishes: tuple[Wish, ...], ctx: CompileContext) -> list[FieldError]:
+def _impossible(obj: Object, requests: tuple[GangRequest, ...], ctx: CompileContext) -> list[FieldError]:
     errors: list[FieldError] = []
     if not (obj.get("metadata") or {}).get("name"):
         errors.append(
@@ -68,45 +68,50 @@ def _impossible(obj: Object, wishes: tuple[Wish, ...], ctx: CompileContext) -> l
         if total > MAX_JOBS:
             errors.append(invalid(f"{job.path}.replicas", job.replicas, f"a plan has at most {MAX_JOBS} Jobs"))
             break
-    if any(wish.children for wish in wishes) and ctx.release.has_composites and not ctx.on(Gate.COMPOSITE):
+    if any(request.children for request in requests) and ctx.release.has_composites and not ctx.on(Gate.COMPOSITE):
         errors.append(
             forbidden("spec.scheduling", f"a gang of gangs needs the feature gate {Gate.COMPOSITE}, which is off")
         )
     return errors
 
 
-def _rendering(obj: Object, wishes: tuple[Wish, ...], ctx: CompileContext) -> tuple[tuple[Wish, ...], list[str]]:
+def _rendering(requests: tuple[GangRequest, ...], ctx: CompileContext) -> tuple[tuple[GangRequest, ...], list[str]]:
     """Flat, unless the operator wants a JobSet gang as a tree. Both let the same pods start (3.5)."""
-    wish = wishes[0]
-    if ctx.settings.of(JobSetSettings).gang_rendering != "Composite" or wish.name or wish.children or not wish.gang:
-        return wishes, []
-    leaves = without_empty(tuple(replace(wish, name=job.name, jobs=(job,), block={}) for job in wish.jobs))
-    obstacle = _obstacle(wish, leaves, ctx)
+    request = requests[0]
+    if (
+        ctx.settings.of(JobSetSettings).gang_rendering != "Composite"
+        or request.name
+        or request.children
+        or not request.gang
+    ):
+        return requests, []
+    leaves = without_empty(tuple(replace(request, name=job.name, jobs=(job,), block={}) for job in request.jobs))
+    obstacle = _obstacle(request, leaves, ctx)
     if obstacle:
-        return wishes, [f"{wish.path}: one flat group instead of a tree: {obstacle}"]
-    return (replace(wish, children=leaves),), []
+        return requests, [f"{request.path}: one flat group instead of a tree: {obstacle}"]
+    return (replace(request, children=leaves),), []
 
 
-def _obstacle(wish: Wish, leaves: tuple[Wish, ...], ctx: CompileContext) -> str:
+def _obstacle(request: GangRequest, leaves: tuple[GangRequest, ...], ctx: CompileContext) -> str:
     if not ctx.release.has_composites:
         return f"Kubernetes {ctx.release.minor} has no CompositePodGroup"
     if not ctx.on(Gate.COMPOSITE):
         return f"the feature gate {Gate.COMPOSITE} is off"
-    if wish.explicit is not None:
+    if request.explicit is not None:
         return "minCount counts pods of the whole JobSet"
     if len(leaves) > MAX_WIDTH:
         return f"a branch has at most {MAX_WIDTH} leaves, not {len(leaves)}"
     return ""
 
 
-def _plan(obj: Object, wishes: tuple[Wish, ...]) -> Plan:
+def _plan(obj: Object, requests: tuple[GangRequest, ...]) -> Plan:
     name, uid = obj["metadata"]["name"], uid_of(obj)
     labels = {constants.JOBSET_NAME: name, constants.JOBSET_UID: uid}
     owner = Owner(
         api_version=constants.API_VERSION, kind=constants.KIND, name=name, uid=uid, controller=True, block_deletion=True
     )
     tree = Tree(Namer(name), labels, (owner,))
-    templates = tuple(tree.grow(wish) for wish in wishes)
+    templates = tuple(tree.build(request) for request in requests)
     return Plan(
         workload=f"w-{name}",
         namespace=namespace_of(obj),

@@ -37,7 +37,7 @@ def validate(obj: Object, ctx: Context) -> list[FieldError]:
     ]
 
 
-def warn(obj: Object, ctx: Context) -> list[str]:
+def warn(obj: Object, _ctx: Context) -> list[str]:
     return [*_name_warnings(obj), *scheduling_warnings(obj)]
 
 
