@@ -1,8 +1,8 @@
 """The storage form of an object: what a server's decoding leaves of a body, and what its encoding writes.
 
 A native server decodes into structs and encodes them again: unknown fields and nulls vanish, empty lists, maps and
-plain strings too, quantities take their shortest form, and a few absent fields come back as null. A CRD's object only
-loses unknown fields and nulls.
+plain strings too, and a few absent fields come back as null. Objects of our kinds that come as CRDs only
+lose unknown fields and nulls. Quantities take their shortest form in both: the webhooks of those kinds see to it.
 """
 
 from __future__ import annotations
@@ -121,10 +121,10 @@ def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded
     if name is not None:
         schema = definitions.definition(minor, name)
         if name == _QUANTITY:
-            return canonical(value) if decoded else value
+            return value if value is None and not decoded else canonical(value)
         if decoded and isinstance(value, str) and name.endswith(("v1.Time", "v1.MicroTime")):
             return _utc(value, micro=name.endswith("MicroTime"))
-        finest = MILLI if name.startswith(_AMOUNTS) else NANO
+        finest = MILLI if decoded and name.startswith(_AMOUNTS) else NANO
     if value is None:
         return {"string": "", "integer": 0, "boolean": False, "array": []}.get(schema.get("type", ""), {})
     if isinstance(value, list) and "items" in schema:
@@ -138,8 +138,8 @@ def _members(
     schema: dict[str, Any], value: dict[str, Any], minor: str, tidy: bool, decoded: bool, finest: int
 ) -> dict[str, Any]:
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
-    if decoded and not properties and definitions.target(extra or {}) == _QUANTITY:
-        return {key: canonical(item, finest) for key, item in value.items()}
+    if not properties and definitions.target(extra or {}) == _QUANTITY:
+        return {key: canonical(item, finest) for key, item in value.items() if item is not None or decoded}
     kept: dict[str, Any] = {}
     for key, item in value.items():
         inner = properties.get(key, extra)

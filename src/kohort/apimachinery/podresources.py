@@ -6,10 +6,11 @@ as a whole states counts instead of its containers (KEP-2837); overhead comes on
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
-from kohort.apimachinery.quantity import Quantities, parse_all
+from kohort.apimachinery.quantity import Quantities, canonical, parse_all
 
 
 class Summable(Protocol):
@@ -19,6 +20,9 @@ class Summable(Protocol):
 
 S = TypeVar("S", bound=Summable)
 Reading = Callable[[Mapping[str, Any]], dict[str, S]]  # of what has `resources`: a container, or the pod's spec
+
+_AMOUNTS: Final = frozenset({"requests", "limits", "overhead"})  # fields that hold quantities by resource
+_AMOUNT: Final = frozenset({"sizeLimit", "divisor"})  # fields that are one
 
 
 def aggregate(spec: Mapping[str, Any], of: Reading[S]) -> dict[str, S]:
@@ -51,6 +55,26 @@ def _raise(total: dict[str, S], least: Mapping[str, S]) -> None:
     for name, value in least.items():
         if name not in total or total[name] < value:
             total[name] = value
+
+
+def in_canonical_form(value: Any) -> Any:
+    """A pod's spec, or whatever holds some, with all amounts in their canonical texts: equal if they are the same.
+
+    For those who compare what a server without webhooks keeps as written. What needs no change is given back as it is.
+    """
+    if isinstance(value, list):
+        items = [in_canonical_form(item) for item in value]
+        return value if all(map(operator.is_, items, value)) else items
+    if not isinstance(value, dict):
+        return value
+    members = {name: _member(name, item) for name, item in value.items()}
+    return value if all(members[name] is item for name, item in value.items()) else members
+
+
+def _member(name: str, value: Any) -> Any:
+    if name in _AMOUNTS and isinstance(value, dict):
+        return {resource: value if value is None else canonical(value) for resource, value in value.items()}
+    return canonical(value) if name in _AMOUNT and value is not None else in_canonical_form(value)
 
 
 def pod_level(name: str) -> bool:

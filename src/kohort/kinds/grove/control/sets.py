@@ -11,6 +11,7 @@ from typing import Any, Final
 from kohort.api.copying import copied
 from kohort.api.kind import Context, Object
 from kohort.api.releases import NEWEST
+from kohort.apimachinery.podresources import in_canonical_form
 from kohort.controllers.writes import name_of, namespace_of
 from kohort.gang.compile import Lookup
 from kohort.kinds.grove.api import constants, duration
@@ -137,7 +138,8 @@ def _hash(*parts: dict[str, Any]) -> str:
     """The hash of one template is also the hash of a set that has no other."""
     digest = sha256()
     for part in parts:
-        digest.update(json.dumps(part, sort_keys=True, separators=(",", ":")).encode())
+        text = json.dumps(in_canonical_form(part), sort_keys=True, separators=(",", ":"))
+        digest.update(text.encode())
     return digest.hexdigest()[:12]
 
 

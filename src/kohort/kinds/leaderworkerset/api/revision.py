@@ -9,6 +9,7 @@ import json
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.apimachinery.podresources import in_canonical_form
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _ESCAPED: Final = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
@@ -18,7 +19,7 @@ def revision_data(obj: Object) -> Object:
     """What a revision holds of a (defaulted) object: templates, size, subgroups, restart policy, network."""
     spec = obj.get("spec") or {}
     members = {name: _replacing(spec.get(name)) for name in ("leaderWorkerTemplate", "networkConfig")}
-    return {"spec": members}
+    return in_canonical_form({"spec": members})  # type: ignore[no-any-return]
 
 
 def _replacing(value: Any) -> Object:

@@ -68,7 +68,8 @@ def ensure(lws: Object, known: Sequence[Object]) -> Part:
         elif not controller_uid(found) and not is_going(found):
             every.append((yield from _adopt(lws, found)))
     key, newest = revision_key(revision_data(lws)), _latest(every)
-    if newest is not None and label(newest, constants.REVISION) == key:
+    if newest is not None and key in {label(newest, constants.REVISION), revision_key(revision_data(newest["data"]))}:
+        key = label(newest, constants.REVISION)  # of the same content, if perhaps in other words
         return Revisions(lws, every, newest, key, rollout.read(newest, lws, key))
     if newest is None:
         state, why = rollout.first(lws, key), "for a newly created LeaderWorkerSet"
