@@ -43,7 +43,10 @@ async def test_revisions_count_over_all_tables(store: Store) -> None:
     assert [first.revision, second.revision, third.revision] == [1, 2, 3]
     assert store.revision == 3
     assert state(store) == {"a": b"3"}
-    assert [(event.change.word, event.revision) for event in store.since("pods", 0)] == [("ADDED", 1), ("MODIFIED", 3)]
+    assert [(event.change.event_type, event.revision) for event in store.since("pods", 0)] == [
+        ("ADDED", 1),
+        ("MODIFIED", 3),
+    ]
 
 
 async def test_a_writer_that_is_late_is_told_what_is_there(store: Store) -> None:
@@ -78,7 +81,7 @@ async def test_history_gives_every_earlier_state(store: Store) -> None:
         assert {item.name: item.value for item in store.items_at("pods", revision)} == wanted
         replayed = dict(wanted)
         for event in store.since("pods", revision):
-            if event.change.word == "DELETED":
+            if event.change.event_type == "DELETED":
                 del replayed[event.item.name]
             else:
                 replayed[event.item.name] = event.item.value
@@ -118,7 +121,7 @@ async def test_a_file_brings_everything_back(tmp_path: Path) -> None:
     assert again.revision == 6
     assert again.compacted == 2
     assert state(again) == {"a": b"2", "c": b"c"}
-    assert [(event.revision, event.change.word) for event in again.since("pods", 2)] == [
+    assert [(event.revision, event.change.event_type) for event in again.since("pods", 2)] == [
         (3, "MODIFIED"),
         (4, "ADDED"),
         (5, "DELETED"),

@@ -112,10 +112,10 @@ class StoreMachine(RuleBasedStateMachine):
                     last = event.revision
                     known = then.get(event.item.name)
                     assert (event.before.value if event.before else None) == known
-                    if event.change.word == "DELETED":
+                    if event.change.event_type == "DELETED":
                         del then[event.item.name]
                     else:
-                        assert (event.change.word == "ADDED") == (known is None)
+                        assert (event.change.event_type == "ADDED") == (known is None)
                         then[event.item.name] = event.item.value
                 assert then == {name: value for (inside, name), value in self.state.items() if inside == table}
 

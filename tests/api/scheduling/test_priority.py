@@ -8,6 +8,7 @@ import pytest
 
 from kohort.api import admit
 from kohort.api.kind import Context, Object
+from kohort.api.result import WriteResult
 from kohort.api.scheduling.admission import resolve
 
 CTX = Context.of("1.37")
@@ -23,7 +24,7 @@ def _class(name: str, value: int, **members: Any) -> Object:
     }
 
 
-def _found(answer: admit.WriteResult) -> list[tuple[str, str]]:
+def _found(answer: WriteResult) -> list[tuple[str, str]]:
     return [(cause.kind.name, cause.field) for cause in answer.causes]
 
 
