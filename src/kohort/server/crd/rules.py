@@ -7,10 +7,14 @@ from typing import Any, Final
 
 from kohort.api.errors import ErrorKind, FieldError
 from kohort.server.crd import cel
-from kohort.server.crd.cel.run import Optional, equal
+from kohort.server.crd.cel import declare
+from kohort.server.crd.cel.run import PER_CALL, run
+from kohort.server.crd.cel.values import NONE, CostError, Optional, equal
 from kohort.server.crd.schema import Schema, inner
 from kohort.server.crd.validate import ABSENT, counterpart
 
+PER_OBJECT: Final = 10_000_000  # what all rules of an object may cost
+_LONGEST_MESSAGE: Final = 5 * 1024
 _RULES: Final = "x-kubernetes-validations"
 _REASONS: Final = {
     "FieldValueInvalid": ErrorKind.INVALID,
@@ -18,52 +22,102 @@ _REASONS: Final = {
     "FieldValueRequired": ErrorKind.REQUIRED,
     "FieldValueDuplicate": ErrorKind.DUPLICATE,
 }
-_VARIABLES: Final = frozenset({"self", "oldSelf"})
-_NAMES: Final = {"name": {"type": "string"}, "generateName": {"type": "string"}}
+_SPENT: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+_MOST_SCHEMAS: Final = 10_000
 
 
-def check(schema: Schema, value: Any, old: Any = ABSENT, path: str = "") -> Iterator[FieldError]:
+def check(schema: Schema, value: Any, old: Any = ABSENT) -> Iterator[FieldError]:
     """Rules of the value, then of what is in it. `old`: its stored counterpart."""
-    if value is None:
-        return
-    for rule in schema.get(_RULES) or ():
-        yield from _apply(rule, value, old, path)
-    if isinstance(value, dict):
-        before = old if isinstance(old, dict) else {}
-        for name, member in value.items():
-            sub = inner(schema, name)
-            if sub:
-                yield from check(sub, member, before.get(name, ABSENT), f"{path}.{name}" if path else name)
-    elif isinstance(value, list) and isinstance(schema.get("items"), Mapping):
-        for place, item in enumerate(value):
-            yield from check(schema["items"], item, counterpart(schema, item, old), f"{path}[{place}]")
+    yield from _Validation().check(schema, value, old, "")
 
 
-def _apply(rule: Mapping[str, Any], value: Any, old: Any, path: str) -> Iterator[FieldError]:
-    text = str(rule.get("rule", ""))
-    try:
-        tree = cel.parse(text)
-    except ValueError:  # the author of the CRD was told
-        return
-    variables: dict[str, Any] = {"self": value}
-    if "oldSelf" in cel.names(tree):
-        optional = rule.get("optionalOldSelf") is True
-        if old is ABSENT and not optional:
-            return  # a rule about change says nothing of what is new
-        before = None if old is ABSENT else old
-        variables["oldSelf"] = Optional(before) if optional else before
-    elif old is not ABSENT and equal(value, old):
-        return  # what did not change is not validated again
-    try:
-        holds = cel.evaluate(tree, variables)
-    except cel.CelError as error:
-        yield FieldError(
-            ErrorKind.INVALID, path, f"rule evaluation error: {error} evaluating rule: {_name(rule)}", _sort(value)
-        )
-        return
-    if holds is not True:
-        kind = _REASONS.get(str(rule.get("reason") or "FieldValueInvalid"), ErrorKind.INVALID)
-        yield FieldError(kind, _where(rule, path), _message(rule, variables), _sort(value))
+class _Validation:
+    """The rules of one object. They share a budget: when it is spent, no other rule is looked at."""
+
+    def __init__(self) -> None:
+        self._left = PER_OBJECT
+
+    def check(self, schema: Schema, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+        if value is None or self._left < 0:
+            return
+        rules = schema.get(_RULES) or ()
+        if rules:
+            yield from self._rules(rules, schema, value, old, path)
+        if isinstance(value, dict):
+            before = old if isinstance(old, dict) else {}
+            for name, member in value.items():
+                sub = inner(schema, name)
+                if sub:
+                    yield from self.check(sub, member, before.get(name, ABSENT), f"{path}.{name}" if path else name)
+        elif isinstance(value, list) and isinstance(schema.get("items"), Mapping):
+            for place, item in enumerate(value):
+                yield from self.check(schema["items"], item, counterpart(schema, item, old), f"{path}[{place}]")
+
+    def _rules(self, rules: Any, schema: Schema, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+        changed = old is ABSENT or not equal(value, old)
+        variables = {"self": _seen(value, schema)}
+        if old is not ABSENT:
+            variables["oldSelf"] = _seen(old, schema)
+        for rule in rules:
+            yield from self._rule(rule, value, variables, path, changed)
+            if self._left < 0:
+                return
+
+    def _rule(
+        self, rule: Mapping[str, Any], value: Any, variables: Mapping[str, Any], path: str, changed: bool
+    ) -> Iterator[FieldError]:
+        try:
+            tree = cel.parse(str(rule.get("rule", "")))
+        except ValueError:  # stored by a server of another version
+            return
+        if "oldSelf" in cel.names(tree):
+            if rule.get("optionalOldSelf") is True:
+                before = variables.get("oldSelf", ABSENT)
+                variables = {**variables, "oldSelf": NONE if before is ABSENT else Optional(before)}
+            elif "oldSelf" not in variables:
+                return  # a rule about change says nothing of what is new
+        elif not changed:
+            return  # what did not change is not validated again
+        try:
+            holds, cost = run(tree, variables, min(PER_CALL, self._left))
+        except cel.CelError as error:
+            yield self._failed(rule, error, path, value)
+            return
+        self._left -= cost
+        if holds is not True:
+            kind = _REASONS.get(str(rule.get("reason") or "FieldValueInvalid"), ErrorKind.INVALID)
+            yield FieldError(kind, _where(rule, path), self._message(rule, variables), _sort(value))
+
+    def _failed(self, rule: Mapping[str, Any], error: cel.CelError, path: str, value: Any) -> FieldError:
+        name, text = _name(rule), str(error)
+        self._left -= error.spent
+        if isinstance(error, CostError):
+            spent = self._left <= 0
+            self._left = -1
+            more = f"'{text}': no further validation rules will be run due to call cost exceeds limit for rule: {name}"
+            detail = _SPENT if spent else more
+        elif text.startswith("no such overload"):
+            detail = (
+                f"'{text}': call arguments did not match a supported operator, function or macro signature "
+                f"for rule: {name}"
+            )
+        else:
+            detail = f"{text} evaluating rule: {name}"
+        return FieldError(ErrorKind.INVALID, path, f"rule evaluation error: {detail}", _sort(value))
+
+    def _message(self, rule: Mapping[str, Any], variables: Mapping[str, Any]) -> str:
+        expression = rule.get("messageExpression")
+        if expression:
+            found: Any = ""
+            try:
+                found, cost = run(cel.parse(str(expression)), variables, min(PER_CALL, max(0, self._left)))
+                self._left -= cost
+            except ValueError:
+                pass
+            if isinstance(found, str) and found.strip() and "\n" not in found and len(found) <= _LONGEST_MESSAGE:
+                return found.strip()
+        message = str(rule.get("message") or "").strip()
+        return message or f"failed rule: {str(rule.get('rule', '')).strip()}"
 
 
 def _where(rule: Mapping[str, Any], path: str) -> str:
@@ -75,19 +129,6 @@ def _name(rule: Mapping[str, Any]) -> str:
     return str(rule.get("message") or rule.get("rule", "")).strip()
 
 
-def _message(rule: Mapping[str, Any], variables: Mapping[str, Any]) -> str:
-    expression = rule.get("messageExpression")
-    if expression:
-        try:
-            found = cel.evaluate(cel.parse(str(expression)), variables)
-        except ValueError:
-            found = ""
-        if isinstance(found, str) and found.strip() and "\n" not in found:
-            return found.strip()
-    message = str(rule.get("message") or "").strip()
-    return message or f"failed rule: {str(rule.get('rule', '')).strip()}"
-
-
 def _sort(value: Any) -> Any:
     """The server prints objects and lists by their type only."""
     if isinstance(value, dict):
@@ -95,62 +136,14 @@ def _sort(value: Any) -> Any:
     return "array" if isinstance(value, list) else value
 
 
-# ---- when a CRD is made
+# By the identity of a schema, which is kept so that no other gets it: whether rules see another value than the stored.
+_converting: dict[int, tuple[Schema, bool]] = {}
 
 
-def problems(rule: Mapping[str, Any], schema: Schema) -> tuple[str, str]:
-    """(what makes a rule wrong, what makes it one that is not enforced); empty texts if nothing does."""
-    text = str(rule.get("rule") or "")
-    if not text.strip():
-        return "rule is not specified", ""
-    try:
-        tree = cel.parse(text)
-    except cel.UnsupportedError as error:
-        return "", str(error)
-    except cel.CelSyntaxError as error:
-        return f"compilation failed: ERROR: {error}", ""
-    strange = sorted(cel.names(tree) - _VARIABLES)
-    if strange:
-        return f"compilation failed: ERROR: undeclared reference to '{strange[0]}'", ""
-    undefined = next(_undefined(tree, schema), None)
-    return (f"compilation failed: ERROR: undefined field '{undefined}'", "") if undefined else ("", "")
-
-
-def uses_old(rule: Mapping[str, Any]) -> bool:
-    try:
-        return "oldSelf" in cel.names(cel.parse(str(rule.get("rule") or "")))
-    except ValueError:
-        return False
-
-
-def _undefined(tree: cel.Node, schema: Schema) -> Iterator[str]:
-    """Members of self and oldSelf that the schema does not have."""
-    found, missing = _schema_of(tree, schema)
-    if missing:
-        yield missing
-        return
-    for part in tree.parts if found is None or tree.sort != "member" else ():
-        yield from _undefined(part, schema)
-
-
-def _schema_of(tree: cel.Node, schema: Schema) -> tuple[Schema | None, str]:
-    """The schema of a chain such as self.a.b, if it is one; and the first name in it that is not there."""
-    from kohort.server.crd.cel.run import unescaped
-
-    if tree.sort == "name" and tree.value in _VARIABLES:
-        return schema, ""
-    if tree.sort != "member":
-        return None, ""
-    above, missing = _schema_of(tree.parts[0], schema)
-    if missing or above is None:
-        return None, missing
-    if above.get("type") != "object" or above.get("x-kubernetes-embedded-resource"):
-        return None, ""
-    name = unescaped(str(tree.value))
-    member = inner(above, name)
-    if name == "metadata":  # of an object: two of its names can be asked for whether its schema has them or not
-        member = {"type": "object", **(member or {})}
-        member = {**member, "properties": {**_NAMES, **(member.get("properties") or {})}}
-    if member is None and name not in {"metadata", "apiVersion", "kind"}:
-        return None, name
-    return member or None, ""
+def _seen(value: Any, schema: Schema) -> Any:
+    known = _converting.get(id(schema))
+    if known is None:
+        if len(_converting) >= _MOST_SCHEMAS:
+            _converting.clear()
+        known = _converting[id(schema)] = (schema, declare.converts(schema))
+    return declare.converted(value, schema) if known[1] else value

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from kohort.api.errors import ErrorKind, FieldError, forbidden, invalid, not_supported, required
 from kohort.apimachinery import regexp
-from kohort.server.crd import rules, validate
+from kohort.server.crd import rule_check, validate
 from kohort.server.crd.schema import META, Schema, unknown
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
@@ -53,20 +53,7 @@ def problems(schema: Schema, path: str, *, status: bool) -> list[FieldError]:
     found += shape or list(_defaults(schema, path))
     found += _supported(schema, path)
     if not shape:
-        found += _cel(schema, path, "")
-    return found
-
-
-def warnings(schema: Schema, path: str) -> list[str]:
-    """Rules that will not be enforced here."""
-    found: list[str] = []
-    for at, one in _walk(schema, path):
-        for place, rule in enumerate(one.get("x-kubernetes-validations") or ()):
-            _, beyond = rules.problems(rule, one)
-            if beyond:
-                found.append(
-                    f"{at}.x-kubernetes-validations[{place}].rule: not enforced by this server: it uses {beyond}"
-                )
+        found += rule_check.problems(schema, path)
     return found
 
 
@@ -341,39 +328,3 @@ def _map_list(schema: Schema, keys: list[str], path: str) -> Iterator[FieldError
         if member.get("nullable"):
             text = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"
             yield forbidden(f"{path}.items.properties[{key}].nullable", text)
-
-
-# ---- CEL
-
-
-def _cel(schema: Schema, path: str, uncorrelated: str) -> Iterator[FieldError]:
-    """`uncorrelated`: the list or map around whose old items cannot be found."""
-    for place, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
-        yield from _rule(rule, schema, f"{path}.x-kubernetes-validations[{place}]", uncorrelated)
-    atomic = schema.get("x-kubernetes-map-type") == "atomic"
-    for name, member in (schema.get("properties") or {}).items():
-        yield from _cel(member, f"{path}.properties[{name}]", uncorrelated or (path if atomic else ""))
-    if isinstance(schema.get("additionalProperties"), Mapping):
-        yield from _cel(schema["additionalProperties"], f"{path}.additionalProperties", uncorrelated)
-    if isinstance(schema.get("items"), Mapping):
-        keyed = schema.get("x-kubernetes-list-type") == "map"
-        yield from _cel(schema["items"], f"{path}.items", uncorrelated or ("" if keyed else path))
-
-
-def _rule(rule: Any, schema: Schema, path: str, uncorrelated: str) -> Iterator[FieldError]:
-    wrong, _ = rules.problems(rule, schema)
-    if wrong == "rule is not specified":
-        yield required(f"{path}.rule", wrong)
-    elif wrong:
-        yield invalid(f"{path}.rule", rule, wrong)
-    elif rules.uses_old(rule) and uncorrelated:
-        text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
-        yield invalid(f"{path}.rule", rule["rule"], text)
-    elif rule.get("optionalOldSelf") is not None and not rules.uses_old(rule):
-        text = "may not be set if oldSelf is not used in rule"
-        yield invalid(f"{path}.optionalOldSelf", rule["optionalOldSelf"], text)
-    message = rule.get("message")
-    if message is not None and not str(message).strip():
-        yield invalid(f"{path}.message", message, "message must be non-empty if specified")
-    elif message is not None and "\n" in str(message):
-        yield invalid(f"{path}.message", message, "message must not contain line breaks")

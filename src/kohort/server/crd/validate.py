@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kohort.api.errors import ErrorKind, FieldError, duplicate, invalid, not_supported, required
 from kohort.apimachinery import regexp
-from kohort.server.crd.cel.run import equal
+from kohort.server.crd.cel.values import equal
 from kohort.server.crd.formats import fits
 from kohort.server.crd.schema import Schema, inner
 

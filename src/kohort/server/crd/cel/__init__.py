@@ -1,15 +1,17 @@
-"""A subset of the Common Expression Language, as far as rules of CRDs commonly use it.
+"""The Common Expression Language as Kubernetes 1.37 has it for rules of CRDs.
 
-In: literals, lists, maps, member and index access, arithmetic and comparison of numbers and strings, `in`, `&&`, `||`,
-`!`, `?:`, has(), all(), exists(), exists_one(), filter(), map(), size(), string(), int(), double(), bool(); of strings
-startsWith, endsWith, contains, matches, lowerAscii, upperAscii, trim, split, join, replace, substring, indexOf; of
-lists min, max, sum, isSorted. Optional oldSelf: hasValue(), value(), orValue().
-
-Out: timestamps, durations, quantities, URLs, IPs, formats, protobuf. `parse` raises UnsupportedError for what it does
-not know, so that nothing is half understood; a rule that does not parse is not enforced, and its author is told.
+`syntax` makes a tree of a text, `check` finds its types from a schema (`declare`), `estimate` says what it may cost at
+most, `run` evaluates it and counts what it did cost. Functions are declared once, in `functions.TABLE`, by libraries:
+`lib_core` (the language), `lib_strings` (strings, regular expressions), `lib_lists` (lists, sets, optional values),
+`lib_kubernetes` (quantities, versions, formats), `urls` (URLs, IPs, networks). Not there, as on a server: message
+literals, `cel.bind`, `math`, base64; authorizer is for admission policies only.
 """
 
-from kohort.server.crd.cel.run import CelError, evaluate
-from kohort.server.crd.cel.syntax import CelSyntaxError, Node, UnsupportedError, names, parse
+from kohort.server.crd.cel import lib_core, lib_kubernetes, lib_lists, lib_strings, urls
+from kohort.server.crd.cel.check import Checker
+from kohort.server.crd.cel.run import evaluate
+from kohort.server.crd.cel.syntax import CelSyntaxError, Node, names, parse
+from kohort.server.crd.cel.values import CelError, Optional, equal
 
-__all__ = ["CelError", "CelSyntaxError", "Node", "UnsupportedError", "evaluate", "names", "parse"]
+__all__ = ["CelError", "CelSyntaxError", "Checker", "Node", "Optional", "equal", "evaluate", "names", "parse"]
+LIBRARIES = (lib_core, lib_strings, lib_lists, lib_kubernetes, urls)

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-MACROS: Final = frozenset({"all", "exists", "exists_one", "existsOne", "filter", "map"})
-FUNCTIONS: Final = frozenset({"size", "string", "int", "double", "bool", "has", "dyn"})
-METHODS: Final = frozenset(
-    {
-        *("size", "startsWith", "endsWith", "contains", "matches", "lowerAscii", "upperAscii", "trim", "split", "join"),
-        *("replace", "substring", "indexOf", "lastIndexOf", "min", "max", "sum", "isSorted"),
-        *("hasValue", "value", "orValue"),
-    }
-)
+from kohort.server.crd.cel.values import Uint
+
+# Calls that bind names: how many names, and how many expressions may follow them.
+MACROS: Final = {
+    "all": {2: 1, 3: 2},
+    "exists": {2: 1, 3: 2},
+    "exists_one": {2: 1, 3: 2},
+    "existsOne": {2: 1, 3: 2},
+    "filter": {2: 1},
+    "map": {2: 1, 3: 1},
+    "sortBy": {2: 1},
+    "optMap": {2: 1},
+    "optFlatMap": {2: 1},
+    "transformList": {3: 2, 4: 2},
+    "transformMap": {3: 2, 4: 2},
+    "transformMapEntry": {3: 2, 4: 2},
+}
+_SPACES: Final = frozenset({"optional", "sets", "format", "ip", "strings", "lists"})  # first halves of functions' names
 _RESERVED: Final = frozenset(
     {
         *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package"),
@@ -25,6 +34,7 @@ _RESERVED: Final = frozenset(
 )
 _TOKEN: Final = re.compile(
     r"""\s+|//[^\n]*
+    |(?P<bytes>[bB][rR]?(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|[rR][bB](?:"[^"\n]*"|'[^'\n]*'))
     |(?P<number>0[xX][0-9a-fA-F]+[uU]?|\d+\.\d+(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+[uU]?)
     |(?P<string>[rR]?(?:\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))
     |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
@@ -37,20 +47,22 @@ _DEEPEST: Final = 40
 
 
 class CelSyntaxError(ValueError):
-    """Not an expression. The text says where and what was found."""
+    """Not an expression, or one of wrong types. `at`: the place in its text."""
+
+    def __init__(self, text: str, at: int = 0) -> None:
+        super().__init__(text)
+        self.at = at
 
 
-class UnsupportedError(ValueError):
-    """An expression, but with something that this subset does not have."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """`sort`: literal, name, member, index, call, method, macro, has, list, map, not, neg, binary, choice."""
+    """`sort`: literal, name, member, index, optional_member, optional_index, call, method, macro, has, list, map, not,
+    neg, binary, choice. `at`: where in the text it is said to be, as upstream counts."""
 
     sort: str
     value: Any = None
     parts: tuple[Node, ...] = ()
+    at: int = 0
 
 
 @lru_cache(maxsize=4096)
@@ -61,7 +73,7 @@ def parse(text: str) -> Node:
     except RecursionError:
         raise CelSyntaxError("too deep") from None
     if parser.sort != "end":
-        raise CelSyntaxError(f"column {parser.at}: expected the end, found {parser.text!r}")
+        raise CelSyntaxError(f"expected the end, found {parser.text!r}", parser.at)
     return tree
 
 
@@ -71,7 +83,7 @@ def names(tree: Node) -> set[str]:
         return {tree.value}
     if tree.sort == "macro":
         target, *bodies = tree.parts
-        inner = set().union(*(names(body) for body in bodies)) - {tree.value[1]}
+        inner = set().union(*(names(body) for body in bodies)) - set(tree.value[1])
         return names(target) | inner
     found: set[str] = set()
     for part in tree.parts:
@@ -84,11 +96,11 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise CelSyntaxError(f"column {at + 1}: unexpected {text[at]!r}")
+            raise CelSyntaxError(f"token recognition error at: {text[at]!r}", at)
         if match.lastgroup is not None:
-            yield match.lastgroup, match[0], at + 1
+            yield match.lastgroup, match[0], at
         at = match.end()
-    yield "end", "", at + 1
+    yield "end", "", at
 
 
 class _Parser:
@@ -121,19 +133,20 @@ class _Parser:
 
     def _expect(self, sign: str) -> None:
         if not self._is(sign):
-            raise CelSyntaxError(f"column {self.at}: expected {sign!r}, found {self.text or 'the end'!r}")
+            raise CelSyntaxError(f"expected {sign!r}, found {self.text or 'the end'!r}", self.at)
         self._take()
 
     def expression(self) -> Node:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise CelSyntaxError(f"more than {_DEEPEST} levels deep")
+            raise CelSyntaxError(f"more than {_DEEPEST} levels deep", self.at)
         found = self._binary(0)
         if self._is("?"):
+            at = self.at
             self._take()
             yes = self._binary(0)
             self._expect(":")
-            found = Node("choice", None, (found, yes, self.expression()))
+            found = Node("choice", None, (found, yes, self.expression()), at)
         self._depth -= 1
         return found
 
@@ -144,45 +157,44 @@ class _Parser:
             return self._unary()
         found = self._binary(level + 1)
         while self._is(*self._LEVELS[level]) or (level == 2 and self.sort == "name" and self.text == "in"):
-            sign = self._take()
-            found = Node("binary", sign, (found, self._binary(level + 1)))
+            at, sign = self.at, self._take()
+            found = Node("binary", sign, (found, self._binary(level + 1)), at)
         return found
 
     def _unary(self) -> Node:
+        at = self.at
         if self._is("!"):
             self._take()
-            return Node("not", None, (self._unary(),))
+            return Node("not", None, (self._unary(),), at)
         if self._is("-"):
             self._take()
             inner = self._unary()
-            number = inner.sort == "literal" and isinstance(inner.value, int | float)
-            return Node("literal", -inner.value) if number else Node("neg", None, (inner,))
+            number = inner.sort == "literal" and type(inner.value) in {int, float}
+            return Node("literal", -inner.value, (), at) if number else Node("neg", None, (inner,), at)
         return self._member()
 
     def _member(self) -> Node:
         found = self._primary()
-        while True:
-            if self._is("."):
+        while self._is(".", "[", "{"):
+            at, sign = self.at, self._take()
+            if sign == "{":
+                raise CelSyntaxError("objects cannot be made here", at)
+            optional = "optional_" if self._is("?") else ""
+            if optional:
                 self._take()
-                if self._is("?"):
-                    raise UnsupportedError("optional members (.?name)")
+            if sign == ".":
                 name = self._name()
-                found = self._method(found, name) if self._is("(") else Node("member", name, (found,))
-            elif self._is("["):
-                self._take()
-                if self._is("?"):
-                    raise UnsupportedError("optional items ([?index])")
+                method = self._is("(") and not optional
+                found = self._method(found, name, at) if method else Node(f"{optional}member", name, (found,), at)
+            else:
                 index = self.expression()
                 self._expect("]")
-                found = Node("index", None, (found, index))
-            elif self._is("{"):
-                raise UnsupportedError("message literals")
-            else:
-                return found
+                found = Node(f"{optional}index", None, (found, index), at)
+        return found
 
     def _name(self) -> str:
         if self.sort != "name":
-            raise CelSyntaxError(f"column {self.at}: expected a name, found {self.text or 'the end'!r}")
+            raise CelSyntaxError(f"expected a name, found {self.text or 'the end'!r}", self.at)
         return self._take()
 
     def _arguments(self) -> tuple[Node, ...]:
@@ -195,60 +207,62 @@ class _Parser:
         self._take()
         return tuple(found)
 
-    def _method(self, target: Node, name: str) -> Node:
+    def _method(self, target: Node, name: str, at: int) -> Node:
+        at = self.at
         arguments = self._arguments()
-        if name in MACROS and arguments and arguments[0].sort == "name":
-            if len(arguments) not in ((2, 3) if name == "map" else (2,)):
-                raise UnsupportedError(f"{name}() with {len(arguments)} arguments")
-            return Node("macro", (name, arguments[0].value), (target, *arguments[1:]))
-        if name not in METHODS:
-            raise UnsupportedError(f"the method {name}()")
-        return Node("method", name, (target, *arguments))
+        bound = MACROS.get(name, {}).get(len(arguments), 0)
+        if bound and not _is_space(target, name):
+            names = [one.value for one in arguments[:bound] if one.sort == "name"]
+            if len(names) != bound or len(set(names)) != bound:
+                raise CelSyntaxError("argument must be a simple name", arguments[0].at)
+            return Node("macro", (name, tuple(names)), (target, *arguments[bound:]), at)
+        if _is_space(target, name):
+            return Node("call", f"{target.value}.{name}", arguments, at)
+        return Node("method", name, (target, *arguments), at)
 
     def _primary(self) -> Node:
         sort, at = self.sort, self.at
-        if sort == "number":
-            return Node("literal", _number(self._take()))
-        if sort == "string":
-            return Node("literal", _string(self._take()))
-        if sort == "name":
-            return self._named(self._take())
+        if sort in {"number", "string", "bytes"}:
+            return Node("literal", _READ[sort](self._take(), at), (), at)
+        if sort == "name" or self._is("."):
+            if sort != "name":  # a name from the root
+                self._take()
+            return self._named(self._name(), at)
         if self._is("("):
             self._take()
             found = self.expression()
             self._expect(")")
             return found
-        if self._is("["):
-            return Node("list", None, self._items("]"))
-        if self._is("{"):
-            return Node("map", None, self._items("}"))
-        raise CelSyntaxError(f"column {at}: expected a value, found {self.text or 'the end'!r}")
+        if self._is("[", "{"):
+            sort, end = ("list", "]") if self._is("[") else ("map", "}")
+            optional, items = self._items(end)
+            return Node(sort, optional, items, at)
+        raise CelSyntaxError(f"expected a value, found {self.text or 'the end'!r}", at)
 
-    def _named(self, name: str) -> Node:
-        if name in {"true", "false"}:
-            return Node("literal", name == "true")
-        if name == "null":
-            return Node("literal", None)
+    def _named(self, name: str, at: int) -> Node:
+        if name in {"true", "false", "null"}:
+            return Node("literal", _WORDS[name], (), at)
         if name in _RESERVED or name == "in":
-            raise CelSyntaxError(f"{name!r} is reserved")
+            raise CelSyntaxError(f"reserved identifier: {name}", at)
         if not self._is("("):
-            return Node("name", name)
+            return Node("name", name, (), at)
+        at = self.at
         arguments = self._arguments()
-        if name == "has":
-            if len(arguments) != 1 or arguments[0].sort != "member":
-                raise CelSyntaxError("has() takes a member such as self.name")
-            return Node("has", None, arguments)
-        if name not in FUNCTIONS:
-            raise UnsupportedError(f"the function {name}()")
-        if len(arguments) != 1:
-            raise UnsupportedError(f"{name}() with {len(arguments)} arguments")
-        return Node("call", name, arguments)
+        if name == "has" and len(arguments) == 1:
+            if arguments[0].sort != "member":
+                raise CelSyntaxError("invalid argument to has() macro", arguments[0].at)
+            return Node("has", None, arguments, at)
+        return Node("call", name, arguments, at)
 
-    def _items(self, end: str) -> tuple[Node, ...]:
-        """Of a map: keys and values in turn."""
+    def _items(self, end: str) -> tuple[frozenset[int], tuple[Node, ...]]:
+        """Of a map: keys and values in turn. First: the places of those that are left out if they have no value."""
         self._take()
         found: list[Node] = []
+        optional: set[int] = set()
         while not self._is(end):
+            if self._is("?"):
+                self._take()
+                optional.add(len(found))
             found.append(self.expression())
             if end == "}":
                 self._expect(":")
@@ -256,17 +270,49 @@ class _Parser:
             if not self._is(end):
                 self._expect(",")
         self._take()
-        return tuple(found)
+        return frozenset(optional), tuple(found)
 
 
-def _number(text: str) -> int | float:
+_WORDS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "null": None}
+
+
+def _is_space(target: Node, name: str) -> bool:
+    return target.sort == "name" and target.value in _SPACES and name != "format"
+
+
+def _number(text: str, at: int) -> int | float:
     plain = text.rstrip("uU")
-    if plain[:2].lower() == "0x":
-        return int(plain, 16)
-    return int(plain) if plain.isdigit() else float(plain)
+    if "." in plain or ("e" in plain.lower() and plain[:2].lower() != "0x"):
+        return float(plain)
+    found = int(plain, 16 if plain[:2].lower() == "0x" else 10)
+    if plain != text:
+        if found >= 1 << 64:
+            raise CelSyntaxError("invalid uint literal", at)
+        return Uint(found)
+    if found > 1 << 63:  # one more than fits: there may be a minus before it
+        raise CelSyntaxError("invalid int literal", at)
+    return found
 
 
-def _string(text: str) -> str:
+def _bytes(text: str, _: int) -> bytes:
+    body = text.lstrip("bBrR")
+    inner = body[1:-1]
+    if "r" in text[: len(text) - len(body)].lower():
+        return inner.encode()
+
+    def byte(match: re.Match[str]) -> str:
+        code = match[1]
+        if code[0] == "x" or len(code) == 3:
+            return chr(int(code[1:], 16) if code[0] == "x" else int(code, 8))
+        return _unescape(match).encode().decode("latin-1")
+
+    parts = re.split(r"(\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.))", inner, flags=re.DOTALL)
+    return b"".join(
+        _ESCAPE.sub(byte, part).encode("latin-1") if place % 2 else part.encode() for place, part in enumerate(parts)
+    )
+
+
+def _string(text: str, _: int) -> str:
     raw = text[0] in "rR"
     text = text[1:] if raw else text
     quotes = 3 if text[:3] in {'"""', "'''"} else 1
@@ -281,3 +327,6 @@ def _unescape(match: re.Match[str]) -> str:
     if len(code) == 3:
         return chr(int(code, 8))
     return _SIMPLE.get(code, code)
+
+
+_READ: Final[Mapping[str, Callable[[str, int], Any]]] = {"number": _number, "string": _string, "bytes": _bytes}

@@ -1,0 +1,101 @@
+"""What calls cost at run time, by the size of their values. The numbers are upstream's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+from typing import Any, Final
+
+from kohort.server.crd.cel.values import size
+
+LIST: Final = 10
+MAP: Final = 30
+ADD: Final = 11  # an item at the end of a list
+# Of a loop: its condition and the value that it carries along, at each step and when it is left.
+ALL: Final = 3
+EXISTS: Final = 4
+LEAVE: Final = 3
+_PER_CHARACTER: Final = 0.1
+_PER_PATTERN: Final = 0.25
+_FORMAT_PATTERN: Final = 128
+
+Cost = Callable[[list[Any]], int]
+
+
+def _read(place: int, times: float = 1) -> Cost:
+    return lambda values: ceil(size(values[place]) * _PER_CHARACTER * times) if len(values) > place else 1
+
+
+def traversal(value: Any) -> int:
+    if isinstance(value, str | bytes):
+        return int(len(value) * _PER_CHARACTER)
+    if isinstance(value, list):
+        return sum(map(traversal, value))
+    if isinstance(value, dict):
+        return sum(traversal(name) + traversal(member) for name, member in value.items())
+    return 1
+
+
+def _compared(values: list[Any]) -> int:
+    if type(values[0]) is int or type(values[1]) is int:
+        return 1
+    return ceil(min(size(values[0]), size(values[1])) * _PER_CHARACTER)
+
+
+def _added(values: list[Any]) -> int:
+    if type(values[0]) is int:
+        return 1
+    if isinstance(values[0], str | bytes) and isinstance(values[1], str | bytes):
+        return ceil((len(values[0]) + len(values[1])) * _PER_CHARACTER)
+    return 1
+
+
+def _searched(values: list[Any]) -> int:
+    return ceil((1 + size(values[0])) * _PER_CHARACTER) * ceil(size(values[1]) * _PER_PATTERN)
+
+
+def _contains(values: list[Any]) -> int:
+    return ceil(size(values[0]) * _PER_CHARACTER) * ceil(size(values[1]) * _PER_CHARACTER)
+
+
+def _ordered(values: list[Any]) -> int:
+    return _compared(values) if isinstance(values[0], str | bytes) else 1
+
+
+def _within(values: list[Any]) -> int:
+    return size(values[1]) if isinstance(values[1], list) else 1
+
+
+def _validated(values: list[Any]) -> int:
+    return ceil((1 + size(values[1])) * _PER_CHARACTER) * ceil(_FORMAT_PATTERN * _PER_PATTERN)
+
+
+def _pairs(values: list[Any]) -> int:
+    return 1 + size(values[0]) * size(values[1])
+
+
+_COSTS: Final[dict[str, Cost]] = {
+    **dict.fromkeys(("_==_", "_!=_"), _compared),
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _ordered),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), lambda values: traversal(values[0])),
+    **dict.fromkeys(
+        ("url", "isURL", "lowerAscii", "upperAscii", "substring", "trim", "cidr", "isIP", "isCIDR", "ip"), _read(0)
+    ),
+    **dict.fromkeys(
+        ("quantity", "isQuantity", "semver", "isSemver", "format", "strings.quote", "bytes", "string"), _read(0)
+    ),
+    **dict.fromkeys(("replace", "split", "join", "ip.isCanonical", "containsIP", "containsCIDR"), _read(0, 2)),
+    **dict.fromkeys(("startsWith", "endsWith"), _read(1)),
+    **dict.fromkeys(("matches", "find", "findAll"), _searched),
+    **dict.fromkeys(("sets.contains", "sets.intersects", "sets.equivalent"), _pairs),
+    **dict.fromkeys(("distinct", "sort", "flatten", "reverse", "slice"), lambda values: LIST + size(values[0])),
+    "lists.range": lambda values: LIST + max(0, int(values[0])),
+    "_+_": _added,
+    "@in": _within,
+    "contains": _contains,
+    "validate": _validated,
+}
+
+
+def of(name: str) -> Cost:
+    return _COSTS.get(name, lambda _: 1)
