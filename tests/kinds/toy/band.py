@@ -1,0 +1,176 @@
+"""A workload kind that does not come with Kohort: a Band of musicians that start together or not at all.
+
+All of it is here: type, rules, compiler, controller, roles. docs/adding-a-kind.md walks through this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, Rule
+from kohort.api.errors import FieldError, invalid
+from kohort.api.kind import Column, Context, Kind, Object
+from kohort.api.schema import Int, Obj, Str
+from kohort.controllers import writes
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.reconcile import Reconcile, Result, Step, Write, must
+from kohort.gang import tree
+from kohort.gang.compile import Compilation, CompileContext, namespace_of
+from kohort.gang.render import pod_links, render
+from kohort.gang.stand_in import uid_of
+from kohort.kinds.setup import Maker, Setup
+
+# ---- constants: names that people see
+
+GROUP: Final = "toys.example.com"
+API_VERSION: Final = f"{GROUP}/v1"
+KIND: Final = "Band"
+LABEL: Final = f"{GROUP}/band"
+HERE: Final = __name__
+
+# ---- api: schema, defaults, validation
+
+
+def _default(band: Object, ctx: Context) -> None:
+    band.setdefault("spec", {}).setdefault("musicians", 4)
+
+
+def _validate(band: Object, ctx: Context) -> list[FieldError]:
+    count = band["spec"]["musicians"]
+    return [invalid("spec.musicians", count, "a band of one is a soloist: at least 2")] if count < 2 else []
+
+
+SPEC: Final = Obj(fields={"musicians": Int(minimum=1), "image": Str(required=True)}, required=True)
+BAND: Final = Kind(
+    group=GROUP,
+    version="v1",
+    kind=KIND,
+    plural="bands",
+    singular="band",
+    schema=Obj(fields={"spec": SPEC, "status": Obj(fields={"playing": Int()})}),
+    columns=(Column("Playing", "integer", ".status.playing"),),
+    default=_default,
+    validate=_validate,
+)
+KINDS: Final = (BAND,)
+
+# ---- compile: one gang of all musicians
+
+
+def compile_object(band: Object, ctx: CompileContext) -> Compilation:
+    name, count = str(band["metadata"]["name"]), int(band["spec"]["musicians"])
+    owner = tree.Owner(api_version=API_VERSION, kind=KIND, name=name, uid=uid_of(band), controller=True)
+    plan = tree.Plan(
+        workload=name,
+        namespace=namespace_of(band),
+        controller=tree.Controller(api_group=GROUP, kind=KIND, name=name),
+        templates=(tree.Template(name="musicians", minimum=count),),
+        groups=(tree.Group(name=name, template="musicians", owners=(owner,)),),
+        members=(tree.Member(source=f"Band {name}", count=count, group=name),),
+        owners=(owner,),
+    )
+    return Compilation(plans=(plan,))
+
+
+# ---- control: groups before pods, the status last
+
+
+def _controller(setup: Setup) -> Controller:
+    release = setup.ctx.release
+
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
+        band = reader.get(KIND, key)
+        groups = {kind: reader.get(kind, key) for kind in ("Workload", "PodGroup")}
+        return _reconcile(band, groups, reader.indexed("Pod", "band", key), setup.ctx)
+
+    watches = (
+        Watch(API_VERSION, KIND, _own),
+        Watch("v1", "Pod", _of_part, {"band": _bands}),
+        Watch(release.api_version, "Workload", _of_part),
+        Watch(release.api_version, "PodGroup", _of_part),
+    )
+    return Controller(name="band", watches=watches, reconcile=reconcile_key)
+
+
+def _reconcile(
+    band: Object | None, groups: Mapping[str, Object | None], pods: Sequence[Object], ctx: CompileContext
+) -> Reconcile:
+    if band is None or band["metadata"].get("deletionTimestamp"):
+        return Result()
+    (plan,) = compile_object(band, ctx).plans
+    missing = [writes.create(one) for one in render(plan, ctx.release).objects if groups[one["kind"]] is None]
+    yield from _all(missing)
+    there = {pod["metadata"]["name"] for pod in pods}
+    (link,) = pod_links(plan, ctx.release).values()
+    wanted = [_pod(band, index, link) for index in range(band["spec"]["musicians"])]
+    yield from _all([writes.create(pod) for pod in wanted if pod["metadata"]["name"] not in there])
+    playing = sum((pod.get("status") or {}).get("phase") == "Running" for pod in pods)
+    if (band.get("status") or {}).get("playing") != playing:
+        yield from _all([writes.patch(band, {"status": {"playing": playing}}, "status")])
+    return Result()
+
+
+def _all(wanted: Sequence[Write]) -> Reconcile:
+    if wanted:
+        answers = yield Step(wanted)
+        for write, answer in zip(wanted, answers, strict=True):
+            must(write, answer)
+    return Result()
+
+
+def _pod(band: Object, index: int, link: Object) -> Object:
+    meta = band["metadata"]
+    owner = {"apiVersion": API_VERSION, "kind": KIND, "name": meta["name"], "uid": meta["uid"], "controller": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{meta['name']}-{index}",
+            "namespace": meta["namespace"],
+            "labels": {LABEL: meta["name"]},
+            "ownerReferences": [owner],
+        },
+        "spec": {"containers": [{"name": "musician", "image": band["spec"]["image"]}], **link},
+    }
+
+
+def _own(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+    if new is not None:
+        yield Enqueue(key_of(new))
+
+
+def _bands(part: Object) -> Iterable[Hashable]:
+    owners = part["metadata"].get("ownerReferences") or ()
+    return [Key(part["metadata"]["namespace"], one["name"]) for one in owners if one["kind"] == KIND]
+
+
+def _of_part(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+    return [Enqueue(key) for part in (old, new) if part is not None for key in _bands(part) if isinstance(key, Key)]
+
+
+MAKERS: Final[Mapping[str, Maker]] = {"band": _controller}
+
+# ---- the bundle
+
+BUNDLE: Final = Bundle(
+    name="toy",
+    api={GROUP: HERE},
+    compilers={(GROUP, KIND): HERE},
+    makers=HERE,
+    controllers=(
+        ControllerGroup(
+            name="band",
+            controllers=("band",),
+            manages=(GROUP, KIND),
+            leases=("band-operator",),
+            rules=(
+                Rule((GROUP,), ("bands",), READ),
+                Rule((GROUP,), ("bands/status",), UPDATE),
+                Rule(("",), ("pods",), MANAGE),
+            ),
+        ),
+    ),
+    explained=(KIND,),
+)
