@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kohort.place.selectors import node_meets_term
+from kohort.apimachinery.labels import node_meets_term
 
 Json = Mapping[str, Any]
 _ZONES: Final = (

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kohort.apimachinery.labels import Labels, meets, node_meets_term, tolerates
 from kohort.place.columns import Amounts, Mask, Rows
-from kohort.place.selectors import Labels, meets, node_meets_term, tolerates
 from kohort.place.signatures import PodSignature, Taint
 from kohort.place.state import ClusterState, NodeInfo
 

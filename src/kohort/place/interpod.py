@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kohort.place.selectors import matches
+from kohort.apimachinery.labels import matches
 from kohort.place.signatures import PodSignature, Term
 
 if TYPE_CHECKING:

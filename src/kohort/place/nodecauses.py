@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kohort.apimachinery.labels import tolerates
 from kohort.place.columns import Mask
 from kohort.place.demand import Leaf
 from kohort.place.engine import Engine
@@ -13,7 +14,6 @@ from kohort.place.fit import SignatureFit
 from kohort.place.interpod import EquivalenceClass
 from kohort.place.nodesets import NodeSet
 from kohort.place.quantities import shown
-from kohort.place.selectors import tolerates
 from kohort.place.signatures import PodSignature
 
 

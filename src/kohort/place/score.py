@@ -6,10 +6,10 @@ from math import isqrt
 
 import numpy as np
 
+from kohort.apimachinery.labels import tolerates
 from kohort.place.columns import Amounts, Mask, Rows
 from kohort.place.fit import FEW_ROWS, SignatureFit, term_rows
 from kohort.place.profile import Profile
-from kohort.place.selectors import tolerates
 from kohort.place.signatures import SCORED, PodSignature
 from kohort.place.state import ClusterState
 

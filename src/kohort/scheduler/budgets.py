@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kohort.place.selectors import matches
+from kohort.apimachinery.labels import matches
 from kohort.place.state import ClusterState
 from kohort.place.victims import Budget
 from kohort.scheduler.model import DisruptionBudget

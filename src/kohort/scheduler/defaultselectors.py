@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kohort.place.selectors import matches
+from kohort.apimachinery.labels import matches
 from kohort.scheduler.model import Pod
 
 Json = dict[str, Any]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kohort.apimachinery.labels import matches, node_meets_term
 from kohort.apimachinery.quantity import parse
 from kohort.place.claims import (
     Claim,
@@ -23,7 +24,6 @@ from kohort.place.claims import (
     volume_terms,
     waits_for_consumer,
 )
-from kohort.place.selectors import matches, node_meets_term
 from kohort.scheduler.model import GroupSpec, Pod, claim_source
 
 Json = dict[str, Any]

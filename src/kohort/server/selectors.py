@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kohort.api import formats
+from kohort.apimachinery.labels import holds
 
 _TOKEN: Final = re.compile(r"\s*(?:(==|=|!=|<|>|\(|\)|,|!)|([^\s=!<>(),]+))")
 
@@ -18,31 +19,14 @@ class SelectorError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One requirement on one label. `verb`: in, notin, exists, absent, gt, lt."""
+    """One requirement on one label."""
 
     key: str
-    verb: str
+    operator: str
     values: frozenset[str] = frozenset()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        value = labels.get(self.key)
-        match self.verb:
-            case "in":
-                return value is not None and value in self.values
-            case "notin":
-                return value is None or value not in self.values
-            case "exists":
-                return self.key in labels
-            case "absent":
-                return self.key not in labels
-        return value is not None and _compares(self.verb, value, next(iter(self.values)))
-
-
-def _compares(verb: str, value: str, bound: str) -> bool:
-    try:
-        return int(value) > int(bound) if verb == "gt" else int(value) < int(bound)
-    except ValueError:
-        return False
+        return holds(self.operator, labels.get(self.key), self.values)
 
 
 Labels = tuple[Term, ...]
@@ -50,20 +34,6 @@ Labels = tuple[Term, ...]
 
 def labels_match(terms: Labels, labels: Mapping[str, str]) -> bool:
     return all(term.holds(labels) for term in terms)
-
-
-def match_labels(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """A metav1.LabelSelector against labels."""
-    wanted = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
-        return False
-    verbs = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent"}
-    return all(
-        Term(one.get("key", ""), verbs.get(one.get("operator", ""), "in"), frozenset(one.get("values") or ())).holds(
-            labels
-        )
-        for one in selector.get("matchExpressions") or []
-    )
 
 
 def _tokens(text: str) -> list[str]:
@@ -108,23 +78,23 @@ class _Reader:
     def term(self) -> Term:
         if self.peek() == "!":
             self.next()
-            return Term(self.key(), "absent")
+            return Term(self.key(), "DoesNotExist")
         key = self.key()
         verb = self.peek()
         if verb in ("", ","):
-            return Term(key, "exists")
+            return Term(key, "Exists")
         self.next()
         if verb in ("=", "=="):
-            return Term(key, "in", frozenset((self.value(),)))
+            return Term(key, "In", frozenset((self.value(),)))
         if verb == "!=":
-            return Term(key, "notin", frozenset((self.value(),)))
+            return Term(key, "NotIn", frozenset((self.value(),)))
         if verb in ("<", ">"):
             value = self.value()
             if not value.lstrip("-").isdecimal():
                 raise SelectorError(f"values: Invalid value: {value!r}: for 'Gt', 'Lt' operators, must be an integer")
-            return Term(key, "gt" if verb == ">" else "lt", frozenset((value,)))
+            return Term(key, "Gt" if verb == ">" else "Lt", frozenset((value,)))
         if verb in ("in", "notin"):
-            return Term(key, verb, frozenset(self.values()))
+            return Term(key, "In" if verb == "in" else "NotIn", frozenset(self.values()))
         raise SelectorError(f"found '{verb}', expected: in, notin, =, ==, !=, gt, lt")
 
     def key(self) -> str:

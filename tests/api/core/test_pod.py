@@ -9,8 +9,9 @@ import pytest
 
 from kohort.api import admit
 from kohort.api.core.pod import POD
-from kohort.api.core.selectors import check_selector, matches
+from kohort.api.core.selectors import check_selector
 from kohort.api.kind import Context
+from kohort.apimachinery.labels import matches
 
 Object = dict[str, Any]
 CTX = Context.of("1.37")

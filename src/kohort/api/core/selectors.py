@@ -1,4 +1,4 @@
-"""Label selectors: their format, and whether one picks a set of labels."""
+"""The format of label selectors."""
 
 from __future__ import annotations
 
@@ -33,28 +33,3 @@ def _expression(expression: Mapping[str, Any], path: str) -> Iterator[FieldError
     problem = formats.label_key(expression.get("key") or "")
     if problem:
         yield invalid(at(path, "key"), expression.get("key") or "", problem)
-
-
-def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str] | None) -> bool:
-    """Whether a selector picks these labels. None picks nothing, an empty one everything."""
-    if selector is None:
-        return False
-    found = labels or {}
-    wanted = selector.get("matchLabels") or {}
-    if any(found.get(key) != value for key, value in wanted.items()):
-        return False
-    return all(_holds(expression, found) for expression in selector.get("matchExpressions") or [])
-
-
-def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    key, values = expression.get("key", ""), expression.get("values") or []
-    match expression.get("operator"):
-        case "In":
-            return key in labels and labels[key] in values
-        case "NotIn":
-            return key not in labels or labels[key] not in values
-        case "Exists":
-            return key in labels
-        case "DoesNotExist":
-            return key not in labels
-    return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from kohort.api.core import selectors
+from kohort.apimachinery.labels import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -54,7 +54,7 @@ def _selectors(role: Object) -> list[dict[str, Any]]:
 def _selected(role: Object, ordered: Sequence[Object]) -> Iterable[Object]:
     for selector in _selectors(role):
         for other in ordered:
-            if other is not role and selectors.matches(selector, other["metadata"].get("labels")):
+            if other is not role and matches(selector, other["metadata"].get("labels")):
                 yield other
 
 

@@ -12,12 +12,12 @@ from kohort.api import patch as patches
 from kohort.api.apply import scale as scale_fields
 from kohort.api.errors import invalid, required
 from kohort.api.releases import NEWEST
+from kohort.apimachinery.labels import matches
 from kohort.server import codec, jsonpath, options, status, storage_codec, timestamps
 from kohort.server.admission.attributes import CREATE, AdmissionAttributes
 from kohort.server.options import DeleteOptions, WriteOptions
 from kohort.server.printers.cells import labels as selector_text
 from kohort.server.request_body import decode_body
-from kohort.server.selectors import match_labels
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Subresources:
             one
             for one in self.core.lister.list("policy", "poddisruptionbudgets", info.namespace)
             if (one.get("spec") or {}).get("selector") is not None
-            and match_labels((one.get("spec") or {}).get("selector") or {}, labels)
+            and matches((one.get("spec") or {}).get("selector") or {}, labels)
         ]
         if len(found) > 1:
             text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."

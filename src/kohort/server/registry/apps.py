@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kohort.api.core import check_pod_template
 from kohort.api.errors import FieldError, forbidden, invalid, required
 from kohort.api.rules import same
-from kohort.server.selectors import match_labels
+from kohort.apimachinery.labels import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ def _common(obj: Object, ctx: Context) -> Iterator[FieldError]:
         yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
     elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
         yield invalid("spec.selector", selector, "empty selector is invalid for " + str(obj.get("kind", "")).lower())
-    elif not match_labels(selector, labels):
+    elif not matches(selector, labels):
         yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
     strategy = spec.get("strategy") or {}
     if strategy.get("type") == "Recreate" and strategy.get("rollingUpdate") is not None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from kohort.api.copying import copied
-from kohort.api.core.selectors import check_selector, matches
+from kohort.api.core.selectors import check_selector
 from kohort.api.errors import FieldError, invalid, required
 from kohort.api.kind import Object
+from kohort.apimachinery.labels import matches
 
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 JOB_NAME: Final = "batch.kubernetes.io/job-name"

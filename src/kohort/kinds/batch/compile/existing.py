@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kohort.api.core.selectors import matches
 from kohort.api.kind import Object
+from kohort.apimachinery.labels import matches
 from kohort.gang.compile import Lookup, namespace_of
 from kohort.gang.render import v1alpha2, v1beta1
 from kohort.gang.stand_in import uid_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.api.core import selectors
+from kohort.apimachinery.labels import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -96,10 +96,10 @@ def selected(hook: Hook, attrs: AdmissionAttributes, namespace: Object | None) -
     wanted = hook.spec.get("namespaceSelector")
     if wanted and (attrs.resource.namespaced or _is_namespace(attrs)):
         holder = (attrs.object or attrs.old) if _is_namespace(attrs) else namespace
-        if not selectors.matches(wanted, _labels(holder)):
+        if not matches(wanted, _labels(holder)):
             return False
     wanted = hook.spec.get("objectSelector")
-    return not wanted or any(selectors.matches(wanted, _labels(one)) for one in (attrs.object, attrs.old) if one)
+    return not wanted or any(matches(wanted, _labels(one)) for one in (attrs.object, attrs.old) if one)
 
 
 def _is_namespace(attrs: AdmissionAttributes) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kohort.api.core.selectors import matches
 from kohort.api.kind import Object
+from kohort.apimachinery.labels import matches
 from kohort.controllers.controller import Key, key_of
 
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.copying import copied
-from kohort.api.core.selectors import matches
 from kohort.api.kind import Object
+from kohort.apimachinery.labels import matches
 from kohort.controllers import moments
 from kohort.controllers.reconcile import Answer, Reconcile, Result, Step, emit
 from kohort.gang.compile import CompileContext

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kohort.place.selectors import matches, meets, node_meets_term, tolerates
+from kohort.apimachinery.labels import matches, meets, node_meets_term, tolerates
 
 
 @pytest.mark.parametrize(

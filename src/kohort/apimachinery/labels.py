@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 Labels = Mapping[str, str]
 
 
-def matches(selector: Mapping[str, Any] | None, labels: Labels) -> bool:
+def matches(selector: Mapping[str, Any] | None, labels: Labels | None) -> bool:
     """A label selector against labels. None matches nothing, an empty selector everything."""
     if selector is None:
         return False
+    found = labels or {}
     wanted = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    if any(found.get(key) != value for key, value in wanted.items()):
         return False
-    return all(meets(rule, labels) for rule in selector.get("matchExpressions") or ())
+    return all(meets(rule, found) for rule in selector.get("matchExpressions") or ())
 
 
 def meets(rule: Mapping[str, Any], labels: Labels) -> bool:
-    """One requirement: In, NotIn, Exists, DoesNotExist, Gt, Lt."""
-    value = labels.get(rule["key"])
-    operator, wanted = rule["operator"], rule.get("values") or []
+    """One requirement of a selector."""
+    return holds(rule["operator"], labels.get(rule["key"]), rule.get("values") or ())
+
+
+def holds(operator: str, value: str | None, wanted: Collection[str]) -> bool:
+    """In, NotIn, Exists, DoesNotExist, Gt, Lt of a label's value; None: there is no such label."""
     if operator == "In":
         return value in wanted
     if operator == "NotIn":
@@ -30,15 +34,15 @@ def meets(rule: Mapping[str, Any], labels: Labels) -> bool:
         return value is not None
     if operator == "DoesNotExist":
         return value is None
-    return value is not None and _compares(operator, value, wanted)
+    return value is not None and _compares(operator, value, next(iter(wanted), ""))
 
 
-def _compares(operator: str, value: str, wanted: Sequence[str]) -> bool:
+def _compares(operator: str, value: str, bound: str) -> bool:
     try:
-        left, right = int(value), int(wanted[0])
-    except (ValueError, IndexError):
+        left, right = int(value), int(bound)
+    except ValueError:
         return False
-    return left > right if operator == "Gt" else left < right
+    return left > right if operator == "Gt" else operator == "Lt" and left < right
 
 
 def node_meets_term(term: Mapping[str, Any], labels: Labels, name: str) -> bool:
@@ -66,4 +70,4 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     if operator == "Equal":
         return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
     left, right = taint.get("value") or "", toleration.get("value") or ""
-    return bool(toleration.get("key")) and _compares(operator, left, [right])
+    return bool(toleration.get("key")) and _compares(operator, left, right)
