@@ -8,7 +8,7 @@ import pytest
 from tests.kinds.batch.api.build import created, cronjob, fields, gang, job, updated
 
 from kohort.api.kind import Context
-from kohort.kinds.batch.api import schedule
+from kohort.apimachinery import cron
 from kohort.kinds.batch.api.cronjob import CRONJOB
 
 ROOT = "spec.jobTemplate.spec"
@@ -19,7 +19,7 @@ ROOT = "spec.jobTemplate.spec"
     ["* * * * *", "*/10 0-6 1,15 * mon-fri", "0 0 1 JAN ?", "5 4 * * sun", "@daily", "@every 1h30m", "0 0 29 2 *"],
 )
 def test_good_schedules(text: str) -> None:
-    assert schedule.problem(text) is None
+    assert cron.problem(text) is None
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_good_schedules(text: str) -> None:
     ],
 )
 def test_bad_schedules(text: str, words: str) -> None:
-    assert words in str(schedule.problem(text))
+    assert words in str(cron.problem(text))
     assert fields(created(cronjob(schedule=text))) == ["spec.schedule"]
 
 

@@ -13,7 +13,8 @@ from tests.controllers.cluster import job_of
 from tests.controllers.world import World
 
 from kohort.api.kind import Object
-from kohort.kinds.batch.control.cronjob.schedule import BadScheduleError, latest, parse
+from kohort.apimachinery.cron import BadScheduleError, parse
+from kohort.kinds.batch.control.cronjob.schedule import latest
 
 
 def moment(text: str) -> datetime:

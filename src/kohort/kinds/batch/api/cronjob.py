@@ -8,7 +8,7 @@ from typing import Any, Final
 from kohort.api.errors import FieldError, invalid, not_supported
 from kohort.api.kind import Column, Context, Kind, Object
 from kohort.api.schema import Bool, Int, Obj, Ref, Str
-from kohort.kinds.batch.api import schedule
+from kohort.apimachinery import cron
 from kohort.kinds.batch.api.defaults import default_template
 from kohort.kinds.batch.api.job import spec_warnings
 from kohort.kinds.batch.api.schema import SPEC
@@ -73,7 +73,7 @@ def _name(cronjob: Object) -> Iterator[FieldError]:
 
 def _spec(cronjob: Object, ctx: Context) -> Iterator[FieldError]:
     spec, template = cronjob.get("spec") or {}, job_spec(cronjob)
-    wrong = schedule.problem(spec.get("schedule") or "")
+    wrong = cron.problem(spec.get("schedule") or "")
     if spec.get("schedule") and wrong:
         yield invalid("spec.schedule", spec["schedule"], wrong)
     zone = spec.get("timeZone")

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
+from kohort.apimachinery.cron import BadScheduleError, Schedule, parse
 from kohort.controllers import moments
 from kohort.controllers.reconcile import (
     Answer,
@@ -24,7 +25,7 @@ from kohort.controllers.reconcile import (
 )
 from kohort.kinds.batch.api.status import COMPLETE, holds, is_finished
 from kohort.kinds.batch.compile.cronjob import run_of
-from kohort.kinds.batch.control.cronjob.schedule import BadScheduleError, Schedule, latest, parse
+from kohort.kinds.batch.control.cronjob.schedule import latest
 
 SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _SOON: Final = 0.1  # seconds after the due moment: clocks are not exact
