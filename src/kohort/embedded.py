@@ -48,7 +48,7 @@ async def whole(
     weighs. `settings`: what is chosen about workload kinds. The client that is given back is an administrator's.
     """
     clock = server.clock
-    ctx = CompileContext(server.ctx.release, server.ctx.gates, server.ctx.options, settings=_settled(settings))
+    ctx = CompileContext(server.ctx.release, server.ctx.gates, server.ctx.options, settings=settled(settings))
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.within(server.api, manager="kohort", clock=clock))
         fleet = await stack.enter_async_context(Fleet(client, pools, every=True, clock=clock))
@@ -68,7 +68,7 @@ async def whole(
         yield client
 
 
-def _settled(settings: SettingsByKind) -> SettingsByKind:
+def settled(settings: SettingsByKind) -> SettingsByKind:
     """The server itself keeps Jobs of exclusive placement apart: their templates need not, unless somebody says so."""
     jobset = settings.of(JobSetSettings)
     if jobset.exclusive_placement is not None:

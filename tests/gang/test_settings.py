@@ -12,6 +12,8 @@ from click.testing import CliRunner
 from hack import settings_page
 
 import kohort
+from kohort import embedded
+from kohort.cli import up
 from kohort.cli.main import app
 from kohort.gang.settings import (
     DEFAULTS,
@@ -211,3 +213,42 @@ def test_translate_refuses_bad_settings(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert '--set job.parity: Invalid value: "1": accepted are true, false' in done.output
     assert '--set: Invalid value: "job": accepted is kind.name=value' in done.output
+
+
+def started(monkeypatch: pytest.MonkeyPatch, *args: str) -> tuple[Any, Any]:
+    """What `kohort up` would start: of the server, and around it."""
+    found: list[tuple[Any, Any]] = []
+    monkeypatch.setattr(up, "_here", lambda settings, around: found.append((settings, around)) or 0)
+    done = CliRunner().invoke(app, ["up", "--in-memory", "--port", "0", *args])
+    assert done.exit_code == 0, done.output
+    return found[0]
+
+
+def test_up_takes_the_file_and_flags_over_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = configuration(tmp_path, "jobset.gangRendering", "Composite")
+    path.write_text(path.read_text() + "featureGates: {ElasticJobSet: true, RestartJob: true}\n")
+    args = ("--config", str(path), "--set", "jobset.onSuspend=Preserve", "--feature-gates", "RestartJob=false")
+    server, around = started(monkeypatch, *args)
+    assert server.gates == {"ElasticJobSet": True, "RestartJob": False}
+    assert around.settings == SettingsByKind(JobSetSettings(gang_rendering="Composite", on_suspend="Preserve"))
+    assert started(monkeypatch)[1].settings == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--set", "job.parity=1"), '--set job.parity: Invalid value: "1": accepted are true, false'),
+        (("--bare", "--set", "job.parity=true"), "--set: with --bare there are no controllers"),
+        (("--config", "/nowhere.yaml"), "cannot be read"),
+    ],
+)
+def test_up_refuses_settings_that_cannot_be(args: tuple[str, ...], said: str) -> None:
+    done = CliRunner().invoke(app, ["up", "--in-memory", "--port", "0", *args])
+    assert done.exit_code == 1
+    assert said in done.output
+
+
+def test_the_embedded_server_keeps_exclusive_jobs_apart_unless_told_otherwise() -> None:
+    assert embedded.settled(DEFAULTS).of(JobSetSettings).exclusive_placement == "Admission"
+    asked = SettingsByKind(JobSetSettings(exclusive_placement="Template"))
+    assert embedded.settled(asked) == asked

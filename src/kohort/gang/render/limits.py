@@ -1,4 +1,4 @@
-"""What a release cannot express: refused where the guarantee would be gone, named where only a wish is."""
+"""What a release cannot express: refused where the guarantee would be gone, named where only a preference is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Fit(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-class _Wish(NamedTuple):
+class _Feature(NamedTuple):
     """A member of Template that older releases do not have."""
 
     member: str
@@ -33,13 +33,13 @@ def _has_groups(release: Release) -> bool:
     return release.has_pod_groups
 
 
-_WISHES: Final = (
-    _Wish("topology", "topology", "topology constraint", _has_groups),
-    _Wish("claims", "resourceClaims", "resource claim of a group", _has_groups, ()),
-    _Wish("disruption", "disruptionMode", "disruption mode", _has_groups),
-    _Wish("priority_class", "priorityClassName", "priority class of a group (pods keep theirs)", _has_groups),
-    _Wish("priority", "priority", "priority of a group (pods keep theirs)", _has_groups),
-    _Wish(
+_FEATURES: Final = (
+    _Feature("topology", "topology", "topology constraint", _has_groups),
+    _Feature("claims", "resourceClaims", "resource claim of a group", _has_groups, ()),
+    _Feature("disruption", "disruptionMode", "disruption mode", _has_groups),
+    _Feature("priority_class", "priorityClassName", "priority class of a group (pods keep theirs)", _has_groups),
+    _Feature("priority", "priority", "priority of a group (pods keep theirs)", _has_groups),
+    _Feature(
         "preemption_policy",
         "preemptionPolicy",
         "preemption policy of a group (pods keep theirs)",
@@ -54,7 +54,7 @@ def fit(plan: Plan, release: Release, *, flatten: bool = False) -> Fit:
     warnings: list[str] = []
     if not release.has_composites:
         plan = _without_tree(plan, release, flatten, errors, warnings)
-    plan = _without_wishes(plan, release, warnings)
+    plan = _without_features(plan, release, warnings)
     if not release.has_pod_groups:
         plan = _without_groups(plan, release, errors, warnings)
     return Fit(plan, tuple(errors), tuple(warnings))
@@ -94,24 +94,24 @@ def _branches(plan: Plan, release: Release) -> Iterator[tuple[str, str]]:
 # ---- members that only newer versions have
 
 
-def _without_wishes(plan: Plan, release: Release, warnings: list[str]) -> Plan:
-    lost = [wish for wish in _WISHES if not wish.known(release)]
+def _without_features(plan: Plan, release: Release, warnings: list[str]) -> Plan:
+    lost = [feature for feature in _FEATURES if not feature.known(release)]
     if not lost or not any(_asked(template, lost) for template in plan.walk()):
         return plan
     return replace(plan, templates=tuple(_plain(found, lost, release, warnings) for found in plan.templates))
 
 
-def _asked(template: Template, lost: list[_Wish]) -> list[_Wish]:
-    return [wish for wish in lost if getattr(template, wish.member) not in (None, ())]
+def _asked(template: Template, lost: list[_Feature]) -> list[_Feature]:
+    return [feature for feature in lost if getattr(template, feature.member) not in (None, ())]
 
 
-def _plain(template: Template, lost: list[_Wish], release: Release, warnings: list[str]) -> Template:
-    for wish in _asked(template, lost):
-        value = _words(getattr(template, wish.member))
-        where = f"templates[{template.name}].{wish.field}"
-        warnings.append(f"{where}: {value} is lost: Kubernetes {release.minor} has no {wish.words}")
+def _plain(template: Template, lost: list[_Feature], release: Release, warnings: list[str]) -> Template:
+    for feature in _asked(template, lost):
+        value = _words(getattr(template, feature.member))
+        where = f"templates[{template.name}].{feature.field}"
+        warnings.append(f"{where}: {value} is lost: Kubernetes {release.minor} has no {feature.words}")
     children = tuple(_plain(child, lost, release, warnings) for child in template.children)
-    return replace(template, children=children, **{wish.member: wish.unset for wish in lost})
+    return replace(template, children=children, **{feature.member: feature.unset for feature in lost})
 
 
 def _words(value: Any) -> str:
