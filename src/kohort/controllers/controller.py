@@ -65,7 +65,11 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """`reconcile` gets key, state and time. Failures are retried after `base_delay` to `max_delay` seconds."""
+    """`reconcile` gets key, state and time. Failures are retried after `base_delay` to `max_delay` seconds.
+
+    `subject`: the object that a key is about, which is marked when a reconcile of it meets a fault; else the one of the
+    first watch that has the key. `conditions`: whether its status has conditions, to say so there.
+    """
 
     name: str
     watches: tuple[Watch, ...]
@@ -73,6 +77,13 @@ class Controller:
     workers: int = 5
     base_delay: float = 1.0
     max_delay: float = 60.0
+    subject: Callable[[Key, Reader], Object | None] | None = None
+    conditions: bool = True
+
+    def object_of(self, key: Key, reader: Reader) -> Object | None:
+        if self.subject is not None:
+            return self.subject(key, reader)
+        return reader.get(self.watches[0].named, key)
 
 
 def key_of(obj: Object) -> Key:

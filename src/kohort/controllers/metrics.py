@@ -20,6 +20,12 @@ class Metrics:
             [*labels, "result"],
             registry=registry,
         )
+        self.errors = Counter(
+            "kohort_controller_reconcile_errors",
+            "Reconciles that did not work: a write was refused, or a fault was met (reconciles, result error).",
+            labels,
+            registry=registry,
+        )
         self.seconds = Histogram(
             "kohort_controller_reconcile_seconds",
             "How long a reconcile takes, its writes included.",

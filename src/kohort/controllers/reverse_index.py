@@ -20,14 +20,23 @@ class ReverseIndex:
     def __init__(self, names: Namer) -> None:
         self._names = names
         self._keys: dict[Hashable, set[Key]] = {}
+        self._named: dict[Key, tuple[Hashable, ...]] = {}
 
     def update(self, old: Object | None, new: Object | None) -> None:
-        if old is not None:
-            for name in self._names(old):
-                self._keys.get(name, set()).discard(key_of(old))
+        """An object whose references cannot be read raises, and refers to nothing until it changes."""
+        obj = new or old
+        if obj is None:
+            return
+        key = key_of(obj)
+        for name in self._named.pop(key, ()):
+            known = self._keys[name]
+            known.discard(key)
+            if not known:
+                del self._keys[name]
         if new is not None:
-            for name in self._names(new):
-                self._keys.setdefault(name, set()).add(key_of(new))
+            names = self._named[key] = tuple(dict.fromkeys(self._names(new)))
+            for name in names:
+                self._keys.setdefault(name, set()).add(key)
 
     def enqueue(self, name: Hashable, after: float = 0.0) -> list[Enqueue]:
         return [Enqueue(key, after) for key in sorted(self._keys.get(name, ()))]

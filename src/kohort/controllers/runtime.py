@@ -21,10 +21,11 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from kohort.api.kind import Object
-from kohort.controllers.controller import Controller, Key, Reader, Watch
+from kohort.controllers import faults
+from kohort.controllers.controller import Controller, Indexer, Key, Reader, Watch, key_of
 from kohort.controllers.metrics import Metrics
 from kohort.controllers.overlay import WriteOverlay
-from kohort.controllers.reconcile import Answer, ReconcileError, Refusal, Result, Write
+from kohort.controllers.reconcile import Answer, Event, ReconcileError, Refusal, Result, Write
 from kohort.kube.client import Client
 from kohort.kube.clock import REAL, Clock
 from kohort.kube.discovery import NotServedError
@@ -57,7 +58,7 @@ class Observed:
         """Before `start`: indexes belong to the controller that asked for them."""
         self._names[watch.api_version, watch.kind] = watch.named
         indexers = self._indexers.setdefault((watch.api_version, watch.kind), {})
-        indexers |= {f"{owner}/{name}": indexer for name, indexer in watch.indexers.items()}
+        indexers |= {f"{owner}/{name}": _safe(indexer, f"{owner}/{name}") for name, indexer in watch.indexers.items()}
 
     def start(self) -> None:
         for (api_version, kind), indexers in self._indexers.items():
@@ -101,6 +102,19 @@ class Observed:
             recent.wrote(answer, reached, now)
 
 
+def _safe(indexer: Indexer, name: str) -> Indexer:
+    """An object that cannot be indexed is not found by that index: it must not end the watch of its kind."""
+
+    def indexed(obj: Object) -> Iterable[Hashable]:
+        try:
+            return list(indexer(obj))
+        except Exception:
+            log.exception("index %s: %s %s cannot be read", name, obj.get("kind"), key_of(obj))
+            return ()
+
+    return indexed
+
+
 class _ControllerReader:
     """The state, with the indexes of one controller."""
 
@@ -130,16 +144,23 @@ class _Workers:
 
     def listen(self, watch: Watch, informer: Informer[Object]) -> None:
         informer.handle(
-            added=lambda new: self._enqueue(watch.handler(None, new)),
-            updated=lambda old, new: self._enqueue(watch.handler(old, new)),
-            deleted=lambda old: self._enqueue(watch.handler(old, None)),
+            added=lambda new: self._changed(watch, None, new),
+            updated=lambda old, new: self._changed(watch, old, new),
+            deleted=lambda old: self._changed(watch, old, None),
         )
 
-    def _enqueue(self, items: Iterable[tuple[Key, float]]) -> None:
+    def _changed(self, watch: Watch, old: Object | None, new: Object | None) -> None:
+        """What cannot be read is marked; nothing is enqueued for it until it changes."""
         spaces = self._runtime.namespaces
-        for key, after in items:
-            if not spaces or not key.namespace or key.namespace in spaces:
-                self.queue.add_after(key, after)
+        try:
+            for key, after in watch.handler(old, new):
+                if not spaces or not key.namespace or key.namespace in spaces:
+                    self.queue.add_after(key, after)
+        except Exception as error:
+            log.exception("%s: handler of %s failed", self.controller.name, watch.named)
+            self._runtime.metrics.errors.labels(self.controller.name).inc()
+            if new is not None:
+                self._emit(faults.event(new, self.controller.name, error))
 
     async def work(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -162,23 +183,46 @@ class _Workers:
             metrics.reconciles.labels(name, result).inc()
 
     async def _reconcile(self, key: Key) -> str:
-        """How it ended, for the metrics. Nothing that a reconcile does may end a worker."""
+        """How it ended, for the metrics. Nothing that a reconcile does may end a worker, or stop other keys."""
         try:
             result = await self._run(key)
+            for name in result.counted:
+                self._runtime.metrics.ends[name].labels(key.name, key.namespace).inc()
         except ReconcileError as error:
             wait = self.queue.retry(key)
+            self._runtime.metrics.errors.labels(self.controller.name).inc()
             log.info("%s %s: %s; again in %.1f s", self.controller.name, key, error, wait)
             return "again"
-        except Exception:
+        except Exception as error:
             wait = self.queue.retry(key)
+            self._runtime.metrics.errors.labels(self.controller.name).inc()
             log.exception("%s %s: failed; again in %.1f s", self.controller.name, key, wait)
+            await self._mark(key, error)
             return "error"
         self.queue.forget(key)
-        for name in result.counted:
-            self._runtime.metrics.ends[name].labels(key.name, key.namespace).inc()
         if result.requeue_after is not None:
             self.queue.add_after(key, result.requeue_after)
+        await self._mark(key, None)
         return "done"
+
+    async def _mark(self, key: Key, error: Exception | None) -> None:
+        """Says on the object that a fault was met (`error`), or that it is over. That this fails ends nothing."""
+        try:
+            obj = self.controller.object_of(key, self._reader)
+            if obj is None:
+                return
+            if error is not None:
+                self._emit(faults.event(obj, self.controller.name, error))
+            if self.controller.conditions:
+                now = self._runtime.clock.now()
+                write = faults.mark(obj, error, now) if error is not None else faults.clear(obj, now)
+                if write is not None:
+                    await self._write(write)
+        except Exception:
+            log.exception("%s %s: could not be marked", self.controller.name, key)
+
+    def _emit(self, event: Event) -> None:
+        self._runtime.recorder.event(event.regarding, event.type, event.reason, event.note, action=event.action)
 
     async def _run(self, key: Key) -> Result:
         steps = self.controller.reconcile(key, self._reader, self._runtime.clock.now())
@@ -187,9 +231,7 @@ class _Workers:
             while True:
                 step = next(steps) if answers is None else steps.send(answers)
                 for event in step.events:
-                    self._runtime.recorder.event(
-                        event.regarding, event.type, event.reason, event.note, action=event.action
-                    )
+                    self._emit(event)
                 answers = await asyncio.gather(*(self._write(write) for write in step.writes))
         except StopIteration as end:
             result: Result = end.value

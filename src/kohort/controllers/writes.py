@@ -5,19 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import name_of, namespace_of, uid_of
 from kohort.controllers.reconcile import Verb, Write
-
-
-def name_of(obj: Object) -> str:
-    return str(obj["metadata"].get("name") or "")
-
-
-def namespace_of(obj: Object) -> str:
-    return str(obj["metadata"].get("namespace") or "")
-
-
-def uid_of(obj: Object) -> str:
-    return str(obj["metadata"].get("uid") or "")
 
 
 def _to(verb: Verb, obj: Object, **more: Any) -> Write:

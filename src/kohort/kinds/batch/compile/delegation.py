@@ -7,6 +7,7 @@ from typing import Final
 
 from kohort.api.errors import ErrorKind, FieldError
 from kohort.api.kind import Object
+from kohort.api.meta import controller_of
 from kohort.api.releases import Gate
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.render.common import read_controller
@@ -24,7 +25,7 @@ def compile_delegated(job: Object, ctx: CompileContext, settings: EffectiveSetti
     wanted = str(job["metadata"]["annotations"][GROUP_TEMPLATE] or "")
     workload = job_find.parent_workload(job, ctx.lookup, parity=settings.parity)
     if workload is None:
-        owner = job_find.controller_of(job) or {}
+        owner = controller_of(job) or {}
         above = f"{owner.get('kind')} {owner.get('name')}"
         return _missing(f"ParentWorkloadNotFound: no Workload names {above} or an owner of it", wanted, settings)
     templates = job_find.templates_of(workload)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from kohort.api.kind import Object
+from kohort.api.meta import controller_of
 from kohort.apimachinery.labels import matches
 from kohort.gang.compile import Lookup, namespace_of
 from kohort.gang.render import v1alpha2, v1beta1
@@ -15,11 +16,6 @@ from kohort.kinds.batch.api.status import SUSPENDED
 
 MAX_CHAIN: Final = 5  # owners that are followed upwards
 _READERS: Final = {"v1alpha2": v1alpha2, "v1alpha3": v1beta1, "v1beta1": v1beta1}
-
-
-def controller_of(obj: Object) -> dict[str, Any] | None:
-    owners = (obj.get("metadata") or {}).get("ownerReferences") or []
-    return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def is_controlled(obj: Object, uid: str) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from kohort.api import formats
 from kohort.api.errors import invalid
 from kohort.api.kind import Object
+from kohort.api.meta import controller_of
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.compile.builder import Builder
 from kohort.gang.stand_in import uid_of
@@ -46,7 +47,7 @@ def _root(job: Object, ctx: CompileContext, settings: EffectiveSettings) -> Comp
     if own:
         return _existing(job, own[0], ctx, settings)
     if settings.byo == USE:
-        foreign = [workload for workload in known if job_find.controller_of(workload) is None]
+        foreign = [workload for workload in known if controller_of(workload) is None]
         if foreign:
             return _brought(job, foreign, ctx, settings)
     if not job_find.is_new(job, ctx.lookup, parity=settings.parity):

@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.meta import controller_of
 from kohort.api.releases import Gate
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.api.status import is_finished
-from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.batch.compile.parts import GROUP_TEMPLATE, named_group
 from kohort.kinds.batch.settings import EffectiveSettings
 

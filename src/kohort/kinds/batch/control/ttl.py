@@ -16,7 +16,12 @@ def ttl_controller() -> Controller:
     def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         return expire(reader.get("Job", key), now)
 
-    return Controller(name="ttl-after-finished", watches=(Watch("batch/v1", "Job", _enqueue),), reconcile=reconcile_key)
+    return Controller(
+        name="ttl-after-finished",
+        watches=(Watch("batch/v1", "Job", _enqueue),),
+        reconcile=reconcile_key,
+        conditions=False,
+    )
 
 
 def expire(job: Object | None, now: datetime) -> Reconcile:

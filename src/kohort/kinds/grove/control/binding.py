@@ -9,9 +9,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from kohort.api.kind import Object
+from kohort.controllers.conditions import drop_condition, set_condition
+from kohort.controllers.objects import meta_of
 from kohort.controllers.reconcile import Reconcile, Result
 from kohort.kinds.grove.api import constants
-from kohort.kinds.grove.control.writing import copy_status, drop_condition, meta_of, set_condition, write_status
+from kohort.kinds.grove.control.writing import copy_status, write_status
 
 
 def reconcile(binding: Object | None, now: datetime) -> Reconcile:

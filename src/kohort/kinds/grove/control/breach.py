@@ -11,8 +11,9 @@ from typing import Final
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
+from kohort.controllers.conditions import condition, holds
+from kohort.controllers.objects import meta_of, status_of
 from kohort.kinds.grove.api import constants
-from kohort.kinds.grove.control.writing import condition, holds, meta_of
 
 GRACE: Final = timedelta(seconds=5)  # a condition that changed later than this after creation was another before
 
@@ -23,12 +24,12 @@ def _changed_later(obj: Object, found: Object) -> bool:
 
 
 def was_scheduled(pclq: Object) -> bool:
-    found = condition(pclq, constants.SCHEDULED)
+    found = condition(status_of(pclq), constants.SCHEDULED)
     return found is not None and (found["status"] == "True" or _changed_later(pclq, found))
 
 
 def was_healthy(pcsg: Object) -> bool:
-    found = condition(pcsg, constants.BREACHED)
+    found = condition(status_of(pcsg), constants.BREACHED)
     return found is not None and (found["status"] == "False" or _changed_later(pcsg, found))
 
 
@@ -39,14 +40,14 @@ def left_of_cliques(pclqs: Iterable[Object], delay: timedelta, now: datetime) ->
 
 def left_of_groups(groups: Iterable[Object], delay: timedelta, now: datetime) -> timedelta | None:
     """The same for scaling groups. One that is being made again already is not waited for."""
-    chosen = (one for one in groups if was_healthy(one) and not holds(one, constants.TERMINATING))
+    chosen = (one for one in groups if was_healthy(one) and not holds(status_of(one), constants.TERMINATING))
     return _left(chosen, delay, now)
 
 
 def _left(objects: Iterable[Object], delay: timedelta, now: datetime) -> timedelta | None:
     since = [
-        moments.read((condition(one, constants.BREACHED) or {}).get("lastTransitionTime")) or now
+        moments.read((condition(status_of(one), constants.BREACHED) or {}).get("lastTransitionTime")) or now
         for one in objects
-        if holds(one, constants.BREACHED)
+        if holds(status_of(one), constants.BREACHED)
     ]
     return min(since) + delay - now if since else None

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
-from kohort.controllers.writes import name_of
+from kohort.controllers.objects import name_of, owner_reference
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile import names, startup
 from kohort.kinds.grove.compile.expand import Clique, Gang
 from kohort.kinds.grove.compile.podgang import part_of
 from kohort.kinds.grove.control import claims
 from kohort.kinds.grove.control.sets import CliqueSet
-from kohort.kinds.grove.control.writing import number, owner
+from kohort.kinds.grove.control.writing import number
 
 SCALE_METRICS: Final = [
     {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
@@ -36,7 +36,7 @@ def _made(pcs: CliqueSet, api_version: str, kind: str, name: str, marks: dict[st
             "name": name,
             "namespace": pcs.namespace,
             "labels": marks,
-            "ownerReferences": [owner(pcs.obj)],
+            "ownerReferences": [owner_reference(pcs.obj)],
         },
         **members,
     }
@@ -130,7 +130,7 @@ def scaling_group(pcs: CliqueSet, index: int, group: str) -> Object:
 
 def standalone(pcs: CliqueSet, clique: Clique, gang: Gang) -> Object:
     made = _clique(pcs, clique, gang, "pcs-podclique", {})
-    made["metadata"]["ownerReferences"] = [owner(pcs.obj)]
+    made["metadata"]["ownerReferences"] = [owner_reference(pcs.obj)]
     return made
 
 
@@ -141,7 +141,7 @@ def member(pcs: CliqueSet, group: Object, clique: Clique, gang: Gang) -> Object:
         **({constants.BASE_PODGANG: gang.base} if gang.base else {}),
     }
     made = _clique(pcs, clique, gang, "pcsg-podclique", marks)
-    made["metadata"]["ownerReferences"] = [owner(group)]
+    made["metadata"]["ownerReferences"] = [owner_reference(group)]
     pods = sum(int(pcs.cliques[name]["spec"]["replicas"]) for name in pcs.groups[clique.group]["cliqueNames"])
     env = [
         _from_label("GROVE_PCSG_NAME", constants.SCALING_GROUP),
@@ -224,7 +224,7 @@ def pod(pcs: CliqueSet, pclq: Object, index: int, waiter: str) -> Object:
             "namespace": pcs.namespace,
             "labels": marks,
             **({"annotations": dict(notes)} if notes else {}),
-            "ownerReferences": [owner(pclq)],
+            "ownerReferences": [owner_reference(pclq)],
         },
         "spec": spec,
     }

@@ -13,12 +13,12 @@ from typing import Any
 from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.controllers.controller import Key
+from kohort.controllers.objects import label, name_of, namespace_of, owner_reference
 from kohort.controllers.reconcile import ReconcileError
-from kohort.controllers.writes import name_of, namespace_of
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile.podgang import part_of
 from kohort.kinds.grove.control.sets import CliqueSet
-from kohort.kinds.grove.control.writing import label, number, owner
+from kohort.kinds.grove.control.writing import number
 
 ALL = "AllReplicas"
 Finder = Callable[[str, str], Object | None]  # namespace and name of a ResourceClaimTemplate
@@ -82,7 +82,7 @@ def wanted(pcs: CliqueSet, level: Level, find: Finder) -> list[Object]:
                         "name": _name(name_of(level.owner), share, index),
                         "namespace": pcs.namespace,
                         "labels": marks,
-                        "ownerReferences": [owner(level.owner)],
+                        "ownerReferences": [owner_reference(level.owner)],
                     },
                     "spec": copied(spec.get("spec") or {}),
                 }

@@ -10,28 +10,17 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
+from kohort.controllers.conditions import holds, set_condition
+from kohort.controllers.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, emit
-from kohort.controllers.writes import create, delete, name_of, patch
+from kohort.controllers.writes import create, delete, patch
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile.membership import MissingLabelError
 from kohort.kinds.grove.control import backend, children, claims, clique_update, podstate
 from kohort.kinds.grove.control.sets import CliqueSet, selector
 from kohort.kinds.grove.control.workload import TERMINATING as GROUP_TERMINATING
 from kohort.kinds.grove.control.workload import Groups, is_leftover
-from kohort.kinds.grove.control.writing import (
-    AGAIN,
-    Part,
-    all_done,
-    copy_status,
-    holds,
-    is_going,
-    label,
-    meta_of,
-    set_condition,
-    status_of,
-    without_finalizer,
-    write_status,
-)
+from kohort.kinds.grove.control.writing import AGAIN, Part, all_done, copy_status, without_finalizer, write_status
 
 DROPPED: Final = "MembershipDropped"
 
@@ -79,7 +68,7 @@ def reconcile(view: PodCliqueView, side: backend.Backend | None, waiter: str) ->
     pclq, pcs = view.pclq, view.pcs
     if pclq is None:
         return Result()
-    if is_going(pclq):
+    if is_deleting(pclq):
         yield from without_finalizer(pclq, constants.CLIQUE_FINALIZER)
         return Result()
     clique = pcs.clique_of(pclq) if pcs is not None else ""
@@ -110,7 +99,7 @@ def _claims(run: _Pass) -> Part:
     known = {name_of(one) for one in run.view.own_claims}
     yield from all_done([create(one) for name, one in wanted.items() if name not in known])
     yield from all_done(
-        [delete(one) for one in run.view.own_claims if name_of(one) not in wanted and not is_going(one)]
+        [delete(one) for one in run.view.own_claims if name_of(one) not in wanted and not is_deleting(one)]
     )
 
 
@@ -229,7 +218,7 @@ def _update(run: _Pass) -> Part:
 
 def _ungate(run: _Pass) -> Part:
     """Only pods that their gang lists, when all its pods and groups are there, and after the gang that comes first."""
-    gated = [pod for pod in run.pods if podstate.is_gated(pod) and not is_going(pod)]
+    gated = [pod for pod in run.pods if podstate.is_gated(pod) and not is_deleting(pod)]
     if not gated:
         return
     open_now = [pod for pod in gated if _may_go(run, pod)] if _is_open(run) else []
@@ -239,9 +228,9 @@ def _ungate(run: _Pass) -> Part:
 
 def _is_open(run: _Pass) -> bool:
     gang = run.view.podgang
-    if gang is None or is_going(gang) or not holds(gang, constants.INITIALIZED):
+    if gang is None or is_deleting(gang) or not holds(status_of(gang), constants.INITIALIZED):
         return False
-    if run.backend.groups is not None and not holds(gang, constants.BACKEND_READY):
+    if run.backend.groups is not None and not holds(status_of(gang), constants.BACKEND_READY):
         return False
     if not label(run.pclq, constants.BASE_PODGANG):
         return True
@@ -284,7 +273,7 @@ def _report(run: _Pass) -> Part:
         "scheduledReplicas": found.scheduled,
         "scheduleGatedReplicas": found.gated,
         "updatedReplicas": sum(
-            1 for pod in run.pods if not is_going(pod) and label(pod, constants.TEMPLATE_HASH) == target
+            1 for pod in run.pods if not is_deleting(pod) and label(pod, constants.TEMPLATE_HASH) == target
         ),
     }
     clique_update.settle(run.pcs, pclq, run.expected, status)

@@ -8,11 +8,11 @@ from typing import Any
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.writes import name_of
+from kohort.controllers.objects import is_deleting, label, name_of, status_of
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.control import podstate
 from kohort.kinds.grove.control.sets import CliqueSet
-from kohort.kinds.grove.control.writing import is_going, label, number, status_of
+from kohort.kinds.grove.control.writing import number
 
 
 def is_updating(status: dict[str, Any]) -> bool:
@@ -59,7 +59,7 @@ def step(pclq: Object, pods: Sequence[Object], status: dict[str, Any], now: date
     target = str(progress["podTemplateHash"])
     if label(pclq, constants.TEMPLATE_HASH) != target:
         return []  # the set has not written the new template yet
-    staying = [pod for pod in pods if not is_going(pod)]
+    staying = [pod for pod in pods if not is_deleting(pod)]
     old = [pod for pod in staying if label(pod, constants.TEMPLATE_HASH) != target]
     ready = [pod for pod in old if podstate.is_ready(pod)]
     ill = [pod for pod in old if not podstate.is_ready(pod)]
@@ -113,7 +113,7 @@ def is_current(pcs: CliqueSet, pclq: Object) -> bool:
     """Enough pods of the template of today are ready."""
     clique, status = pcs.clique_of(pclq), status_of(pclq)
     least = int(pclq["spec"].get("minAvailable") or 0)
-    if not clique or is_going(pclq):
+    if not clique or is_deleting(pclq):
         return False
     expected = pcs.template_hash(clique)
     return (

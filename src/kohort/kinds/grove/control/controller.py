@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.meta import controller_of
 from kohort.controllers.controller import Controller, Enqueue, EventHandler, Indexer, Key, Reader, Watch, key_of
+from kohort.controllers.objects import label, meta_of, name_of, namespace_of, status_of, uid_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
-from kohort.controllers.writes import name_of, namespace_of, uid_of
 from kohort.gang.compile import CompileContext, Lookup
-from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.api import topology as topology_rules
 from kohort.kinds.grove.compile.topology import Topology, resolve
@@ -21,7 +21,6 @@ from kohort.kinds.grove.control import binding, claims, clique, group, podclique
 from kohort.kinds.grove.control.backend import Backend, choose
 from kohort.kinds.grove.control.sets import CliqueSet
 from kohort.kinds.grove.control.workload import KINDS
-from kohort.kinds.grove.control.writing import label, meta_of, status_of
 from kohort.kinds.grove.settings import PodCliqueSetSettings
 
 SOON: Final = 0.1  # seconds in which changes of children and pods are gathered

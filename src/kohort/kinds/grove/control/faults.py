@@ -11,11 +11,12 @@ from typing import Final
 from kohort.api.errors import FieldError
 from kohort.api.kind import Object
 from kohort.controllers import moments
+from kohort.controllers.objects import status_of
 from kohort.controllers.reconcile import Event, emit
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import backend, options, topology, validation
 from kohort.kinds.grove.control.sets import CliqueSet
-from kohort.kinds.grove.control.writing import Part, copy_status, status_of, write_status
+from kohort.kinds.grove.control.writing import Part, copy_status, write_status
 
 INVALID: Final = "InvalidPodCliqueSet"
 

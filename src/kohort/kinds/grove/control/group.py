@@ -9,8 +9,10 @@ from typing import Any
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
+from kohort.controllers.conditions import drop_condition, holds, set_condition
+from kohort.controllers.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, emit
-from kohort.controllers.writes import create, delete, name_of, patch
+from kohort.controllers.writes import create, delete, patch
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile import names
 from kohort.kinds.grove.control import breach, children, claims
@@ -21,14 +23,7 @@ from kohort.kinds.grove.control.writing import (
     all_done,
     copy_status,
     difference,
-    drop_condition,
-    holds,
-    is_going,
-    label,
-    meta_of,
     number,
-    set_condition,
-    status_of,
     without_finalizer,
     write_status,
 )
@@ -70,14 +65,14 @@ class _Pass:
 
     def is_complete(self, index: int) -> bool:
         """All its PodCliques are there to stay."""
-        return len([one for one in self.replicas.get(index, ()) if not is_going(one)]) == len(self.cliques)
+        return len([one for one in self.replicas.get(index, ()) if not is_deleting(one)]) == len(self.cliques)
 
 
 def reconcile(view: ScalingGroupView) -> Reconcile:
     group, pcs = view.group, view.pcs
     if group is None:
         return Result()
-    if is_going(group):
+    if is_deleting(group):
         yield from without_finalizer(group, constants.SCALING_GROUP_FINALIZER)
         return Result()
     if pcs is None or not pcs.group_of(group) or not pcs.stored_hash:
@@ -124,7 +119,7 @@ def _claims(run: _Pass) -> Part:
     wanted = {name_of(one): one for one in claims.wanted(run.pcs, claims.of_group(run.pcs, run.group), run.view.find)}
     known = {name_of(one) for one in run.view.own_claims}
     yield from all_done([create(one) for name, one in wanted.items() if name not in known])
-    gone = [one for one in run.view.own_claims if name_of(one) not in wanted and not is_going(one)]
+    gone = [one for one in run.view.own_claims if name_of(one) not in wanted and not is_deleting(one)]
     yield from all_done([delete(one) for one in gone])
 
 
@@ -138,7 +133,7 @@ def _shrink(run: _Pass) -> Part:
 
 def _remove(run: _Pass, indices: Iterable[int]) -> Part:
     for index in indices:
-        gone = [one for one in run.replicas.get(index, ()) if not is_going(one)]
+        gone = [one for one in run.replicas.get(index, ()) if not is_deleting(one)]
         if not gone:
             continue
         yield from all_done([delete(one) for one in gone])
@@ -193,7 +188,7 @@ def _rewrite(run: _Pass, wanted: dict[str, Object], known: dict[str, Object]) ->
     """With OnDelete the templates change in place, and pods when the user deletes them."""
     writes = []
     for name, one in wanted.items():
-        body = rewriting(one, known[name]) if name in known and not is_going(known[name]) else None
+        body = rewriting(one, known[name]) if name in known and not is_deleting(known[name]) else None
         if body is not None:
             writes.append(patch(known[name], body))
     yield from all_done(writes)
@@ -226,7 +221,7 @@ def _heal(run: _Pass) -> Part:
     due: list[tuple[timedelta, int]] = []
     waiting: list[tuple[timedelta, int]] = []
     for index in range(run.size):
-        members = [one for one in run.replicas.get(index, ()) if not is_going(one)]
+        members = [one for one in run.replicas.get(index, ()) if not is_deleting(one)]
         left = breach.left_of_cliques(members, run.pcs.delay, run.view.now)
         if left is not None:
             (due if left <= timedelta() else waiting).append((left, index))
@@ -265,7 +260,7 @@ def _roll(run: _Pass) -> Part:
 
 
 def _is_old(run: _Pass, index: int) -> bool:
-    members = [one for one in run.replicas.get(index, ()) if not is_going(one)]
+    members = [one for one in run.replicas.get(index, ()) if not is_deleting(one)]
     return any(label(one, constants.TEMPLATE_HASH) != run.pcs.template_hash(run.pcs.clique_of(one)) for one in members)
 
 
@@ -285,14 +280,14 @@ def _is_renewed(run: _Pass, index: int) -> bool:
 
 
 def _is_scheduled(run: _Pass, index: int) -> bool:
-    return run.is_complete(index) and all(holds(one, constants.SCHEDULED) for one in run.replicas[index])
+    return run.is_complete(index) and all(holds(status_of(one), constants.SCHEDULED) for one in run.replicas[index])
 
 
 def _is_available(run: _Pass, index: int) -> bool:
     return _is_scheduled(run, index) and all(
         int(status_of(one).get("readyReplicas") or 0) >= int(one["spec"].get("minAvailable") or 0)
         for one in run.replicas[index]
-        if not is_going(one)
+        if not is_deleting(one)
     )
 
 
@@ -346,7 +341,7 @@ def _breached(run: _Pass) -> None:
         set_condition(status, now, constants.BREACHED, None, "UpdateInProgress", "Update is in progress")
         return
     well = sum(
-        run.is_complete(index) and not any(holds(one, constants.BREACHED) for one in run.replicas[index])
+        run.is_complete(index) and not any(holds(status_of(one), constants.BREACHED) for one in run.replicas[index])
         for index in range(run.size)
     )
     what = f"PCSG replicas not in breach ({well})"

@@ -9,8 +9,10 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
+from kohort.controllers.conditions import condition, drop_condition, holds, set_condition
+from kohort.controllers.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, Write, emit, one
-from kohort.controllers.writes import create, delete, name_of, patch
+from kohort.controllers.writes import create, delete, patch
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import backend as backend_rules
 from kohort.kinds.grove.api import constants, options, parts
@@ -25,17 +27,9 @@ from kohort.kinds.grove.control.writing import (
     AGAIN,
     Part,
     all_done,
-    condition,
     copy_status,
     done,
-    drop_condition,
-    holds,
-    is_going,
-    label,
     lacking,
-    meta_of,
-    set_condition,
-    status_of,
     without_finalizer,
     write_status,
 )
@@ -76,7 +70,7 @@ def reconcile(view: PodCliqueSetView, ctx: CompileContext) -> Reconcile:
     pcs = view.pcs
     if pcs is None:
         return Result()
-    if is_going(pcs.obj):
+    if is_deleting(pcs.obj):
         yield from without_finalizer(pcs.obj, constants.SET_FINALIZER)
         return Result()
     wrong = faults.of(pcs, view.binding, ctx)
@@ -142,7 +136,7 @@ def _furniture(run: _Pass) -> Part:
         elif change is not None:
             writes.append(patch(stored, change))
     names = {(obj["kind"], name_of(obj)) for obj in wanted}
-    writes += [delete(obj) for key, obj in known.items() if key not in names and not is_going(obj)]
+    writes += [delete(obj) for key, obj in known.items() if key not in names and not is_deleting(obj)]
     yield from all_done(writes)
 
 
@@ -179,7 +173,7 @@ def _terminate(run: _Pass) -> Part:
 
 
 def _end(run: _Pass, index: int) -> Part:
-    gone = [one for one in run.view.cliques if replica_of(one) == index and not is_going(one)]
+    gone = [one for one in run.view.cliques if replica_of(one) == index and not is_deleting(one)]
     yield from all_done([delete(one) for one in gone])
     yield from emit(
         Event(run.pcs.obj, "Normal", "PodCliqueSetReplicaDeleteSuccessful", f"PodCliqueSet replica {index} deleted")
@@ -208,7 +202,7 @@ def _put(run: _Pass, wanted: Iterable[Object], known: Sequence[Object], change: 
         if name not in stored:
             writes.append((obj, create(obj)))
             continue
-        body = change(obj, stored[name]) if not is_going(stored[name]) else None
+        body = change(obj, stored[name]) if not is_deleting(stored[name]) else None
         if body is not None:
             writes.append((obj, patch(stored[name], body)))
     if writes:
@@ -223,7 +217,7 @@ def _put(run: _Pass, wanted: Iterable[Object], known: Sequence[Object], change: 
                 run.problems.append((f"ERR_CREATE_OR_UPDATE_{kind.upper()}", text))
                 events.append(Event(run.pcs.obj, "Warning", f"{kind}{done}Failed", text))
         yield from emit(*events)
-    yield from all_done([delete(obj) for name, obj in stored.items() if name not in objects and not is_going(obj)])
+    yield from all_done([delete(obj) for name, obj in stored.items() if name not in objects and not is_deleting(obj)])
 
 
 def _words(what: str, kind: str) -> str:
@@ -280,7 +274,7 @@ def _annotations(wanted: Object, stored: Object) -> Object | None:
 def _is_complete(run: _Pass) -> bool:
     """All gangs have had all their pods, all PodCliques have them now, and nothing is being rolled."""
     gangs = by_name(run.view.gangs)
-    if any(not holds(gangs.get(gang.name) or {}, constants.INITIALIZED) for gang in run.pcs.expansion.gangs):
+    if any(not holds(status_of(gangs.get(gang.name) or {}), constants.INITIALIZED) for gang in run.pcs.expansion.gangs):
         return False
     short = [
         one
@@ -305,7 +299,7 @@ def _errors(run: _Pass) -> None:
     """What did not work here, and what the gangs' controllers could not do."""
     found = list(run.problems)
     for gang in run.view.gangs:
-        ready = condition(gang, constants.BACKEND_READY)
+        ready = condition(status_of(gang), constants.BACKEND_READY)
         if ready is not None and ready["status"] == "False":
             found.append((str(ready["reason"]), f"PodGang {name_of(gang)}: {ready['message']}"))
     known = {(one["code"], one["description"]): one for one in status_of(run.pcs.obj).get("lastErrors") or ()}

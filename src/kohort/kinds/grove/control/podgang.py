@@ -12,8 +12,10 @@ from datetime import datetime
 from typing import Any
 
 from kohort.api.kind import Object
+from kohort.controllers.conditions import condition, drop_condition, holds, set_condition
+from kohort.controllers.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, emit, one
-from kohort.controllers.writes import name_of, patch
+from kohort.controllers.writes import patch
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import backend as validation
 from kohort.kinds.grove.api import constants, options
@@ -23,22 +25,7 @@ from kohort.kinds.grove.compile.topology import Topology
 from kohort.kinds.grove.control.backend import Backend
 from kohort.kinds.grove.control.sets import CliqueSet
 from kohort.kinds.grove.control.workload import Readiness
-from kohort.kinds.grove.control.writing import (
-    AGAIN,
-    Part,
-    condition,
-    copy_status,
-    difference,
-    done,
-    drop_condition,
-    holds,
-    is_going,
-    label,
-    meta_of,
-    set_condition,
-    status_of,
-    write_status,
-)
+from kohort.kinds.grove.control.writing import AGAIN, Part, copy_status, difference, done, write_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +43,7 @@ class PodGangView:
 
 def reconcile(view: PodGangView, side: Backend | None, ctx: CompileContext) -> Reconcile:
     podgang, pcs = view.podgang, view.pcs
-    if podgang is None or is_going(podgang) or pcs is None or side is None or is_going(pcs.obj):
+    if podgang is None or is_deleting(podgang) or pcs is None or side is None or is_deleting(pcs.obj):
         return Result()
     gang = pcs.gang(name_of(podgang))
     if gang is None:
@@ -79,7 +66,7 @@ def _shape(view: PodGangView, pcs: CliqueSet, gang: Gang, podgang: Object, ctx: 
     wanted = wanted_podgang(pcs.obj, gang, view.topology, external)
     pods: dict[str, list[str]] = {}
     for pod in view.pods:
-        if not is_going(pod):
+        if not is_deleting(pod):
             pods.setdefault(label(pod, constants.PODCLIQUE), []).append(name_of(pod))
     for group in wanted["spec"]["podgroups"]:
         group["podReferences"] = [
@@ -116,7 +103,7 @@ def _conditions(
     if ready is None:
         drop_condition(status, constants.BACKEND_READY)
         return
-    before = condition(podgang, constants.BACKEND_READY) or {}
+    before = condition(status_of(podgang), constants.BACKEND_READY) or {}
     changed = set_condition(status, now, constants.BACKEND_READY, ready.ok, ready.reason, ready.message)
     if changed and not ready.ok and (before.get("reason"), before.get("message")) != (ready.reason, ready.message):
         yield from emit(
@@ -149,11 +136,11 @@ def _is_whole(view: PodGangView, gang: Gang) -> bool:
     """Every member exists and has its pods, each with the label of this gang."""
     pods: dict[str, int] = {}
     for pod in view.pods:
-        if not is_going(pod):
+        if not is_deleting(pod):
             owner = label(pod, constants.PODCLIQUE)
             pods[owner] = pods.get(owner, 0) + 1
     for clique in gang.cliques:
         pclq = view.cliques.get(clique.name)
-        if pclq is None or is_going(pclq) or pods.get(clique.name, 0) < int(pclq["spec"].get("replicas") or 0):
+        if pclq is None or is_deleting(pclq) or pods.get(clique.name, 0) < int(pclq["spec"].get("replicas") or 0):
             return False
     return True

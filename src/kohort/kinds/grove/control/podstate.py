@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import is_deleting, label
 from kohort.kinds.grove.api import constants
-from kohort.kinds.grove.control.writing import is_going, label, number
+from kohort.kinds.grove.control.writing import number
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
@@ -61,7 +62,7 @@ class Counts:
 
 
 def counts(pods: Sequence[Object]) -> Counts:
-    staying = [pod for pod in pods if not is_going(pod)]
+    staying = [pod for pod in pods if not is_deleting(pod)]
     ill = [pod for pod in staying if not is_ready(pod)]
     failing = [pod for pod in ill if has_failed(pod)]
     return Counts(
@@ -76,7 +77,7 @@ def counts(pods: Sequence[Object]) -> Counts:
 
 def missing(pods: Sequence[Object], replicas: int) -> list[int]:
     """The lowest free indices. A pod on its way out has given up its own."""
-    staying = [pod for pod in pods if not is_going(pod)]
+    staying = [pod for pod in pods if not is_deleting(pod)]
     taken = {number(pod, constants.POD_INDEX) for pod in staying}
     free = (index for index in range(replicas + len(taken)) if index not in taken)
     return [index for index, _ in zip(free, range(replicas - len(staying)), strict=False)]
@@ -84,7 +85,7 @@ def missing(pods: Sequence[Object], replicas: int) -> list[int]:
 
 def surplus(pods: Sequence[Object], replicas: int, expected: str) -> list[Object]:
     """Unassigned first, then pending, not ready, of an old template, the newest."""
-    staying = [pod for pod in pods if not is_going(pod)]
+    staying = [pod for pod in pods if not is_deleting(pod)]
     if len(staying) <= replicas:
         return []
     newest_first = sorted(staying, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or "~"), reverse=True)

@@ -9,11 +9,11 @@ from typing import Any
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
-from kohort.controllers.writes import name_of
+from kohort.controllers.objects import is_deleting, name_of, status_of
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.control.clique_update import is_current
 from kohort.kinds.grove.control.sets import CliqueSet
-from kohort.kinds.grove.control.writing import is_going, number, status_of
+from kohort.kinds.grove.control.writing import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Children:
 
     def is_whole(self, index: int) -> bool:
         pcs, there = self.pcs, [*self.standalone(index), *self.scaling(index)]
-        return len(there) == len(pcs.standalone) + len(pcs.groups) and not any(map(is_going, there))
+        return len(there) == len(pcs.standalone) + len(pcs.groups) and not any(map(is_deleting, there))
 
     def is_available(self, index: int) -> bool:
         return self.is_whole(index) and all(
@@ -52,7 +52,7 @@ class Children:
 
     def _is_current_group(self, group: Object) -> bool:
         current = status_of(group).get("currentPodCliqueSetGenerationHash")
-        return not is_going(group) and bool(current) and current == self.pcs.stored_hash
+        return not is_deleting(group) and bool(current) and current == self.pcs.stored_hash
 
     def scheduled(self, index: int) -> int:
         pods = sum(int(status_of(one).get("scheduledReplicas") or 0) for one in self.standalone(index))

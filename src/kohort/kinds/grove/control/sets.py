@@ -12,13 +12,13 @@ from kohort.api.copying import copied
 from kohort.api.kind import Context, Object
 from kohort.api.releases import NEWEST
 from kohort.apimachinery.podresources import in_canonical_form
-from kohort.controllers.writes import name_of, namespace_of
+from kohort.controllers.objects import label, name_of, namespace_of, status_of
 from kohort.gang.compile import Lookup
 from kohort.kinds.grove.api import constants, duration
 from kohort.kinds.grove.api.defaults import TERMINATION_DELAY, podcliqueset
 from kohort.kinds.grove.compile import names
 from kohort.kinds.grove.compile.expand import Clique, Expansion, Gang
-from kohort.kinds.grove.control.writing import label, number, status_of
+from kohort.kinds.grove.control.writing import number
 
 _ANY: Final = Context.of(NEWEST)  # these defaults are the same in all releases
 

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.meta import controller_of
+from kohort.controllers.objects import is_deleting, name_of, uid_of
 from kohort.controllers.reconcile import Refusal, Step
-from kohort.controllers.writes import create, name_of, uid_of
+from kohort.controllers.writes import create
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import render
-from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.grove.compile import groups, names
 from kohort.kinds.grove.compile.expand import Gang
 from kohort.kinds.grove.compile.topology import Topology
 from kohort.kinds.grove.control.sets import CliqueSet
-from kohort.kinds.grove.control.writing import Part, is_going
+from kohort.kinds.grove.control.writing import Part
 
 READY: Final = "GroupsCreated"
 MAPPING_FAILED: Final = "WorkloadMappingFailed"
@@ -141,7 +142,7 @@ def _is_of(obj: Object, podgang: Object) -> bool:
 def is_leftover(obj: Object, podgang: Object | None) -> bool:
     """Of an earlier PodGang of the same name: it goes as soon as no pod names it, and must not be joined (3.9)."""
     above = controller_of(obj) or {}
-    if is_going(obj):
+    if is_deleting(obj):
         return True
     return above.get("kind") == "PodGang" and (podgang is None or above.get("uid") != uid_of(podgang))
 

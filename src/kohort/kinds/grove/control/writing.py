@@ -3,45 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.controllers.objects import label, meta_of, status_of
 from kohort.controllers.reconcile import Answer, ReconcileError, Step, Write, one
-from kohort.controllers.writes import name_of, patch, uid_of
+from kohort.controllers.writes import patch
 
 Part = Generator[Step, Sequence[Answer], Any]
 AGAIN: Final = 5.0  # seconds after which what is not complete yet is looked at again, if nothing happens before
-
-
-def meta_of(obj: Object) -> dict[str, Any]:
-    found: dict[str, Any] = obj["metadata"]
-    return found
-
-
-def label(obj: Object, key: str) -> str:
-    return str((meta_of(obj).get("labels") or {}).get(key) or "")
 
 
 def number(obj: Object, key: str) -> int:
     """An index that stands in a label; -1 where it is not one."""
     text = label(obj, key)
     return int(text) if text.isascii() and text.isdigit() else -1
-
-
-def is_going(obj: Object) -> bool:
-    return bool(meta_of(obj).get("deletionTimestamp"))
-
-
-def status_of(obj: Object) -> dict[str, Any]:
-    return obj.get("status") or {}
-
-
-def owner(obj: Object) -> dict[str, Any]:
-    found = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": name_of(obj), "uid": uid_of(obj)}
-    return {**found, "controller": True, "blockOwnerDeletion": True}
 
 
 # ---- requests
@@ -130,37 +107,6 @@ def _holds(wanted: Any, stored: Any) -> bool:
 
 
 # ---- conditions
-
-
-def condition(obj_or_status: Object, kind: str) -> dict[str, Any] | None:
-    status = obj_or_status.get("status", obj_or_status) or {}
-    return next((one for one in status.get("conditions") or () if one.get("type") == kind), None)
-
-
-def holds(obj_or_status: Object, kind: str) -> bool:
-    return (condition(obj_or_status, kind) or {}).get("status") == "True"
-
-
-def set_condition(
-    status: dict[str, Any], now: datetime, kind: str, value: bool | None, reason: str, message: str
-) -> bool:
-    """Whether it is something else than it was. The time is that of the last change of True, False, Unknown."""
-    known = condition({"status": status}, kind)
-    text = "Unknown" if value is None else str(value)
-    new = {"type": kind, "status": text, "reason": reason, "message": message}
-    if known is not None and {key: known.get(key) for key in new} == new:
-        return False
-    same = known is not None and known.get("status") == text
-    new["lastTransitionTime"] = known["lastTransitionTime"] if known is not None and same else moments.write(now)
-    others = list(status.get("conditions") or ())
-    status["conditions"] = [new if one is known else one for one in others] if known else [*others, new]
-    return True
-
-
-def drop_condition(status: dict[str, Any], kind: str) -> None:
-    kept = [one for one in status.get("conditions") or () if one.get("type") != kind]
-    if len(kept) != len(status.get("conditions") or ()):
-        status["conditions"] = kept
 
 
 def copy_status(obj: Object) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from hashlib import sha1
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import namespace_of, owner_reference
 from kohort.kinds.jobset.api import constants, names, placement
 from kohort.kinds.jobset.api.reading import (
     ReplicatedJob,
@@ -27,16 +28,6 @@ JOB_RESTART_ATTEMPT: Final = f"{PREFIX}job-restart-attempt"
 GROUP_TEMPLATE: Final = "scheduling.k8s.io/group-template-name"  # to trace a Job to its group; nobody acts on it
 _NAMESPACED_JOB: Final = "alpha.jobset.sigs.k8s.io/namespaced-job"
 _NO_SCHEDULE: Final = {"key": "alpha.jobset.sigs.k8s.io/no-schedule", "operator": "Exists", "effect": "NoSchedule"}
-
-
-def namespace_of(obj: Object) -> str:
-    return str(meta_of(obj).get("namespace") or "default")
-
-
-def owner(jobset: Object) -> dict[str, Any]:
-    meta = meta_of(jobset)
-    found = {"apiVersion": constants.API_VERSION, "kind": constants.KIND, "name": meta["name"], "uid": meta.get("uid")}
-    return {**found, "controller": True, "blockOwnerDeletion": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +70,7 @@ def job(jobset: Object, replicated: ReplicatedJob, index: int, wiring: Wiring) -
             "namespace": namespace_of(jobset),
             "labels": {**(meta.get("labels") or {}), **labels},
             "annotations": {**(meta.get("annotations") or {}), **notes, **traced},
-            "ownerReferences": [owner(jobset)],
+            "ownerReferences": [owner_reference(jobset)],
         },
         "spec": spec,
     }
@@ -154,7 +145,7 @@ def service(jobset: Object) -> Object:
         "metadata": {
             "name": subdomain_of(jobset),
             "namespace": namespace_of(jobset),
-            "ownerReferences": [owner(jobset)],
+            "ownerReferences": [owner_reference(jobset)],
         },
         "spec": {
             "clusterIP": "None",
@@ -188,5 +179,5 @@ def claim(jobset: Object, kept: str, template: Object) -> Object:
         "spec": deepcopy(template.get("spec") or {}),
     }
     if kept == "Delete":
-        made["metadata"]["ownerReferences"] = [owner(jobset)]
+        made["metadata"]["ownerReferences"] = [owner_reference(jobset)]
     return made

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Final
 
 from kohort.api.kind import Object
+from kohort.api.meta import controller_of
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.gang.compile import CompileContext
-from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.jobset.api import constants
 from kohort.kinds.jobset.api.defaults import default
 from kohort.kinds.jobset.api.reading import meta_of, subdomain_of

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.controllers import faults
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, emit, one
 from kohort.controllers.writes import create, delete, patch
 from kohort.gang.compile import CompileContext
@@ -81,8 +82,8 @@ def ensure(jobset: Object, jobs: Jobs, view: JobSetView, ctx: CompileContext, *,
 
 
 def _external(jobset: Object) -> Part:
-    """Told when the JobSet is new: later reconciles find a status."""
-    if active(jobset) and is_external(jobset) and not jobset.get("status"):
+    """Recorded when the JobSet is new: later reconciles find a status."""
+    if active(jobset) and is_external(jobset) and not faults.has_begun(jobset):
         note = "every pod template names a group of its own: Workload and groups are the user's, none is made"
         yield from emit(Event(jobset, "Normal", "UserProvidedWorkload", note))
 

@@ -1,4 +1,4 @@
-"""ReverseIndex that disagree with their leader (spec jobset 2.4): pods of a Job that has a topology domain for itself.
+"""Pods that disagree with their leader (spec jobset 2.4): pods of a Job that has a topology domain for itself.
 
 The first pod of such a Job decides where the others go. If they were sent elsewhere, because it has been replaced or
 its node has another label by now, they are deleted, marked so that a pod failure policy can tell.
@@ -29,7 +29,10 @@ def placement_controller() -> Controller:
         pods = reader.indexed("Pod", "exclusive", key)
         return settle(pods, lambda name: reader.get("Node", Key("", name)), now)
 
-    return Controller(name=NAME, watches=watches, reconcile=reconcile_key)
+    def pod_of(key: Key, reader: Reader) -> Object | None:
+        return next(iter(reader.indexed("Pod", "exclusive", key)), None)
+
+    return Controller(name=NAME, watches=watches, reconcile=reconcile_key, subject=pod_of, conditions=False)
 
 
 def settle(pods: Sequence[Object], node: Any, now: datetime) -> Reconcile:

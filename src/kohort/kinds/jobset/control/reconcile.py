@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.api.releases import Gate
-from kohort.controllers import moments
+from kohort.controllers import faults, moments
+from kohort.controllers.objects import namespace_of
 from kohort.controllers.reconcile import (
     Answer,
     Event,
@@ -51,7 +52,7 @@ def reconcile(view: JobSetView, ctx: CompileContext, *, grouping: bool = True) -
     jobset = view.jobset
     if jobset is None or meta_of(jobset).get("deletionTimestamp") or is_managed_elsewhere(jobset):
         return Result()
-    if not jobset.get("status") and (wrong := validate(jobset, ctx)):
+    if not faults.has_begun(jobset) and (wrong := validate(jobset, ctx)):
         # No webhook has judged it: a server that has the definition only. It is looked at again when it is changed.
         yield from emit(Event(jobset, "Warning", "InvalidJobSet", "; ".join(map(str, wrong))))
         return Result()
@@ -289,7 +290,7 @@ def _write(draft: Draft) -> Part:
             verb="update",
             api_version=draft.jobset["apiVersion"],
             kind="JobSet",
-            namespace=children.namespace_of(draft.jobset),
+            namespace=namespace_of(draft.jobset),
             name=meta["name"],
             subresource="status",
             body={**draft.jobset, "status": draft.status},

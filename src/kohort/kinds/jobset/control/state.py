@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import label
 from kohort.controllers.reconcile import ReconcileError
 from kohort.kinds.batch.api.status import COMPLETE, FAILED, holds
 from kohort.kinds.jobset.api import constants
@@ -41,10 +42,6 @@ def sort(jobset: Object, jobs: Sequence[Object]) -> Jobs:
         else:
             active.append(job)
     return Jobs(tuple(previous), tuple(active), tuple(successful), tuple(failed))
-
-
-def label(job: Object, key: str) -> str:
-    return str((job["metadata"].get("labels") or {}).get(key) or "")
 
 
 def _attempt(job: Object, key: str) -> int:

@@ -5,17 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import label, name_of, namespace_of, owner_reference
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.revision import revision_data
 from kohort.kinds.leaderworkerset.control.pods import claim_name
-from kohort.kinds.leaderworkerset.control.reading import (
-    label,
-    name_of,
-    namespace_of,
-    owner,
-    template_of,
-    worker_index,
-)
+from kohort.kinds.leaderworkerset.control.reading import template_of, worker_index
 
 _CLAIM_MEMBERS: Final = ("accessModes", "storageClassName", "volumeMode", "resources")
 
@@ -39,7 +33,7 @@ def _service(lws: Object, owned_by: Object, selector: dict[str, str]) -> Object:
             "name": name_of(owned_by),
             "namespace": namespace_of(lws),
             "labels": {constants.NAME: name_of(lws)},
-            "ownerReferences": [owner(owned_by)],
+            "ownerReferences": [owner_reference(owned_by)],
         },
         "spec": {"clusterIP": "None", "selector": selector, "publishNotReadyAddresses": True},
     }
@@ -65,7 +59,7 @@ def claims(lws: Object, pod: Object) -> list[Object]:
             "labels": {key: label(pod, key) for key in keys},
         }
         if retention.get("whenDeleted") == "Delete":
-            meta["ownerReferences"] = [{**owner(lws), "controller": False, "blockOwnerDeletion": False}]
+            meta["ownerReferences"] = [{**owner_reference(lws), "controller": False, "blockOwnerDeletion": False}]
         given = template.get("spec") or {}
         spec = {member: given[member] for member in _CLAIM_MEMBERS if given.get(member) is not None}
         found.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec})
@@ -81,7 +75,7 @@ def revision(lws: Object, key: str, number: int, annotations: dict[str, str]) ->
             "namespace": namespace_of(lws),
             "labels": {constants.NAME: name_of(lws), constants.REVISION: key},
             "annotations": annotations,
-            "ownerReferences": [owner(lws)],
+            "ownerReferences": [owner_reference(lws)],
         },
         "revision": number,
         "data": _sorted(revision_data(lws)),  # as a server that works on it would write it

@@ -9,20 +9,14 @@ from typing import Final
 
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.objects import controller_uid, is_deleting, label, name_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
 from kohort.gang.compile import CompileContext
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import annotation, controller_owner, is_delegated
 from kohort.kinds.leaderworkerset.control import volcano
-from kohort.kinds.leaderworkerset.control.reading import (
-    controller_uid,
-    is_going,
-    label,
-    name_of,
-    topology,
-    worker_index,
-)
+from kohort.kinds.leaderworkerset.control.reading import topology, worker_index
 from kohort.kinds.leaderworkerset.control.reconcile import LeaderWorkerSetView, reconcile
 
 BATCH: Final = 0.05  # seconds in which changes of pods are gathered
@@ -168,7 +162,7 @@ def _of_set(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
 
 def _of_pod(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     """A pod that begins to go may take its group along, and is soon not to be seen any more."""
-    begins = old is not None and new is not None and is_going(new) and not is_going(old)
+    begins = old is not None and new is not None and is_deleting(new) and not is_deleting(old)
     return (Enqueue(key, 0.0 if begins else BATCH) for key in _keys(old, new))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import controller_uid, is_deleting, meta_of, name_of, uid_of
 from kohort.controllers.reconcile import Event, Step, emit, one
 from kohort.controllers.writes import create, patch
 from kohort.gang.compile import CompileContext, Lookup
@@ -27,13 +28,6 @@ from kohort.kinds.leaderworkerset.compile.names import (
 )
 from kohort.kinds.leaderworkerset.control.instances import leaf_level, named_by
 from kohort.kinds.leaderworkerset.control.pods import ALONE, Membership
-from kohort.kinds.leaderworkerset.control.reading import (
-    controller_uid,
-    is_going,
-    meta_of,
-    name_of,
-    uid_of,
-)
 from kohort.kinds.leaderworkerset.control.status import Draft
 from kohort.kinds.leaderworkerset.control.writes import Part, batches, is_ending, remove_all
 
@@ -161,7 +155,7 @@ def _level(lws: Object, wanted: Sequence[Object], known: Sequence[Object], ctx: 
         there = stored.get((obj["kind"], name_of(obj)))
         if there is None:
             missing.append(obj)
-        elif is_going(there):
+        elif is_deleting(there):
             gangs.fail(BLOCKED, f"{obj['kind']} {name_of(obj)} is still being deleted")
             found.append(None)
         else:
@@ -248,7 +242,7 @@ def clean(lws: Object, gangs: Gangs, known: Sequence[Object], pods: Sequence[Obj
             if obj["kind"] == kind
             and (kind, name_of(obj)) not in gangs.wanted
             and name_of(obj) not in used
-            and not is_going(obj)
+            and not is_deleting(obj)
         ]
         yield from remove_all(gone)
 

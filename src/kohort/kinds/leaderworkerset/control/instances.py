@@ -8,20 +8,12 @@ from typing import Any
 
 from kohort.api.kind import Object
 from kohort.api.releases import Release
+from kohort.controllers.objects import is_deleting, label, name_of, number
 from kohort.gang.render import parse
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import is_delegated, shape_of, size
 from kohort.kinds.leaderworkerset.compile.names import Instance, base_name
-from kohort.kinds.leaderworkerset.control.reading import (
-    group_index,
-    incarnation_of,
-    is_going,
-    label,
-    name_of,
-    number,
-    revision_of,
-    size_of,
-)
+from kohort.kinds.leaderworkerset.control.reading import group_index, incarnation_of, revision_of, size_of
 from kohort.kinds.leaderworkerset.control.revisions import Revisions
 from kohort.kinds.leaderworkerset.control.state import Replica
 
@@ -108,7 +100,7 @@ def _next(index: int, key: str, groups: Sequence[Object], pods: Sequence[Object]
 
     own = [group for group in groups if same(group)]
     mates = [pod for pod in pods if same(pod)]
-    used = {incarnation_of(pod) for pod in mates} | {incarnation_of(group) for group in own if is_going(group)}
+    used = {incarnation_of(pod) for pod in mates} | {incarnation_of(group) for group in own if is_deleting(group)}
     fresh = [incarnation_of(group) for group in own if incarnation_of(group) not in used]
     if fresh:
         return max(fresh)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import label, name_of, namespace_of, owner_reference
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import Role, annotation, pod_spec, size, template_name
 from kohort.kinds.leaderworkerset.control import placement, tpu
@@ -15,11 +16,7 @@ from kohort.kinds.leaderworkerset.control.reading import (
     group_index,
     is_unique,
     key_hash,
-    label,
     leader_name,
-    name_of,
-    namespace_of,
-    owner,
     revision_of,
     subdomain,
     template_of,
@@ -53,7 +50,7 @@ def leader(lws: Object, index: int, revision: str, membership: Membership = ALON
     if topology(lws):
         placement.keep_apart(pod["spec"], topology(lws), constants.GROUP_KEY, labels[constants.GROUP_KEY])
     _subgroup_terms(lws, pod)
-    pod["metadata"]["ownerReferences"] = [owner(lws)]
+    pod["metadata"]["ownerReferences"] = [owner_reference(lws)]
     return pod
 
 
@@ -69,7 +66,7 @@ def worker(lws: Object, led_by: Object, number: int, domain: str = "", membershi
     if domain:
         pod["spec"]["nodeSelector"] = {**(pod["spec"].get("nodeSelector") or {}), topology(lws): domain}
     _subgroup_terms(lws, pod)
-    pod["metadata"]["ownerReferences"] = [owner(led_by)]
+    pod["metadata"]["ownerReferences"] = [owner_reference(led_by)]
     return pod
 
 

@@ -7,6 +7,7 @@ from hashlib import sha1
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import label, name_of, number
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import annotation
 
@@ -14,41 +15,6 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 # ---- any object
-
-
-def meta_of(obj: Object) -> Object:
-    found: Object = obj.get("metadata") or {}
-    return found
-
-
-def name_of(obj: Object) -> str:
-    return str(meta_of(obj)["name"])
-
-
-def namespace_of(obj: Object) -> str:
-    return str(meta_of(obj).get("namespace") or "default")
-
-
-def uid_of(obj: Object) -> str:
-    return str(meta_of(obj).get("uid") or "")
-
-
-def label(obj: Object, key: str) -> str:
-    return str((meta_of(obj).get("labels") or {}).get(key) or "")
-
-
-def is_going(obj: Object) -> bool:
-    return bool(meta_of(obj).get("deletionTimestamp"))
-
-
-def controller_uid(obj: Object) -> str:
-    """The uid of the owner that controls it; empty: nobody does."""
-    owners = meta_of(obj).get("ownerReferences") or ()
-    return next((str(one.get("uid") or "") for one in owners if one.get("controller")), "")
-
-
-def number(text: str, default: int = -1) -> int:
-    return int(text) if text.isascii() and text.isdigit() else default
 
 
 # ---- the set
@@ -85,12 +51,6 @@ def topology(lws: Object) -> str:
 
 def key_hash(text: str) -> str:
     return sha1(text.encode(), usedforsecurity=False).hexdigest()
-
-
-def owner(obj: Object) -> dict[str, Any]:
-    """A controller reference to a LeaderWorkerSet or to a leader pod."""
-    found = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": name_of(obj), "uid": uid_of(obj)}
-    return {**found, "controller": True, "blockOwnerDeletion": True}
 
 
 # ---- pods

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import controller_uid, is_deleting, meta_of, name_of, owner_reference, uid_of
 from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, emit, must, one
 from kohort.controllers.writes import create, patch
 from kohort.gang.compile import CompileContext
@@ -28,19 +29,13 @@ from kohort.kinds.leaderworkerset.control import (
 )
 from kohort.kinds.leaderworkerset.control.gangs import Gangs
 from kohort.kinds.leaderworkerset.control.reading import (
-    controller_uid,
     group_index,
     has_ended,
-    is_going,
     is_ready,
     is_unique,
     leader_name,
-    meta_of,
-    name_of,
-    owner,
     revision_of,
     topology,
-    uid_of,
     worker_index,
 )
 from kohort.kinds.leaderworkerset.control.revisions import Revisions
@@ -96,7 +91,7 @@ class Pass:
 
 def reconcile(view: LeaderWorkerSetView, ctx: CompileContext) -> Reconcile:
     lws = view.lws
-    if lws is None or is_going(lws):
+    if lws is None or is_deleting(lws):
         return Result()
     known: Revisions = yield from revisions.ensure(lws, view.revisions)
     every: Sequence[Object] = yield from _adopt(lws, view.pods)
@@ -123,12 +118,12 @@ def _adopt(lws: Object, every: Sequence[Object]) -> Part:
     """Leaders that a deleted set of this name left behind. -> all pods"""
     found = []
     for pod in every:
-        loose = worker_index(pod) == 0 and not controller_uid(pod) and not is_going(pod)
+        loose = worker_index(pod) == 0 and not controller_uid(pod) and not is_deleting(pod)
         if not loose or name_of(pod) != leader_name(lws, group_index(pod)):
             found.append(pod)
             continue
         others = meta_of(pod).get("ownerReferences") or []
-        write = patch(pod, {"metadata": {"uid": uid_of(pod), "ownerReferences": [*others, owner(lws)]}})
+        write = patch(pod, {"metadata": {"uid": uid_of(pod), "ownerReferences": [*others, owner_reference(lws)]}})
         found.append(must(write, (yield from one(write))))
     return found
 
@@ -148,7 +143,7 @@ def _stop(run: Pass) -> Part:
     kept, background, foreground, events = set(), [], [], []
     for index, replica in run.found.items():
         leader = replica.leader
-        if leader is None or is_going(leader):
+        if leader is None or is_deleting(leader):
             continue
         cause = restart.cause(run.lws, replica)
         if index >= run.groups or _is_outdated(run, index, leader):
@@ -160,7 +155,7 @@ def _stop(run: Pass) -> Part:
             background.append(leader)
         else:
             kept.add(index)
-            background += [pod for pod in replica.workers.values() if has_ended(pod) and not is_going(pod)]
+            background += [pod for pod in replica.workers.values() if has_ended(pod) and not is_deleting(pod)]
             background += _too_many(run.lws, replica, events)
     yield from remove_all(background)
     yield from remove_all(foreground, "Foreground")
@@ -173,7 +168,7 @@ def _is_outdated(run: Pass, index: int, leader: Object) -> bool:
 
 
 def _too_many(lws: Object, replica: Replica, events: list[Event]) -> list[Object]:
-    found = [pod for number, pod in replica.workers.items() if number >= replica.size and not is_going(pod)]
+    found = [pod for number, pod in replica.workers.items() if number >= replica.size and not is_deleting(pod)]
     events += [
         Event(lws, "Warning", "GroupsProgressing", f"deleting pod {name_of(pod)}: the group has {replica.size} pods")
         for pod in found
@@ -205,7 +200,7 @@ def _leaders(run: Pass) -> Part:
         replica = run.replica(index)
         if replica.leader is not None:
             continue
-        if any(name_of(pod) == leader_name(lws, index) and is_going(pod) for pod in replica.others):
+        if any(name_of(pod) == leader_name(lws, index) and is_deleting(pod) for pod in replica.others):
             continue  # of a set that was here before
         key = run.revisions.target(index)
         membership = _membership(run, index, key, "leader")
@@ -267,7 +262,7 @@ def _group_services(run: Pass, kept: set[int]) -> Part:
         known = run.view.services.get(name_of(leader))
         if known is None:
             wanted.append(children.group_service(run.lws, leader))
-        elif is_going(known) or (controller_uid(known) and controller_uid(known) != uid_of(leader)):
+        elif is_deleting(known) or (controller_uid(known) and controller_uid(known) != uid_of(leader)):
             run.waits = True  # the one before goes with its leader
     _, problems = yield from make_all(run.lws, wanted)
     run.problems += problems

@@ -8,17 +8,10 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
+from kohort.controllers.objects import is_deleting, name_of
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import annotation
-from kohort.kinds.leaderworkerset.control.reading import (
-    containers_of,
-    has_ended,
-    is_going,
-    name_of,
-    phase,
-    revision_of,
-    template_of,
-)
+from kohort.kinds.leaderworkerset.control.reading import containers_of, has_ended, phase, revision_of, template_of
 from kohort.kinds.leaderworkerset.control.state import Replica
 
 _ALWAYS: Final = "RecreateGroupOnPodRestart"
@@ -36,7 +29,7 @@ def cause(lws: Object, replica: Replica) -> Object | None:
         return None
     since = _started(replica) if after_start else _NEVER
     own = [pod for pod in replica.pods if revision_of(pod) == revision_of(replica.pods[0])]
-    return next((pod for pod in own if is_going(pod) or has_ended(pod) or _restarted(pod, since)), None)
+    return next((pod for pod in own if is_deleting(pod) or has_ended(pod) or _restarted(pod, since)), None)
 
 
 def note(pod: Object, replica: Replica) -> str:

@@ -7,20 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import controller_uid, is_deleting, label, meta_of, name_of, owner_reference, uid_of
 from kohort.controllers.reconcile import Event, ReconcileError, emit, one
 from kohort.controllers.writes import create
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.revision import revision_data, revision_key
 from kohort.kinds.leaderworkerset.control import children, rollout
-from kohort.kinds.leaderworkerset.control.reading import (
-    controller_uid,
-    is_going,
-    label,
-    meta_of,
-    name_of,
-    owner,
-    uid_of,
-)
 from kohort.kinds.leaderworkerset.control.rollout import Rollout
 from kohort.kinds.leaderworkerset.control.writes import Part, is_ending, put, remove_all
 
@@ -65,7 +57,7 @@ def ensure(lws: Object, known: Sequence[Object]) -> Part:
     for found in known:
         if controller_uid(found) == uid_of(lws):
             every.append(found)
-        elif not controller_uid(found) and not is_going(found):
+        elif not controller_uid(found) and not is_deleting(found):
             every.append((yield from _adopt(lws, found)))
     key, newest = revision_key(revision_data(lws)), _latest(every)
     if newest is not None and key in {label(newest, constants.REVISION), revision_key(revision_data(newest["data"]))}:
@@ -99,7 +91,7 @@ def _make(lws: Object, wanted: Object, note: str) -> Part:
 
 def _adopt(lws: Object, found: Object) -> Part:
     others = meta_of(found).get("ownerReferences") or []
-    answer = yield from one(put(_with(found, ownerReferences=[*others, owner(lws)])))
+    answer = yield from one(put(_with(found, ownerReferences=[*others, owner_reference(lws)])))
     if answer.refusal is not None:
         raise ReconcileError(f"ControllerRevision {name_of(found)} could not be adopted: {answer.refusal.message}")
     return answer.object or found
@@ -143,5 +135,5 @@ def _shrunk(lws: Object, old: int, new: int) -> list[Event]:
 
 def trim(found: Revisions) -> Part:
     """When nothing is of an older one any more."""
-    old = [one for one in found.every if uid_of(one) != uid_of(found.newest) and not is_going(one)]
+    old = [one for one in found.every if uid_of(one) != uid_of(found.newest) and not is_deleting(one)]
     yield from remove_all(old)

@@ -13,8 +13,9 @@ from math import ceil
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import meta_of
 from kohort.kinds.leaderworkerset.api.levels import replicas
-from kohort.kinds.leaderworkerset.control.reading import meta_of, rolling
+from kohort.kinds.leaderworkerset.control.reading import rolling
 
 ANNOTATION: Final = "leaderworkerset.kohort.dev/rollout"
 

@@ -6,16 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import controller_uid, is_deleting, name_of, uid_of
 from kohort.kinds.leaderworkerset.control.reading import (
-    controller_uid,
     group_index,
-    is_going,
     is_ready,
     leader_name,
-    name_of,
     revision_of,
     size_of,
-    uid_of,
     worker_index,
 )
 from kohort.kinds.leaderworkerset.control.rollout import Seen
@@ -32,7 +29,7 @@ class Replica:
 
     @property
     def lives(self) -> bool:
-        return self.leader is not None and not is_going(self.leader)
+        return self.leader is not None and not is_deleting(self.leader)
 
     @property
     def size(self) -> int:
@@ -84,7 +81,7 @@ def observe(lws: Object, pods: Sequence[Object]) -> dict[int, Replica]:
 
 def _is_of(pod: Object, lws: Object) -> bool:
     found = controller_uid(pod)
-    return found == uid_of(lws) or (not found and not is_going(pod))
+    return found == uid_of(lws) or (not found and not is_deleting(pod))
 
 
 def seen(found: Mapping[int, Replica], key: str) -> Seen:

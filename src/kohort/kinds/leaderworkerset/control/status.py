@@ -10,10 +10,11 @@ from typing import Any
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
+from kohort.controllers.objects import meta_of, name_of
 from kohort.controllers.reconcile import Event
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import replicas
-from kohort.kinds.leaderworkerset.control.reading import meta_of, name_of, rolling
+from kohort.kinds.leaderworkerset.control.reading import rolling
 from kohort.kinds.leaderworkerset.control.rollout import Seen
 from kohort.kinds.leaderworkerset.control.state import Replica
 

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.apimachinery import podresources, quantity
+from kohort.controllers.objects import label, meta_of, name_of, namespace_of, owner_reference
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import ROLES, annotation, pod_spec, size
 from kohort.kinds.leaderworkerset.control.pods import Membership
-from kohort.kinds.leaderworkerset.control.reading import label, leader_name, meta_of, name_of, namespace_of, owner
+from kohort.kinds.leaderworkerset.control.reading import leader_name
 
 API_VERSION: Final = "scheduling.volcano.sh/v1beta1"
 ALIAS: Final = "PodGroup.scheduling.volcano.sh"  # other projects have PodGroups, too
@@ -46,7 +47,7 @@ def pod_group(lws: Object, leader: Object) -> Object:
             "namespace": namespace_of(lws),
             "labels": {constants.NAME: name_of(lws), constants.GROUP_INDEX: index, constants.REVISION: revision},
             **({"annotations": notes} if notes else {}),
-            "ownerReferences": [owner(leader)],
+            "ownerReferences": [owner_reference(leader)],
         },
         "spec": spec,
     }

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import is_deleting, name_of, number
 from kohort.controllers.reconcile import Step
 from kohort.controllers.writes import create
 from kohort.kinds.leaderworkerset.control import children
 from kohort.kinds.leaderworkerset.control.pods import claim_name
-from kohort.kinds.leaderworkerset.control.reading import is_going, name_of, number, template_of
+from kohort.kinds.leaderworkerset.control.reading import template_of
 from kohort.kinds.leaderworkerset.control.writes import Part, is_ending, remove_all
 
 
@@ -38,6 +39,6 @@ def clean(lws: Object, known: Mapping[str, Object], pods: Sequence[Object], grou
         prefix = claim_name(name_of(one), name_of(lws)) + "-"
         for name, claim in known.items():
             index = number(name.removeprefix(prefix).partition("-")[0]) if name.startswith(prefix) else -1
-            if index >= groups and name not in used and not is_going(claim):
+            if index >= groups and name not in used and not is_deleting(claim):
                 gone.append(claim)
     yield from remove_all(gone)

@@ -6,8 +6,9 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Final, Literal
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import name_of
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Refusal, Step, Write, emit
-from kohort.controllers.writes import create, delete, name_of, update
+from kohort.controllers.writes import create, delete, update
 
 AT_ONCE: Final = 50
 Part = Generator[Step, Sequence[Answer], Any]

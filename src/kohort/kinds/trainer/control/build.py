@@ -9,8 +9,9 @@ from typing import Any, Final
 import yaml
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import is_controlled_by, is_deleting, namespace_of, uid_of
 from kohort.controllers.reconcile import Answer, Event, Step, Write, emit, one
-from kohort.controllers.writes import apply, create, namespace_of, uid_of
+from kohort.controllers.writes import apply, create
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.kinds.trainer.api import builtin_runtime
 from kohort.kinds.trainer.api.constants import CLUSTER_RUNTIME
@@ -22,7 +23,7 @@ from kohort.kinds.trainer.control import groups
 from kohort.kinds.trainer.control.errors import BuildError, WaitError
 from kohort.kinds.trainer.control.keys import Keys, names, secret
 from kohort.kinds.trainer.control.status import is_idle
-from kohort.kinds.trainer.control.view import TrainJobView, is_going, is_of, is_suspended, owned_by
+from kohort.kinds.trainer.control.view import TrainJobView, is_suspended, owned_by
 
 Part = Generator[Step, Sequence[Answer], Any]
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -31,7 +32,7 @@ _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 def build(view: TrainJobView, job: Object, ctx: CompileContext, keys: Keys, listener: Listener | None = None) -> Part:
     """-> the JobSet, or None while it is on its way out. What stands in the way is raised."""
     snapshot = yield from _snapshot(view, job)
-    if view.jobset is not None and not is_of(view.jobset, job):
+    if view.jobset is not None and not is_controlled_by(view.jobset, job):
         raise BuildError(_taken(view.jobset))
     lookup = Lookup([snapshot, *view.groups])
     done = compile_object(job, replace(ctx, lookup=lookup), listener)
@@ -113,9 +114,9 @@ def _beside(view: TrainJobView, job: Object, wanted: Object, *, running: bool) -
     """ConfigMaps are put right whenever they are not; PodGroups of other schedulers only before pods exist."""
     found = view.found(wanted)
     if found is not None:
-        if not is_of(found, job):
+        if not is_controlled_by(found, job):
             raise BuildError(_taken(found))
-        if is_going(found):
+        if is_deleting(found):
             raise WaitError(f"{found['kind']} {found['metadata']['name']} is being deleted")
         if "data" in wanted:
             if all((found.get("data") or {}).get(key) == value for key, value in wanted["data"].items()):
@@ -131,7 +132,7 @@ def _secret(view: TrainJobView, job: Object, name: str, keys: Keys) -> Part:
     found = view.found({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
     if found is None:
         yield from _must(create(secret(name, job, meta, keys)))
-    elif owned_by(found) != "nobody" and not is_of(found, job):
+    elif owned_by(found) != "nobody" and not is_controlled_by(found, job):
         raise BuildError(_taken(found))
 
 
@@ -140,7 +141,7 @@ def _secret(view: TrainJobView, job: Object, name: str, keys: Keys) -> Part:
 
 def _jobset(view: TrainJobView, job: Object, wanted: Object, done: Compilation) -> Part:
     """Applied, so that a patch that is taken back is gone, and what others wrote stays."""
-    if view.jobset is not None and is_going(view.jobset):
+    if view.jobset is not None and is_deleting(view.jobset):
         return None
     if view.jobset is None:
         yield from emit(*(Event(job, "Warning", "RuntimeWarning", str(warning)) for warning in done.warnings))

@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Final
 
 from kohort.api.kind import Object
+from kohort.api.meta import controller_of
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
 from kohort.gang.compile import CompileContext
-from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.jobset.api import constants as jobset_names
 from kohort.kinds.trainer.api.constants import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME, RUNTIME_KINDS
 from kohort.kinds.trainer.compile import flux, mpi, others, progress

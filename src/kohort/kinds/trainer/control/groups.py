@@ -6,13 +6,13 @@ from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import is_controlled_by, is_deleting, uid_of
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, emit
-from kohort.controllers.writes import create, delete, uid_of
+from kohort.controllers.writes import create, delete
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import render
 from kohort.gang.tree import Plan
 from kohort.kinds.trainer.control.errors import BuildError, WaitError
-from kohort.kinds.trainer.control.view import is_going, is_of
 
 Part = Generator[Step, Sequence[Answer], Any]
 _GOING: Final = ("PodGroup", "CompositePodGroup", "Workload")  # what refers to something goes before it
@@ -47,7 +47,7 @@ def missing(job: Object, plan: Plan, known: Sequence[Object], ctx: CompileContex
 
 def remove(job: Object, known: Sequence[Object]) -> Part:
     """Those of this job: what a user has made stays."""
-    own = [obj for obj in known if is_of(obj, job) and not is_going(obj)]
+    own = [obj for obj in known if is_controlled_by(obj, job) and not is_deleting(obj)]
     for kind in _GOING:
         gone = [obj for obj in own if obj["kind"] == kind]
         if not gone:
@@ -69,7 +69,7 @@ def _rendered(job: Object, plan: Plan, uids: dict[tuple[str, str], str], ctx: Co
 def _is_there(wanted: Object, known: Sequence[Object]) -> bool:
     named = (wanted["kind"], wanted["metadata"]["name"])
     stored = next((obj for obj in known if (obj["kind"], obj["metadata"]["name"]) == named), None)
-    if stored is not None and is_going(stored):
+    if stored is not None and is_deleting(stored):
         raise WaitError(f"{named[0]} {named[1]} is being deleted; it is made again when it is gone")
     return stored is not None
 

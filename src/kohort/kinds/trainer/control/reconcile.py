@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import is_controlled_by, is_deleting
 from kohort.controllers.reconcile import Answer, Event, Reconcile, ReconcileError, Result, Step, emit, must, one
 from kohort.controllers.writes import delete, patch
 from kohort.gang.compile import CompileContext
@@ -15,7 +16,7 @@ from kohort.kinds.trainer.control.build import build
 from kohort.kinds.trainer.control.errors import WaitError
 from kohort.kinds.trainer.control.keys import Keys
 from kohort.kinds.trainer.control.status import DEADLINE, FAILED, NOT_SUPPORTED, Draft
-from kohort.kinds.trainer.control.view import TrainJobView, is_going, is_of, is_suspended
+from kohort.kinds.trainer.control.view import TrainJobView, is_suspended
 
 Part = Generator[Step, Sequence[Answer], Any]
 _LONGEST: Final = 950  # of what an event says
@@ -23,10 +24,10 @@ _LONGEST: Final = 950  # of what an event says
 
 def reconcile(view: TrainJobView, ctx: CompileContext, keys: Keys, listener: Listener | None = None) -> Reconcile:
     job = view.job
-    if job is None or is_going(job) or spec_of(job).get("managedBy", MANAGED_HERE) != MANAGED_HERE:
+    if job is None or is_deleting(job) or spec_of(job).get("managedBy", MANAGED_HERE) != MANAGED_HERE:
         return Result()
     draft = Draft(job, view.now)
-    jobset = view.jobset if is_of(view.jobset, job) else None
+    jobset = view.jobset if is_controlled_by(view.jobset, job) else None
     problem = ""
     if not draft.is_finished:
         unknown = _unknown_runtime(job)
@@ -53,7 +54,7 @@ def _unknown_runtime(job: Object) -> str:
 
 def _stop(job: Object, jobset: Object | None) -> Part:
     """Whatever is wrong with the rest: a job that is told to stop, stops."""
-    if jobset is not None and is_suspended(job) and not is_suspended(jobset) and not is_going(jobset):
+    if jobset is not None and is_suspended(job) and not is_suspended(jobset) and not is_deleting(jobset):
         yield from one(patch(jobset, {"spec": {"suspend": True}}))
 
 
@@ -74,7 +75,7 @@ def _end(draft: Draft, view: TrainJobView, jobset: Object | None, problem: str) 
     write = draft.write()
     if write is not None:
         must(write, (yield from one(write)))
-    if draft.is_late and jobset is not None and not is_going(jobset):
+    if draft.is_late and jobset is not None and not is_deleting(jobset):
         gone = delete(jobset)
         answer = yield from one(gone)
         if answer.refusal is not None and not answer.refusal.not_found:

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.controllers import moments
+from kohort.controllers.objects import uid_of
 from kohort.controllers.reconcile import Write
-from kohort.controllers.writes import patch, uid_of
+from kohort.controllers.writes import patch
 from kohort.kinds.trainer.api.constants import spec_of
 from kohort.kinds.trainer.control.view import is_suspended
 

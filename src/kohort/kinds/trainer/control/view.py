@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.kinds.batch.compile.existing import controller_of
+from kohort.api.meta import controller_of
 from kohort.kinds.trainer.api.constants import spec_of
 
 
@@ -34,19 +34,9 @@ def _names(obj: Object) -> tuple[Any, ...]:
     return obj.get("apiVersion"), obj.get("kind"), obj["metadata"]["name"]
 
 
-def is_of(obj: Object | None, job: Object) -> bool:
-    """Controlled by this very job, not by one of the same name before it."""
-    owner = controller_of(obj) if obj is not None else None
-    return owner is not None and owner.get("uid") == job["metadata"].get("uid")
-
-
 def owned_by(obj: Object) -> str:
     owner = controller_of(obj)
     return "nobody" if owner is None else f"{owner.get('kind')} {owner.get('name')} (uid {owner.get('uid')})"
-
-
-def is_going(obj: Object) -> bool:
-    return bool(obj["metadata"].get("deletionTimestamp"))
 
 
 def is_suspended(obj: Object | None) -> bool:

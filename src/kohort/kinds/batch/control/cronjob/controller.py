@@ -6,9 +6,9 @@ from collections.abc import Hashable, Iterable
 from datetime import datetime
 
 from kohort.api.kind import Object
+from kohort.api.meta import controller_of
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
 from kohort.controllers.reconcile import Reconcile
-from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.batch.control.cronjob.reconcile import reconcile
 
 
@@ -23,7 +23,7 @@ def cronjob_controller() -> Controller:
         Watch("batch/v1", "CronJob", _of_cronjob),
         Watch("batch/v1", "Job", _of_job, {"cronjob": _cronjob_of}),
     )
-    return Controller(name="cronjob", watches=watches, reconcile=reconcile_key)
+    return Controller(name="cronjob", watches=watches, reconcile=reconcile_key, conditions=False)
 
 
 def _of_cronjob(old: Object | None, new: Object | None) -> Iterable[Enqueue]:

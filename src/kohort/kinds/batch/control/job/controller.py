@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.meta import controller_of
 from kohort.api.releases import Gate
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import v1alpha2, v1beta1
-from kohort.kinds.batch.compile.existing import MAX_CHAIN, controller_of
+from kohort.kinds.batch.compile.existing import MAX_CHAIN
 from kohort.kinds.batch.compile.parts import GROUP_TEMPLATE
 from kohort.kinds.batch.control.job.adopters import Adopters
 from kohort.kinds.batch.control.job.pod import is_tracked

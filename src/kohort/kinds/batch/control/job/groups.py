@@ -10,6 +10,7 @@ from kohort.api import formats
 from kohort.api.errors import ErrorKind, FieldError
 from kohort.api.kind import Object
 from kohort.api.releases import SCHEDULING_GROUP, Release
+from kohort.controllers.objects import namespace_of
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, Write, emit, one
 from kohort.gang import blocks
 from kohort.gang.compile import Compilation, CompileContext, Lookup
@@ -18,7 +19,7 @@ from kohort.gang.tree import Plan
 from kohort.kinds.batch.compile.job import compile_object
 from kohort.kinds.batch.compile.names import template_name, workload_name
 from kohort.kinds.batch.control.job.finish import is_decided
-from kohort.kinds.batch.control.job.writes import create, event_for, namespace
+from kohort.kinds.batch.control.job.writes import create, event_for
 from kohort.kinds.batch.settings import JobSettings
 
 WAIT: Final = 5.0  # seconds until a parent that still owes us something is looked for again
@@ -124,7 +125,7 @@ def _objects(job: Object, plan: Plan, others: Sequence[Object], release: Release
 
 def _find(others: Sequence[Object], kind: str, name: str, space: str) -> Object | None:
     for obj in others:
-        if obj.get("kind") == kind and obj["metadata"]["name"] == name and namespace(obj) == space:
+        if obj.get("kind") == kind and obj["metadata"]["name"] == name and namespace_of(obj) == space:
             return obj
     return None
 
@@ -191,7 +192,7 @@ def _patch(job: Object, stored: Object, body: Object) -> Made:
         verb="patch",
         api_version=stored["apiVersion"],
         kind=stored["kind"],
-        namespace=namespace(job),
+        namespace=namespace_of(job),
         name=str(stored["metadata"]["name"]),
         body=body,
         patch="strategic",

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
+from kohort.api.meta import controller_of
 from kohort.apimachinery.labels import matches
 from kohort.controllers import moments
 from kohort.controllers.reconcile import Answer, Reconcile, Result, Step, emit
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.api.status import is_finished
-from kohort.kinds.batch.compile.existing import controller_of
 from kohort.kinds.batch.compile.modes import BUILT_IN
 from kohort.kinds.batch.control.job import backoff, finish, suspend
 from kohort.kinds.batch.control.job import pod as pods_

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
+from kohort.controllers.objects import owner_reference
 from kohort.kinds.batch.control.job import pod as pods_
 
 MAX_GENERATED: Final = 58  # what a server leaves of generateName before it adds its five characters
@@ -37,21 +38,9 @@ def new_pod(
             **({"labels": labels} if labels else {}),
             **({"annotations": annotations} if annotations else {}),
             "finalizers": [*(given.get("finalizers") or ()), pods_.FINALIZER],
-            "ownerReferences": [owner(job)],
+            "ownerReferences": [owner_reference(job)],
         },
         "spec": spec,
-    }
-
-
-def owner(job: Object) -> dict[str, Any]:
-    meta = job["metadata"]
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "name": meta["name"],
-        "uid": meta["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
     }
 
 

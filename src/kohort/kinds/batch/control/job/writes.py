@@ -6,9 +6,9 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Literal
 
 from kohort.api.kind import Object
+from kohort.controllers.objects import namespace_of, owner_reference
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, Write, emit
 from kohort.kinds.batch.control.job import pod as pods_
-from kohort.kinds.batch.control.job.template import owner
 
 
 def event_for(job: Object, kind: Literal["Normal", "Warning"], reason: str, note: str) -> Event:
@@ -20,14 +20,10 @@ def create(job: Object, obj: Object) -> Write:
         verb="create",
         api_version=obj["apiVersion"],
         kind=obj["kind"],
-        namespace=namespace(job),
+        namespace=namespace_of(job),
         name=obj["metadata"].get("name") or "",
         body=obj,
     )
-
-
-def namespace(obj: Object) -> str:
-    return str(obj["metadata"].get("namespace") or "default")
 
 
 def put_status(job: Object, status: dict[str, Any]) -> Write:
@@ -36,7 +32,7 @@ def put_status(job: Object, status: dict[str, Any]) -> Write:
         verb="update",
         api_version="batch/v1",
         kind="Job",
-        namespace=namespace(job),
+        namespace=namespace_of(job),
         name=str(job["metadata"]["name"]),
         subresource="status",
         body={**job, "status": status},
@@ -49,7 +45,7 @@ def _of_pod(pod: Object, meta: dict[str, Any]) -> Write:
         verb="patch",
         api_version="v1",
         kind="Pod",
-        namespace=namespace(pod),
+        namespace=namespace_of(pod),
         name=pods_.name(pod),
         body={"metadata": {"uid": pods_.uid(pod), **meta}},
         patch="strategic",
@@ -62,7 +58,7 @@ def let_go(pod: Object) -> Write:
 
 
 def adopt(job: Object, pod: Object) -> Write:
-    return _of_pod(pod, {"ownerReferences": [owner(job)], "finalizers": [pods_.FINALIZER]})
+    return _of_pod(pod, {"ownerReferences": [owner_reference(job)], "finalizers": [pods_.FINALIZER]})
 
 
 def release(job: Object, pod: Object) -> Write:
@@ -75,7 +71,7 @@ def delete(pod: Object) -> Write:
         verb="delete",
         api_version="v1",
         kind="Pod",
-        namespace=namespace(pod),
+        namespace=namespace_of(pod),
         name=pods_.name(pod),
         uid=pods_.uid(pod),
         propagation="Background",

@@ -1,0 +1,66 @@
+"""Reading any object: its name, owner, labels, whether it is going. Nothing here depends on a kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kohort.api.kind import Object
+from kohort.api.meta import controller_of
+
+
+def meta_of(obj: Object) -> dict[str, Any]:
+    found: dict[str, Any] = obj.get("metadata") or {}
+    return found
+
+
+def status_of(obj: Object) -> dict[str, Any]:
+    found: dict[str, Any] = obj.get("status") or {}
+    return found
+
+
+def name_of(obj: Object) -> str:
+    return str(meta_of(obj).get("name") or "")
+
+
+def namespace_of(obj: Object) -> str:
+    """As it is stored; empty for what belongs to no namespace."""
+    return str(meta_of(obj).get("namespace") or "")
+
+
+def uid_of(obj: Object) -> str:
+    return str(meta_of(obj).get("uid") or "")
+
+
+def label(obj: Object, key: str) -> str:
+    return str((meta_of(obj).get("labels") or {}).get(key) or "")
+
+
+def number(text: str, default: int = -1) -> int:
+    """A number from 0 on that stands in a label or annotation."""
+    return int(text) if text.isascii() and text.isdigit() else default
+
+
+def is_deleting(obj: Object) -> bool:
+    return bool(meta_of(obj).get("deletionTimestamp"))
+
+
+def controller_uid(obj: Object) -> str:
+    """The uid of the owner that controls it; empty: nobody does."""
+    return str((controller_of(obj) or {}).get("uid") or "")
+
+
+def is_controlled_by(obj: Object | None, owner: Object) -> bool:
+    """By this very object, not by one of the same name before it."""
+    return obj is not None and bool(uid_of(owner)) and controller_uid(obj) == uid_of(owner)
+
+
+def owner_reference(obj: Object) -> dict[str, Any]:
+    """Of the controller of what is made for `obj`."""
+    return {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "name": name_of(obj),
+        "uid": uid_of(obj),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
