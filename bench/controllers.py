@@ -36,7 +36,7 @@ from kohort.kube.informer import Informer
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 from kohort.sim.cluster import plain
-from kohort.sim.fleet import Fleet
+from kohort.sim.kubelet import KubeletSimulator
 
 JOBSETS, JOBS, PODS, NODES, GANG = 1_000, 4, 8, 2_000, 5_000
 TRAINJOBS, TRAIN_NODES = 200, 64
@@ -198,9 +198,9 @@ async def real(case: Case, stack: AsyncExitStack) -> Client:
 
     env = stack.enter_context(Environment("1.37", ("kcm", "scheduler")))
     client = await stack.enter_async_context(Client.connect(str(env.kubeconfig)))
-    fleet = Fleet(client, plain(case.nodes), lifecycle=False, heartbeat=10)
-    await stack.enter_async_context(fleet)
-    await fleet.ready()
+    kubelets = KubeletSimulator(client, plain(case.nodes), lifecycle=False, heartbeat=10)
+    await stack.enter_async_context(kubelets)
+    await kubelets.ready()
     return client
 
 

@@ -26,7 +26,7 @@ from kohort.scheduler.loop import Scheduler, running
 from kohort.scheduler.settings import KOHORT, Settings
 from kohort.server.server import Server
 from kohort.sim.cluster import Pool
-from kohort.sim.fleet import Fleet
+from kohort.sim.kubelet import KubeletSimulator
 
 # Here nobody else schedules, so pods that name nobody are ours as well.
 SCHEDULER_NAMES: Final = frozenset({"default-scheduler", KOHORT})
@@ -51,7 +51,7 @@ async def whole(
     ctx = CompileContext(server.ctx.release, server.ctx.gates, server.ctx.options, settings=settled(settings))
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.within(server.api, manager="kohort", clock=clock))
-        fleet = await stack.enter_async_context(Fleet(client, pools, every=True, clock=clock))
+        kubelets = await stack.enter_async_context(KubeletSimulator(client, pools, every=True, clock=clock))
         wanted, listener = list(names() if controllers is None else controllers), None
         await _served(client, wanted)
         await install(client, wanted)
@@ -62,7 +62,7 @@ async def whole(
         runtime = await stack.enter_async_context(Runtime(worker, make(setup, wanted), clock=clock))
         chosen = Settings(names=SCHEDULER_NAMES, profile=profile or Profile())
         scheduler = await stack.enter_async_context(running(Scheduler(worker, chosen, clock=clock)))
-        await fleet.ready()
+        await kubelets.ready()
         await runtime.ready()
         await scheduler.started.wait()
         yield client

@@ -235,7 +235,7 @@ async def test_a_stop_lets_looks_end_and_begins_none() -> None:
 async def test_without_the_lease_nothing_is_written() -> None:
     """A leader that has lost its lease may still look, but does nothing."""
     leads = True
-    async with cluster() as found, found.runtime(may=lambda: leads) as runtime:
+    async with cluster() as found, found.runtime(is_leader=lambda: leads) as runtime:
         await runtime.ready()
         await apply(found, gang("mine", 2))
         await found.until(lambda: is_active(found, "mine", 2))

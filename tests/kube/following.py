@@ -22,7 +22,7 @@ class Following:
         self.clock = VirtualClock()
         self.client = Client.within(self.api, clock=self.clock)
         self.informer: Informer[Any] = Informer(
-            self.client.resource("pods", decode), clock=self.clock, chance=random.Random(seed), **options
+            self.client.resource("pods", decode), clock=self.clock, jitter=random.Random(seed), **options
         )
         self.diary: list[tuple[str, str, str, str]] = []
         self.wrong: list[str] = []

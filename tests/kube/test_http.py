@@ -54,7 +54,7 @@ class Impatient(VirtualClock):
 
 
 def http(url: str, clock: VirtualClock | None = None, **config: Any) -> Http:
-    return Http(Config(url, **config), clock=clock or Impatient(), chance=random.Random(1))
+    return Http(Config(url, **config), clock=clock or Impatient(), jitter=random.Random(1))
 
 
 BUSY = answer_of(429, status(429, "TooManyRequests"), **{"retry-after": "3"})

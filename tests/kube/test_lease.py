@@ -45,7 +45,7 @@ class Candidate:
         self.name = name
         self.network = Network(api, clock)
         client = Client.within(self.network, namespace="kube-system", clock=clock)
-        self.leadership = Leadership(client, "kohort", identity=name, clock=clock, chance=random.Random(name))
+        self.leadership = Leadership(client, "kohort", identity=name, clock=clock, jitter=random.Random(name))
         self.leading = 0
         self.times = 0
         self.task = asyncio.create_task(self.leadership.run(self.lead))

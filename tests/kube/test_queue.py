@@ -162,7 +162,7 @@ def test_property_no_two_at_a_time_and_nothing_is_forgotten(plan: list[tuple[str
 
 
 def test_backoff_grows_is_bounded_and_spreads() -> None:
-    backoff = Backoff(first=1, most=8, chance=random.Random(1))
+    backoff = Backoff(first=1, most=8, jitter=random.Random(1))
     waits = [backoff.next() for _ in range(500)]
     for wait, top in zip(waits, [1, 2, 4, 8, 8, 8], strict=False):
         assert top / 2 <= wait <= top

@@ -116,7 +116,7 @@ class Within:
         assert self._task is None
         self.proxy.revive()
         self._client = Client.connect(self._config)
-        self._client.chance = random.Random(self._chance.random())
+        self._client.jitter = random.Random(self._chance.random())
         self.process = Process(self._client, self._job.chosen, self._job.plan, self._job.settings)
         self._task = asyncio.create_task(self.process.run())
 

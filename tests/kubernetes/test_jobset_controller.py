@@ -20,7 +20,7 @@ from kohort.kinds.controllers import make, probe
 from kohort.kinds.jobset.api import JOBSET
 from kohort.kube.client import Client
 from kohort.sim.cluster import Pool
-from kohort.sim.fleet import Fleet
+from kohort.sim.kubelet import KubeletSimulator
 from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import require_binaries
 
@@ -51,10 +51,10 @@ async def client(env: Environment) -> AsyncIterator[Client]:
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.connect(env.kubeconfig, manager="kohort"))
         client.namespace = NS
-        fleet = await stack.enter_async_context(Fleet(client, pools, lifecycle=False, heartbeat=10))
+        kubelets = await stack.enter_async_context(KubeletSimulator(client, pools, lifecycle=False, heartbeat=10))
         names = ("jobset", "jobset-placement")
         runtime = await stack.enter_async_context(Runtime(client, make(await probe(client, ctx), names)))
-        await fleet.ready()
+        await kubelets.ready()
         await runtime.ready()
         yield client
 

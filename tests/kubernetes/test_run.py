@@ -17,7 +17,7 @@ import pytest
 
 from kohort.kube.client import Client
 from kohort.sim.cluster import plain
-from kohort.sim.fleet import Fleet
+from kohort.sim.kubelet import KubeletSimulator
 from kohort.testing.cluster import Cluster
 from kohort.testing.environment import files
 from kohort.testing.environment.environment import Environment
@@ -110,8 +110,8 @@ async def _gangs(env: Environment) -> None:
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "page-"}}
         name = (await client.kind("v1", "Namespace").create(space))["metadata"]["name"]
         cluster = Cluster(client, name, patience=180.0)
-        async with Fleet(client, plain(2), lifecycle=False, heartbeat=10.0) as fleet:
-            await fleet.ready()
+        async with KubeletSimulator(client, plain(2), lifecycle=False, heartbeat=10.0) as kubelets:
+            await kubelets.ready()
             await cluster.create(jobset("ours", "kohort"), jobset("theirs", "default-scheduler"))
             await cluster.running(8)
 

@@ -204,7 +204,7 @@ class Machine:
         assert self._task is None
         self.line = Line(self.weather, self.number)
         pauses = random.Random(self.weather.chance.random())
-        client = Client(self.line, clock=self.weather.clock, namespace="kube-system", chance=pauses)
+        client = Client(self.line, clock=self.weather.clock, namespace="kube-system", jitter=pauses)
         self.process = Process(client, self._chosen, self._plan, self._settings)
         self._task = asyncio.create_task(self.process.run())
 

@@ -23,7 +23,7 @@ from kohort.server.auth import tls
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 from kohort.sim.cluster import plain
-from kohort.sim.fleet import Fleet
+from kohort.sim.kubelet import KubeletSimulator
 from kohort.testing.cluster import Cluster
 
 JOBSET = "jobset.x-k8s.io/v1alpha2"
@@ -62,7 +62,7 @@ def jobset(name: str, scheduler: str = "kohort") -> dict[str, Any]:
 
 async def test_it_manages_what_nobody_else_does(client: Client) -> None:
     chosen = Options(controllers=("job", "jobset"), listen="127.0.0.1:0")
-    async with Fleet(client, plain(2), every=True), started(client, chosen) as process:
+    async with KubeletSimulator(client, plain(2), every=True), started(client, chosen) as process:
         await asyncio.wait_for(process.ready.wait(), 30)
         cluster = Cluster(client, "default", patience=30)
         await cluster.create(jobset("a"), jobset("b", scheduler="default-scheduler"))
@@ -75,7 +75,7 @@ async def test_it_manages_what_nobody_else_does(client: Client) -> None:
 async def test_only_in_its_namespaces(client: Client) -> None:
     chosen = Options(controllers=("job", "jobset"), namespaces=("mine",), listen="127.0.0.1:0")
     await client.kind("v1", "Namespace").create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}})
-    async with Fleet(client, plain(2), every=True), started(client, chosen) as process:
+    async with KubeletSimulator(client, plain(2), every=True), started(client, chosen) as process:
         await asyncio.wait_for(process.ready.wait(), 30)
         theirs, mine = Cluster(client, "default", patience=30), Cluster(client, "mine", patience=30)
         await theirs.create(jobset("a"))
@@ -256,7 +256,7 @@ async def test_trainings_are_told_where_to_report(client: Client, tmp_path: Path
 
 async def test_ends_of_jobsets_are_counted(client: Client) -> None:
     chosen = Options(controllers=("job", "jobset"), listen="127.0.0.1:0")
-    async with Fleet(client, plain(2), every=True), started(client, chosen) as process:
+    async with KubeletSimulator(client, plain(2), every=True), started(client, chosen) as process:
         await asyncio.wait_for(process.ready.wait(), 30)
         cluster = Cluster(client, "default", patience=60)
         for name, code in (("good", "0"), ("bad", "1")):

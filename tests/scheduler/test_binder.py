@@ -74,7 +74,7 @@ class Bench:
     def __init__(self) -> None:
         self.sim = Sim()
         self.clock = VirtualClock()
-        self.chance = random.Random(1)
+        self.jitter = random.Random(1)
         self.pods = Pods(self.sim)
         self.written: list[Writes] = []
         self.leads = True
@@ -87,7 +87,7 @@ class Bench:
             self.clock,
             report=self.written.append,
             wake=lambda: None,
-            may=lambda: self.leads,
+            is_leader=lambda: self.leads,
         )
 
     def resource(self, _: str) -> Pods:

@@ -194,7 +194,7 @@ class Bench:
     def __init__(self) -> None:
         self.sim = cluster(a="8", b="8")
         self.clock = VirtualClock()
-        self.chance = random.Random(1)
+        self.jitter = random.Random(1)
         self.pods, self.volumes, self.claims = Pods(self.sim), Things(), Things()
         self.written: list[Writes] = []
         self.binder = Binder(

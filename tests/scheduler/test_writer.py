@@ -23,7 +23,7 @@ class Api:
     """Stands for client, resource and recorder."""
 
     def __init__(self) -> None:
-        self.chance = random.Random(1)
+        self.jitter = random.Random(1)
         self.faults: list[Exception] = []
         self.uid = ""  # of what has the name now
         self.patches: list[tuple[str, dict[str, Any]]] = []

@@ -27,7 +27,7 @@ from kohort.kube.client import Client
 from kohort.kube.errors import ApiError
 from kohort.run.options import API_VERSION, KIND
 from kohort.sim.cluster import Pool
-from kohort.sim.fleet import Fleet
+from kohort.sim.kubelet import KubeletSimulator
 from kohort.testing.cluster import Cluster
 from kohort.testing.environment import files
 from kohort.testing.environment.environment import Environment
@@ -153,8 +153,8 @@ async def on(
         await install(client)
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{name}-"}}
         space = (await client.kind("v1", "Namespace").create(body))["metadata"]["name"]
-        async with Fleet(client, pools, lifecycle=False, every=True, heartbeat=10.0) as fleet:
-            await fleet.ready()
+        async with KubeletSimulator(client, pools, lifecycle=False, every=True, heartbeat=10.0) as kubelets:
+            await kubelets.ready()
             found = _Real(client, space)
             try:
                 yield found

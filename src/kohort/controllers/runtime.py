@@ -64,7 +64,7 @@ class Observed:
         for (api_version, kind), indexers in self._indexers.items():
             resource = self._client.kind(api_version, kind)
             informer: Informer[Object] = Informer(
-                resource, indexers=indexers, clock=self._clock, chance=self._client.chance
+                resource, indexers=indexers, clock=self._clock, jitter=self._client.jitter
             )
             name = self._names[api_version, kind]
             recent = self._recent[name] = WriteOverlay()
@@ -241,8 +241,8 @@ class _Workers:
 
     async def _write(self, write: Write) -> Answer:
         async with self._slots:
-            may = self._runtime.may()
-            answer = await self._runtime.sender.send(write) if may else Answer(refusal=_NOT_LEADER)
+            is_leader = self._runtime.is_leader()
+            answer = await self._runtime.sender.send(write) if is_leader else Answer(refusal=_NOT_LEADER)
         code = 200 if answer.refusal is None else answer.refusal.code
         self._runtime.metrics.writes.labels(self.controller.name, write.verb, write.kind, str(code)).inc()
         if answer.refusal is None:
@@ -301,10 +301,10 @@ class Runtime:
         clock: Clock = REAL,
         registry: CollectorRegistry | None = None,
         namespaces: Iterable[str] = (),
-        may: Callable[[], bool] = lambda: True,
+        is_leader: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`namespaces`: whose objects are worked on; empty: all. `may`: asked before each write, say of a lease."""
-        self.may = may
+        """`namespaces`: whose objects are worked on; empty: all. `is_leader` is asked before each write."""
+        self.is_leader = is_leader
         self.namespaces = frozenset(namespaces)
         self.client = client
         self.clock = clock

@@ -48,13 +48,13 @@ class Client:
         timeout: float = 60.0,
         warn: Callable[[str], object] | None = None,
         clock: Clock = REAL,
-        chance: random.Random | None = None,
+        jitter: random.Random | None = None,
     ) -> None:
-        """`chance`: of the pauses that those make who work with this client; with a seed, a run can be repeated."""
+        """`jitter`: of the pauses that those make who work with this client; with a seed, a run can be repeated."""
         self.namespace = namespace
         self.manager = manager
         self.clock = clock
-        self.chance = chance or random.Random()
+        self.jitter = jitter or random.Random()
         self.calls = Calls(transport, timeout=timeout, warn=warn)
         self.discovery = Discovery(self.calls)
 

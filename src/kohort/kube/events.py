@@ -146,7 +146,7 @@ class Recorder:
         return soonest
 
     async def _write(self, series: Series) -> None:
-        backoff = Backoff(first=0.2, most=5.0, chance=self._client.chance)
+        backoff = Backoff(first=0.2, most=5.0, jitter=self._client.jitter)
         for attempt in range(1, _TRIES + 1):
             count = series.count
             try:

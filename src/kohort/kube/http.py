@@ -49,13 +49,13 @@ class Http:
         connections: int = CONNECTIONS,
         agent: str = "kohort",
         clock: Clock = REAL,
-        chance: random.Random | None = None,
+        jitter: random.Random | None = None,
     ) -> None:
         self._config = config
         self._connections = connections
         self._agent = agent
         self._clock = clock
-        self._chance = chance or random.Random()
+        self._jitter = jitter or random.Random()
         self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
         self._certificate: tuple[bytes, bytes] = (b"", b"")
         self._old: list[aiohttp.ClientSession] = []
@@ -144,7 +144,7 @@ class Http:
         if not refused or said is None:
             return None
         # A little later than told, so that those who were refused together do not come back together.
-        return min(said, _LONGEST_WAIT) * (1 + self._chance.random() / 4)
+        return min(said, _LONGEST_WAIT) * (1 + self._jitter.random() / 4)
 
     async def _session(self, credential: Credential, *, streaming: bool) -> aiohttp.ClientSession:
         certificate = (credential.certificate, credential.key)

@@ -95,15 +95,15 @@ class Informer(Generic[T]):
         streaming: bool = True,
         page: int = PAGE,
         clock: Clock = REAL,
-        chance: random.Random | None = None,
+        jitter: random.Random | None = None,
     ) -> None:
         self._resource = resource
         self._selection = Selection(namespace, labels, fields)
         self._streaming = streaming
         self._page = page
         self._clock = clock
-        self._chance = chance or random.Random()
-        self._backoff = Backoff(chance=self._chance)
+        self._jitter = jitter or random.Random()
+        self._backoff = Backoff(jitter=self._jitter)
         self._handlers: list[Handler[T]] = []
         self._listed = False
         self._progress = False
@@ -297,4 +297,4 @@ class Informer(Generic[T]):
 
     def _seconds(self) -> int:
         """Of a watch: different for each, so that after a restart of the server they do not all end together."""
-        return int(_WATCH_SECONDS * (1 + self._chance.random()))
+        return int(_WATCH_SECONDS * (1 + self._jitter.random()))

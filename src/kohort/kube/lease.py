@@ -50,7 +50,7 @@ class Leadership:
         deadline: float = 10.0,
         retry: float = 2.0,
         clock: Clock = REAL,
-        chance: random.Random | None = None,
+        jitter: random.Random | None = None,
     ) -> None:
         if not retry * SPREAD < deadline < duration:
             raise ValueError(
@@ -65,7 +65,7 @@ class Leadership:
         self._deadline = deadline
         self._retry = retry
         self._clock = clock
-        self._chance = chance or client.chance
+        self._jitter = jitter or client.jitter
         self._until = float("-inf")
         self._mine: Object | None = None
         self._under_way: asyncio.Task[Object] | None = None
@@ -99,7 +99,7 @@ class Leadership:
 
     async def _acquire(self) -> None:
         while not await self._attempt(self._deadline):
-            await self._clock.sleep(self._retry * (1 + SPREAD * self._chance.random()))
+            await self._clock.sleep(self._retry * (1 + SPREAD * self._jitter.random()))
 
     async def _hold(self, lead: Callable[[], Awaitable[None]]) -> bool:
         """True if `lead` ended by itself, False if the lease was lost. `lead` has ended when this does."""
@@ -219,7 +219,7 @@ class Leadership:
 
     async def _insist(self) -> None:
         """A busy server, or a connection that was cut, is no reason to keep everybody waiting."""
-        pause = Backoff(first=0.2, most=1.0, chance=self._chance)
+        pause = Backoff(first=0.2, most=1.0, jitter=self._jitter)
         for _ in range(_TRIES - 1):
             try:
                 await self._let_go()

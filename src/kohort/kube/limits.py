@@ -1,4 +1,4 @@
-"""How often: growing waits after failures, and a bucket of tokens. Pure; the caller brings time and chance."""
+"""How often: growing waits after failures, and a bucket of tokens. Pure; the caller brings time and jitter."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class Backoff:
     first: float = 0.8
     most: float = 30.0
     factor: float = 2.0
-    chance: random.Random = field(default_factory=random.Random)
+    jitter: random.Random = field(default_factory=random.Random)
     failures: int = 0
 
     def next(self) -> float:
         # The exponent is bounded so that years of failures do not overflow a float.
         wait = min(self.most, self.first * self.factor ** min(self.failures, 64))
         self.failures += 1
-        return wait * (0.5 + self.chance.random() / 2)
+        return wait * (0.5 + self.jitter.random() / 2)
 
     def reset(self) -> None:
         self.failures = 0

@@ -104,7 +104,7 @@ class Process:
 
     async def run(self) -> None:
         """A server that is away or busy when the work begins is waited for, as it is later."""
-        pause = Backoff(first=1.0, most=15.0, chance=self.client.chance)
+        pause = Backoff(first=1.0, most=15.0, jitter=self.client.jitter)
         while True:
             try:
                 await (self._work() if self.lease is None else self.lease.run(self._work))
@@ -144,7 +144,7 @@ class Process:
             self.scheduler = None
 
     async def _start(self, stack: AsyncExitStack) -> asyncio.Task[None]:
-        self.scheduler = Scheduler(self.client, self._settings, clock=self.client.clock, may=lambda: self.leads)
+        self.scheduler = Scheduler(self.client, self._settings, clock=self.client.clock, is_leader=lambda: self.leads)
         task = asyncio.create_task(self.scheduler.run())
 
         async def stop() -> None:
@@ -165,7 +165,7 @@ class Process:
             clock=self.client.clock,
             registry=self.registry,
             namespaces=self.chosen.namespaces,
-            may=lambda: self.leads,
+            is_leader=lambda: self.leads,
         )
 
     # ---- what it shows

@@ -35,7 +35,7 @@ _LOOK: Final = 0.5  # seconds between two looks whether we still may
 
 
 class Binder:
-    """`report` gets what is to be written; `may` is asked before every call that only a leader may make."""
+    """`report` gets what is to be written; `is_leader` is asked before every call that only a leader may make."""
 
     def __init__(
         self,
@@ -46,16 +46,16 @@ class Binder:
         *,
         report: Callable[[Writes], None],
         wake: Callable[[], None],
-        may: Callable[[], bool] = lambda: True,
+        is_leader: Callable[[], bool] = lambda: True,
     ) -> None:
         self._core = core
         self._pods = client.resource("pods")
-        self._chance = client.chance
+        self._jitter = client.jitter
         self._settings = settings
         self._clock = clock
         self._report = report
         self._wake = wake
-        self._may = may
+        self._is_leader = is_leader
         self._volume_binder = VolumeBinder(client, core.cache.storage, clock, self._insist, settings.volume_seconds)
         self._slots = asyncio.Semaphore(settings.bind_concurrency)
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -105,7 +105,7 @@ class Binder:
         for task in self._tasks.keys() - set(self._binding.values()):
             task.cancel()
         end = self._clock.monotonic() + _FAREWELL
-        while self._binding and self._may() and (left := end - self._clock.monotonic()) > 0:
+        while self._binding and self._is_leader() and (left := end - self._clock.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
                 async with self._clock.timeout(min(left, _LOOK)):
                     await asyncio.wait(set(self._binding.values()))
@@ -208,9 +208,9 @@ class Binder:
 
     async def _insist(self, call: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Again where the server did not answer or was busy: it may or may not have acted, and both are fine."""
-        pause = Backoff(first=0.2, most=5.0, chance=self._chance)
+        pause = Backoff(first=0.2, most=5.0, jitter=self._jitter)
         for attempt in range(1, self._settings.bind_attempts + 1):
-            if not self._may():
+            if not self._is_leader():
                 raise TransportError("no longer the leader")
             try:
                 await call()

@@ -51,14 +51,14 @@ class Scheduler:
         *,
         clock: Clock = REAL,
         lease: Leadership | None = None,
-        may: Callable[[], bool] = lambda: True,
+        is_leader: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`may`: asked before each write, for a leadership that is somebody else's to keep."""
+        """`is_leader`: asked before each write, for a leadership that is somebody else's to keep."""
         self.client = client
         self.settings = settings or Settings()
         self.clock = clock
         self.lease = lease
-        self._may = may
+        self._is_leader = is_leader
         self.started = asyncio.Event()  # everything is listed: decisions are made
         self._changed = asyncio.Event()
         self._fresh(ServedRelease("", {}))
@@ -100,7 +100,7 @@ class Scheduler:
                 self.clock,
                 report=writer.take,
                 wake=self._changed.set,
-                may=lambda: self._may() and (self.lease is None or self.lease.is_leader),
+                is_leader=lambda: self._is_leader() and (self.lease is None or self.lease.is_leader),
             )
             stack.push_async_callback(binder.close)
             await self._follow(stack)
@@ -172,7 +172,7 @@ class Scheduler:
 
     def _informer(self, source: Source, version: str) -> Informer[Any]:
         resource = self.client.kind(version, source.kind, source.decode)
-        informer: Informer[Any] = Informer(resource, clock=self.clock, chance=self.client.chance)
+        informer: Informer[Any] = Informer(resource, clock=self.clock, jitter=self.client.jitter)
         core, objects = self.core, self.objects
 
         def added(one: Any) -> None:

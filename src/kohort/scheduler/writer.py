@@ -72,7 +72,7 @@ class StatusWriter:
         self, client: Client, recorder: Recorder, clock: Clock, versions: Mapping[str, str], concurrency: int = 16
     ) -> None:
         self._recorder = recorder
-        self._chance = client.chance
+        self._jitter = client.jitter
         self._clock = clock
         self._versions = {"Pod": "v1", **versions}
         self._resources: dict[str, Resource[Object]] = {
@@ -168,7 +168,7 @@ class StatusWriter:
 
     async def _write(self, target: Target, wanted: _Wanted) -> None:
         """Until it is written or cannot be. What is said meanwhile goes along with the next try."""
-        resource, pause = self._resources[target.kind], Backoff(first=0.5, most=10.0, chance=self._chance)
+        resource, pause = self._resources[target.kind], Backoff(first=0.5, most=10.0, jitter=self._jitter)
         for attempt in range(1, _TRIES + 1):
             try:
                 await self._patch(resource, target, wanted)

@@ -1,7 +1,7 @@
 """The virtual nodes at work: one process plays the kubelets of all of them.
 
-    async with Fleet(client, read(open("cluster.yaml").read())) as fleet:
-        await fleet.ready()
+    async with KubeletSimulator(client, read(open("cluster.yaml").read())) as kubelets:
+        await kubelets.ready()
 
 What happens when is computed in podlife and nodelife; here it is written. One watch on pods and one on nodes serve
 thousands of nodes, and a pod costs two or three writes in its life.
@@ -36,7 +36,7 @@ _LEASES: Final = "kube-node-lease"
 _LEASE_SECONDS: Final = 40
 
 
-class Fleet:
+class KubeletSimulator:
     """`lifecycle`: nobody else looks after nodes (no controller manager); `every`: also nodes that are not of a pool.
 
     `heartbeat`: seconds between two signs of life of a node; 0: none, which is right where nobody looks for them.
@@ -73,7 +73,7 @@ class Fleet:
         self._node_queue: WorkQueue[str] = WorkQueue(clock=clock, first=0.2, most=30.0)
         self._missing: dict[str, float] = {}  # nodes that pods name and that are not there: since when
 
-    async def __aenter__(self) -> Fleet:
+    async def __aenter__(self) -> KubeletSimulator:
         await self._register()
         self.nodes.handle(
             added=self._node_changed, updated=lambda _, new: self._node_changed(new), deleted=self._node_gone

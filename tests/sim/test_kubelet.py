@@ -9,7 +9,7 @@ from tests.controllers.cluster import NS, Cluster, cluster, job_of
 
 from kohort.api.kind import Object
 from kohort.sim.cluster import plain, read
-from kohort.sim.fleet import Fleet
+from kohort.sim.kubelet import KubeletSimulator
 from kohort.sim.nodelife import STATE
 
 
@@ -37,8 +37,8 @@ async def test_nodes_are_made_once_and_ready() -> None:
     pools = read("pools: [{name: gpu, count: 3, capacity: {nvidia.com/gpu: 8}}]")
     async with cluster() as found:
         for _ in range(2):
-            async with Fleet(found.client, pools, clock=found.clock) as fleet:
-                await fleet.ready()
+            async with KubeletSimulator(found.client, pools, clock=found.clock) as kubelets:
+                await kubelets.ready()
                 nodes = (await found.client.kind("v1", "Node").list()).items
                 assert [node["metadata"]["name"] for node in nodes] == ["gpu-0", "gpu-1", "gpu-2"]
                 for node in nodes:
@@ -47,7 +47,7 @@ async def test_nodes_are_made_once_and_ready() -> None:
 
 
 async def test_pods_run_and_end() -> None:
-    async with cluster() as found, Fleet(found.client, plain(1), clock=found.clock):
+    async with cluster() as found, KubeletSimulator(found.client, plain(1), clock=found.clock):
         pods: Any = found.client.kind("v1", "Pod")
         await pods.create(pod_of("good", "node-0", **{"run-seconds": "5"}))
         await pods.create(pod_of("bad", "node-0", **{"run-seconds": "5", "exit-code": "3"}))
@@ -61,7 +61,11 @@ async def test_pods_run_and_end() -> None:
 
 
 async def test_a_gang_job_from_start_to_end() -> None:
-    async with cluster() as found, found.runtime() as runtime, Fleet(found.client, plain(2), clock=found.clock):
+    async with (
+        cluster() as found,
+        found.runtime() as runtime,
+        KubeletSimulator(found.client, plain(2), clock=found.clock),
+    ):
         await runtime.ready()
         gang = {"schedulingPolicy": {"gang": {}}}
         body = job_of("solver", parallelism=3, completions=3, completionMode="Indexed", scheduling=gang)
@@ -80,7 +84,7 @@ async def test_a_gang_job_from_start_to_end() -> None:
 
 
 async def test_a_failed_node_loses_its_pods_and_says_so() -> None:
-    async with cluster() as found, Fleet(found.client, plain(1), clock=found.clock):
+    async with cluster() as found, KubeletSimulator(found.client, plain(1), clock=found.clock):
         pods, nodes = found.client.kind("v1", "Pod"), found.client.kind("v1", "Node")
         await pods.create(pod_of("p", "node-0", **{"run-seconds": "9999"}))
         await found.until(lambda: has_phases(found, p="Running"))
@@ -97,7 +101,7 @@ async def test_a_failed_node_loses_its_pods_and_says_so() -> None:
 
 
 async def test_pods_of_a_deleted_node_fail_and_go_after_forty_seconds() -> None:
-    async with cluster() as found, Fleet(found.client, plain(2), clock=found.clock):
+    async with cluster() as found, KubeletSimulator(found.client, plain(2), clock=found.clock):
         pods, nodes = found.client.kind("v1", "Pod"), found.client.kind("v1", "Node")
         held = pod_of("held", "node-0", **{"run-seconds": "9999"})
         held["metadata"]["finalizers"] = ["example.net/look"]
@@ -116,7 +120,7 @@ async def test_pods_of_a_deleted_node_fail_and_go_after_forty_seconds() -> None:
 
 
 async def test_pods_of_a_node_that_comes_back_in_time_stay() -> None:
-    async with cluster() as found, Fleet(found.client, plain(1), clock=found.clock):
+    async with cluster() as found, KubeletSimulator(found.client, plain(1), clock=found.clock):
         pods, nodes = found.client.kind("v1", "Pod"), found.client.kind("v1", "Node")
         await pods.create(pod_of("p", "node-0", **{"run-seconds": "9999"}))
         await found.until(lambda: has_phases(found, p="Running"))
@@ -132,7 +136,7 @@ async def test_pods_of_a_node_that_comes_back_in_time_stay() -> None:
 
 
 async def test_a_drained_node_is_emptied() -> None:
-    async with cluster() as found, Fleet(found.client, plain(1), clock=found.clock):
+    async with cluster() as found, KubeletSimulator(found.client, plain(1), clock=found.clock):
         pods, nodes = found.client.kind("v1", "Pod"), found.client.kind("v1", "Node")
         await pods.create(pod_of("p", "node-0", **{"run-seconds": "9999"}))
         await found.until(lambda: has_phases(found, p="Running"))
@@ -145,7 +149,7 @@ async def test_signs_of_life() -> None:
     async with cluster() as found:
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-node-lease"}}
         await found.client.kind("v1", "Namespace").create(space)
-        async with Fleet(found.client, plain(4), clock=found.clock, heartbeat=10):
+        async with KubeletSimulator(found.client, plain(4), clock=found.clock, heartbeat=10):
             leases = found.client.kind("coordination.k8s.io/v1", "Lease")
 
             async def renewed() -> bool:
@@ -159,14 +163,14 @@ async def test_a_thousand_nodes_are_quiet() -> None:
     async with cluster() as found:
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-node-lease"}}
         await found.client.kind("v1", "Namespace").create(space)
-        async with Fleet(found.client, plain(1000), clock=found.clock) as fleet:
-            await fleet.ready()
+        async with KubeletSimulator(found.client, plain(1000), clock=found.clock) as kubelets:
+            await kubelets.ready()
             await found.clock.advance(1)
             before = len(found.api.requests)
             await found.clock.advance(600)
             assert [request for request in found.api.requests[before:] if request[0] != "GET"] == []
-        async with Fleet(found.client, plain(0), clock=found.clock, heartbeat=10) as fleet:
-            await fleet.ready()
+        async with KubeletSimulator(found.client, plain(0), clock=found.clock, heartbeat=10) as kubelets:
+            await kubelets.ready()
             before = len(found.api.requests)
             for _ in range(20):
                 await found.clock.advance(0.05)
