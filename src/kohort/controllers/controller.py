@@ -1,6 +1,6 @@
 """What a controller is made of: what it watches, which keys a change enqueues, and the reconcile of one key.
 
-A kind is added by one module with a function that makes such a Controller, and one line in `registry`.
+A kind is added by one module with a function that makes such a Controller, named in the family's `bundle`.
 """
 
 from __future__ import annotations
