@@ -151,7 +151,7 @@ async def measure(api: Canned, decode: Any, *, streaming: bool) -> tuple[float, 
     done = asyncio.Event()
     told = 0
 
-    def changed(old: object, new: object) -> None:
+    def changed(_old: object, _new: object) -> None:
         nonlocal told
         told += 1
         if told == api.count:

@@ -51,7 +51,7 @@ def schedule(made: SchedulerCore, groups: list[GroupObject], pods: list[Pod]) ->
     while (step := made.step(0.0)) is not None:
         if step.decision is None:
             continue
-        assignments = made.confirm(step.decision, 0.0)
+        assignments = made.confirm(step.decision)
         made.volumes(assignments, 0.0)
         for uid, node in assignments.items():
             made.bound(uid, node)

@@ -267,7 +267,7 @@ def test_b3_a_member_that_the_api_server_does_not_take_is_named() -> None:
     sim.settle(30)
     text, _ = asked(sim, "PodGroup", "g")
     assert text.startswith(f"PodGroup g in default runs in part: 1 of 2 pods wait for {SINCE}\n")
-    assert "  BindingRefused  (it is tried again and again, each time a little later)\n" in text
+    assert "  SchedulerError  (it is tried again and again, each time a little later)\n" in text
     assert "default/g-1: binding to " in text
     assert "was refused: refused on purpose" in text
     assert "nothing is in its way" not in text

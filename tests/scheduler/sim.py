@@ -139,7 +139,7 @@ class Sim:
             if hook is not None:
                 hook()
         if step.decision is not None and step.decision.assignments:
-            assignments = self.core.confirm(step.decision, self.now)
+            assignments = self.core.confirm(step.decision)
             if self.on_binding is not None:
                 self.on_binding(assignments)
             for uid, node in assignments.items():

@@ -9,12 +9,12 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.text import Text
 
+from kohort.api.scheduling.constants import REASON_SCHEDULER_ERROR
 from kohort.cli.common import count
 from kohort.cli.lookup import Found
 from kohort.place.demand import Reason
 from kohort.place.explain import Explanation
 from kohort.scheduler.rootstatus import GroupPlacement, RootState, RootStatus
-from kohort.scheduler.status import REFUSED
 
 _NODES = 6  # named before "and so many more"
 _CHILDREN = 8  # groups of a tree shown of each kind
@@ -23,15 +23,13 @@ _WIDTH = 11
 
 
 def page(found: Found, answers: Sequence[RootStatus], now: datetime) -> RenderableType:
-    kind, where = found.asked.split(" ", 1)
-    space, name = where.split("/", 1)
-    title = Text.assemble(f"{kind} ", (name, "bold"), f" in {space}")
+    title = Text.assemble(f"{found.kind} ", (found.name, "bold"), f" in {found.namespace}")
     if not answers:
         return Text.assemble(title, ": ", found.note)
     lines: list[Text] = [Text.assemble(title, *_summary(answers, now))]
     for answer in answers:
         lines.append(Text(""))
-        lines += _answer(answer, alone=len(answers) == 1 and (answer.kind, answer.name) == (kind, name))
+        lines += _answer(answer, alone=len(answers) == 1 and (answer.kind, answer.name) == (found.kind, found.name))
     return Lines(*lines)
 
 
@@ -102,9 +100,11 @@ def _state(answer: RootStatus) -> str:
 
 
 def _fits(answer: RootStatus) -> Iterator[Text]:
-    if answer.refusal:
-        yield Text.assemble("  ", (REFUSED, "bold yellow"), "  (it is tried again and again, each time a little later)")
-        yield _line("", answer.refusal)
+    if answer.scheduler_error:
+        yield Text.assemble(
+            "  ", (REASON_SCHEDULER_ERROR, "bold yellow"), "  (it is tried again and again, each time a little later)"
+        )
+        yield _line("", answer.scheduler_error)
         return
     yield _line("", Text("nothing is in its way: it would fit now", "green"))
     for place in answer.would_go:

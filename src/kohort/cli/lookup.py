@@ -36,10 +36,16 @@ class Found:
     """What was asked about, and the roots it has."""
 
     core: SchedulerCore
-    asked: str  # Kind namespace/name
+    kind: str
+    namespace: str
+    name: str
     roots: list[Root] = field(default_factory=list)
     note: str = ""  # where there are no roots: why
     unread: list[str] = field(default_factory=list)
+
+    @property
+    def asked(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 def split(target: str) -> tuple[str, str]:
@@ -61,7 +67,7 @@ def find_in_state(core: SchedulerCore, kind: str, name: str, namespace: str) -> 
             owned = (own for own in _things(core, namespace) if any(_is(ref, one, name) for ref in own[1]))
             roots = _roots(core, [thing for thing, _ in owned])
         if roots:
-            return Found(core, f"{one} {namespace}/{name}", roots)
+            return Found(core, one, namespace, name, roots)
     raise UsageError(f"{kind + '/' if kind else ''}{name}: not in this state, in namespace {namespace}")
 
 
@@ -104,13 +110,13 @@ def _config(kubeconfig: str) -> str | None:
 
 async def find_in_cluster(client: Client, seen: ClusterList, kind: str, name: str, namespace: str) -> Found:
     core = seen.core
-    found = await _object(client, core, kind, name, namespace)
+    found = await _object(client, kind, name, namespace)
     if found is None:
         wanted = f"{kind}/{name}" if kind else name
         kinds = "" if kind else f" (looked for {', '.join(_kinds())})"
         raise UsageError(f"{wanted}: not found in namespace {namespace}{kinds}")
     type_, body = found
-    made = Found(core, f"{type_.kind} {namespace}/{name}", unread=seen.unread)
+    made = Found(core, type_.kind, namespace, name, unread=seen.unread)
     made.roots = _named(core, type_.kind, name, namespace)
     owned: list[Group | PodInfo] = []
     if not made.roots and type_.kind not in _GROUP_KINDS:
@@ -132,9 +138,7 @@ async def _warning(client: Client, body: Json, namespace: str) -> str:
     return f"\n{last.get('reason')}: {last.get('message')}" if last is not None else ""
 
 
-async def _object(
-    client: Client, core: SchedulerCore, kind: str, name: str, namespace: str
-) -> tuple[ResourceType, Json] | None:
+async def _object(client: Client, kind: str, name: str, namespace: str) -> tuple[ResourceType, Json] | None:
     """The object that is meant: of the kind, or of the first kind that has one of this name."""
     if kind:
         types = [await client.discovery.find(kind)]

@@ -58,7 +58,7 @@ def page(found: Found, *, every: bool = False) -> RenderableType:
         elif isinstance(root, BrokenChain):
             top.add(Text.assemble(("waiting  ", "yellow"), root.why))
         else:
-            top.add(_pod(found.core, member or root))
+            top.add(_pod(member or root))
     return Lines(top)
 
 
@@ -69,11 +69,11 @@ def _group(above: Tree, core: SchedulerCore, group: Group, *, every: bool) -> No
     members = _members(group)
     hidden = 0 if every or len(members) <= _SHOWN else len(members) - 2 * _ENDS
     for member in members[:_ENDS] if hidden else members:
-        branch.add(_pod(core, member))
+        branch.add(_pod(member))
     if hidden:
         branch.add(Text(f"… {hidden} more (--all shows them)", _DIM))
         for member in members[-_ENDS:]:
-            branch.add(_pod(core, member))
+            branch.add(_pod(member))
 
 
 def _label(core: SchedulerCore, group: Group) -> Text:
@@ -94,7 +94,7 @@ def _label(core: SchedulerCore, group: Group) -> Text:
     return text
 
 
-def _pod(core: SchedulerCore, member: PodInfo) -> Text:
+def _pod(member: PodInfo) -> Text:
     pod = member.pod
     if member.node:
         return Text.assemble(

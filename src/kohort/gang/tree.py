@@ -102,6 +102,7 @@ class Member:
     count: int
     group: str | None
     path: tuple[str | int, ...] = ()
+    job: str = field(default="", compare=False)  # name of the Job that makes them, if it is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ class Fixed:
     async def get(self) -> Credential:
         return self.credential
 
-    async def refused(self, credential: Credential) -> bool:
+    async def refused(self, credential: Credential) -> bool:  # noqa: ARG002 - of Credentials
         return False
 
 

@@ -49,7 +49,13 @@ class InProcess:
         self._user = user
         self._clock = clock
 
-    async def request(self, request: Request, *, timeout: float, again: bool = True) -> Response:
+    async def request(
+        self,
+        request: Request,
+        *,
+        timeout: float,
+        again: bool = True,  # noqa: ARG002 - of Transport; here an answer is never lost
+    ) -> Response:
         try:
             async with self._clock.timeout(timeout):
                 response = await self._api.handle(replace(request, user=self._user))

@@ -141,6 +141,7 @@ class Outcome:
     placed: dict[str, int] = field(default_factory=dict)  # pod -> row; of this group alone
     reason: Reason | None = None
     detail: str = ""
+    first_cause: str = ""  # of a branch: the detail of the group furthest below that it fails for
     proven: bool = True  # False: not found; another search might find it
 
 

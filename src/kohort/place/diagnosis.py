@@ -12,8 +12,6 @@ from kohort.place.nodesets import NodeSet
 from kohort.place.quantities import shown
 from kohort.place.signatures import PodSignature
 
-_FIRST = "first cause: "
-
 
 def diagnose(engine: Engine, root: Demand, node_set: NodeSet) -> dict[str, Outcome]:
     """One outcome per group of a tree that failed: each leaf as if it were alone, then what its branch makes of it."""
@@ -42,9 +40,9 @@ def _branch(branch: Branch, children: list[Outcome]) -> Outcome:
     if total - len(alone) < need:
         reasons = [child.reason for child in alone]
         main = max(alone, key=lambda child: (reasons.count(child.reason), -reasons.index(child.reason)))
-        first = main.detail.rpartition(_FIRST)[2]  # that of the group furthest below
-        text = f"{need} of its {total} groups must fit, {total - len(alone)} can; {_FIRST}{first}"
-        return Outcome(False, reason=main.reason, detail=text)
+        first = main.first_cause or main.detail
+        text = f"{need} of its {total} groups must fit, {total - len(alone)} can; first cause: {first}"
+        return Outcome(False, reason=main.reason, detail=text, first_cause=first)
     where = f"in one domain of {branch.topology}" if branch.topology else "together"
     text = f"each of {total - len(alone)} groups fits alone, fewer than {need} fit {where}"
     reason = Reason.DOMAIN_TOO_SMALL if branch.topology else Reason.BLOCKED_BY_SIBLING

@@ -16,7 +16,7 @@ from kohort.place.engine import Engine
 from kohort.place.leaf import assume_leaf
 from kohort.place.nodecauses import NodeCause, node_causes
 from kohort.place.nodesets import NodeSet
-from kohort.place.remedies import NearestMiss, Remedy, leaf_remedies, nearest_miss
+from kohort.place.remedies import NearestMiss, Remedy, RemedyKind, leaf_remedies, nearest_miss
 
 _SIMPLE = {
     Reason.WAITING_FOR_GROUP,
@@ -123,7 +123,7 @@ class _Explainer:
             exist = len(group.pods) + group.members
             explanation.need, explanation.can = group.need, exist
             explanation.remedies = [
-                Remedy("members", f"with {count(group.need - exist, 'more member')}", group.need - exist)
+                Remedy(RemedyKind.MEMBERS, f"with {count(group.need - exist, 'more member')}", group.need - exist)
             ]
         return explanation
 
@@ -151,7 +151,9 @@ class _Explainer:
             and not leaf.running
             and self._fits_unkeyed(leaf, node_set)
         ):
-            explanation.remedies.append(Remedy("topology", f"without the constraint to one {leaf.topology}", 0))
+            explanation.remedies.append(
+                Remedy(RemedyKind.TOPOLOGY, f"without the constraint to one {leaf.topology}", 0)
+            )
 
     def _closest(self, leaf: Leaf, node_set: NodeSet) -> NodeSet | None:
         """The domain that takes most of it."""
@@ -187,7 +189,7 @@ class _Explainer:
             explanation.nearest = NearestMiss(text, best[1].value, best[0], branch.need)
         if 0 < explanation.can < branch.need:
             explanation.remedies.append(
-                Remedy("minimum", f"with minGroupCount {explanation.can}, now", explanation.can)
+                Remedy(RemedyKind.MINIMUM, f"with minGroupCount {explanation.can}, now", explanation.can)
             )
 
     def _some_domains(self, branch: Branch, node_set: NodeSet) -> Sequence[NodeSet]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
@@ -17,11 +18,22 @@ from kohort.place.quantities import shown
 from kohort.place.signatures import PodSignature
 
 
+class CauseKind(StrEnum):
+    """What keeps pods off nodes, or that nothing does."""
+
+    ROOM = "room"
+    RESOURCE = "resource"
+    RULE = "rule"
+    SELECTOR = "selector"
+    TAINT = "taint"
+    CLAIM = "claim"
+
+
 @dataclass(frozen=True, slots=True)
 class NodeCause:
     """So many nodes, and why not (or that they have room)."""
 
-    what: str  # room, resource, selector, taint, claim, rule
+    what: CauseKind
     nodes: int
     text: str
 
@@ -44,19 +56,25 @@ def node_causes(engine: Engine, leaf: Leaf, node_set: NodeSet) -> list[NodeCause
         inside[node_set.rows] = True
     free = inside & (fit.room > 0)
     found = [_room(fit, free)] if free.any() else []
-    found += _resources(engine, eq_class.signature, fit, inside & fit.suits & ~free)
+    found += _resources(engine, eq_class.signature, inside & fit.suits & ~free)
     ruled = free & ~engine.feasible(eq_class, fit)
     if ruled.any():
-        found.append(NodeCause("rule", int(ruled.sum()), "of these kept free by rules between pods, ports or claims"))
+        found.append(
+            NodeCause(CauseKind.RULE, int(ruled.sum()), "of these kept free by rules between pods, ports or claims")
+        )
     unchosen = inside & ~fit.chosen
     if unchosen.any():
-        found.append(NodeCause("selector", int(unchosen.sum()), f"not selected ({_selector(eq_class.signature)})"))
+        found.append(
+            NodeCause(CauseKind.SELECTOR, int(unchosen.sum()), f"not selected ({_selector(eq_class.signature)})")
+        )
     found += _taints(engine, eq_class.signature, inside & fit.chosen & ~fit.tolerated)
     unclaimed = inside & fit.chosen & fit.tolerated & ~fit.suits
     if unclaimed.any():
         found.append(
             NodeCause(
-                "claim", int(unclaimed.sum()), f"where a claim cannot be used ({_claims(engine, eq_class.signature)})"
+                CauseKind.CLAIM,
+                int(unclaimed.sum()),
+                f"where a claim cannot be used ({_claims(engine, eq_class.signature)})",
             )
         )
     return found
@@ -64,10 +82,10 @@ def node_causes(engine: Engine, leaf: Leaf, node_set: NodeSet) -> list[NodeCause
 
 def _room(fit: SignatureFit, free: Mask) -> NodeCause:
     pods = int(np.minimum(fit.room[free], 1 << 20).sum())
-    return NodeCause("room", int(free.sum()), f"with room for {pods} more")
+    return NodeCause(CauseKind.ROOM, int(free.sum()), f"with room for {pods} more")
 
 
-def _resources(engine: Engine, signature: PodSignature, fit: SignatureFit, full: Mask) -> list[NodeCause]:
+def _resources(engine: Engine, signature: PodSignature, full: Mask) -> list[NodeCause]:
     state = engine.state
     rows = np.flatnonzero(full)
     found = []
@@ -78,7 +96,7 @@ def _resources(engine: Engine, signature: PodSignature, fit: SignatureFit, full:
             name = state.resources.names[column]
             never = int((state.alloc[rows, column] < ask).sum())
             small = f", {never} of them even when empty" if never else ""
-            found.append(NodeCause("resource", lack, f"lack {name} (a pod asks {shown(name, ask)}){small}"))
+            found.append(NodeCause(CauseKind.RESOURCE, lack, f"lack {name} (a pod asks {shown(name, ask)}){small}"))
     return sorted(found, key=lambda cause: -cause.nodes)
 
 
@@ -108,4 +126,4 @@ def _taints(engine: Engine, signature: PodSignature, tainted: Mask) -> list[Node
         )
         text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
         counts[text] = counts.get(text, 0) + 1
-    return [NodeCause("taint", nodes, f"with the taint {text}") for text, nodes in sorted(counts.items())]
+    return [NodeCause(CauseKind.TAINT, nodes, f"with the taint {text}") for text, nodes in sorted(counts.items())]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
@@ -34,11 +35,23 @@ class NearestMiss:
         return self.text
 
 
+class RemedyKind(StrEnum):
+    """What would have to change."""
+
+    NODES = "nodes"
+    FREE = "free"
+    MINIMUM = "minimum"
+    MEMBERS = "members"
+    TOPOLOGY = "topology"
+    LABEL = "label"
+    GATES = "gates"
+
+
 @dataclass(frozen=True, slots=True)
 class Remedy:
     """A change after which it would fit."""
 
-    kind: str  # nodes, free, minimum, members, topology, label
+    kind: RemedyKind
     text: str
     amount: int
     nodes: tuple[str, ...] = ()
@@ -93,7 +106,7 @@ def leaf_remedies(engine: Engine, leaf: Leaf, node_set: NodeSet, placed: Mapping
     found = [_more_nodes(engine, leaf, node_set, left), freed, _labels(engine, leaf)]
     total = len(placed) + leaf.members
     if placed and leaf.minimum is not None and total < leaf.minimum:
-        found.append(Remedy("minimum", f"with minCount {total}, now", total))
+        found.append(Remedy(RemedyKind.MINIMUM, f"with minCount {total}, now", total))
     return [remedy for remedy in found if remedy is not None]
 
 
@@ -114,7 +127,7 @@ def _more_nodes(engine: Engine, leaf: Leaf, node_set: NodeSet, left: Sequence[Pe
         return None
     name = engine.state.node(int(rows[best])).name
     where = "" if node_set.value is None else f" in {leaf.topology}={node_set.value}"
-    return Remedy("nodes", f"with {copies} more {_nodes(copies)} like {name}{where}", copies, (name,))
+    return Remedy(RemedyKind.NODES, f"with {copies} more {_nodes(copies)} like {name}{where}", copies, (name,))
 
 
 def _packed(room: Amounts, pods: Sequence[PendingPod]) -> int:
@@ -167,7 +180,7 @@ def _freed(engine: Engine, leaf: Leaf, node_set: NodeSet, pods: int, placed: Seq
     name, nodes = state.resources.names[column], [state.node(int(row)).name for row in where]
     amount = int(parts.sum())
     text = f"with {shown(name, amount)} {name} freed on {_named(nodes)}"
-    return Remedy("free", text, amount, tuple(nodes), tuple(parts.tolist()))
+    return Remedy(RemedyKind.FREE, text, amount, tuple(nodes), tuple(parts.tolist()))
 
 
 # ---- labels
@@ -180,7 +193,7 @@ def _labels(engine: Engine, leaf: Leaf) -> Remedy | None:
         column = engine.state.column(key)
         code = column.find(value)
         if code is None or not (column.codes == code).any():
-            return Remedy("label", f"on nodes labelled {key}={value} (there is none)", 0)
+            return Remedy(RemedyKind.LABEL, f"on nodes labelled {key}={value} (there is none)", 0)
     return None
 
 

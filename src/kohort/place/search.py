@@ -78,7 +78,8 @@ class Search:
         return self._result(root, node_set, assumed, answer)
 
     def _attempt(self, root: Demand, node_set: NodeSet) -> AssumedGroup | None:
-        for self._lean in (False, True) if _has_choice(root) else (False,):
+        for lean in (False, True) if _has_choice(root) else (False,):
+            self._lean = lean
             self._memo.clear()
             assumed = self._solve(root, node_set)
             if assumed is not None:

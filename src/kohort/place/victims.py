@@ -46,6 +46,7 @@ class VictimSet:
     priority: int
     rank: Rank
     started: str  # earliest start; empty counts as now
+    group: str | None = None  # key of the group that goes as a whole
     breaks: bool = False  # a whole group, or a member that its gang cannot spare
     # Sorts the least important first: lower priority, surplus, simpler kind, fewer pods, later start.
     importance: tuple[int, bool, int, int, str] = field(init=False)
@@ -73,17 +74,19 @@ class Budget:
 def find_victim_sets(state: ClusterState, groups: Mapping[str, GroupInfo]) -> list[VictimSet]:
     """All victim sets of the cluster, in the order of their first pod's row."""
     gathered: dict[str, list[Victim]] = {}
-    facts: dict[str, tuple[int, Rank]] = {}
+    facts: dict[str, tuple[int, Rank, str | None]] = {}
     for row, node in enumerate(state.node_infos):
         for pod in node.pods.values() if node else ():
-            name, priority, rank = _unit_of(pod, groups)
+            name, priority, rank, group = _victim_set_of(pod, groups)
             gathered.setdefault(name, []).append(Victim(pod, row))
-            facts[name] = (priority, rank)
+            facts[name] = (priority, rank, group)
     needed = _needed(state, groups)
-    return [
-        VictimSet(name, tuple(pods), *facts[name], _start(pods), breaks=name != pods[0].pod.uid or name in needed)
-        for name, pods in gathered.items()
-    ]
+    found = []
+    for name, pods in gathered.items():
+        priority, rank, group = facts[name]
+        breaks = group is not None or name in needed
+        found.append(VictimSet(name, tuple(pods), priority, rank, _start(pods), group, breaks))
+    return found
 
 
 def _start(pods: Iterable[Victim]) -> str:
@@ -105,14 +108,14 @@ def _needed(state: ClusterState, groups: Mapping[str, GroupInfo]) -> set[str]:
     return needed
 
 
-def _unit_of(pod: AssignedPod, groups: Mapping[str, GroupInfo]) -> tuple[str, int, Rank]:
+def _victim_set_of(pod: AssignedPod, groups: Mapping[str, GroupInfo]) -> tuple[str, int, Rank, str | None]:
     """The pod's victim set: the highest group of its tree that is disrupted as a whole, else the pod itself.
 
     The priority is that of the root, or of the last ancestor that is known.
     """
     if pod.group is None or pod.group not in groups:
-        return pod.uid, pod.priority, Rank.POD
-    name, rank = pod.uid, Rank.GROUP
+        return pod.uid, pod.priority, Rank.POD, None
+    rank, whole = Rank.GROUP, None
     seen: set[str] = set()
     current: str | None = pod.group
     priority = groups[pod.group].priority
@@ -121,9 +124,9 @@ def _unit_of(pod: AssignedPod, groups: Mapping[str, GroupInfo]) -> tuple[str, in
         group = groups[current]
         priority = group.priority
         if group.disrupt_all:
-            name, rank = f"group {current}", Rank.COMPOSITE if group.composite else Rank.GROUP
+            whole, rank = current, Rank.COMPOSITE if group.composite else Rank.GROUP
         current = group.parent
-    return name, priority, rank
+    return pod.uid if whole is None else f"group {whole}", priority, rank, whole
 
 
 def violating(victim_sets: Iterable[VictimSet], budgets: Sequence[Budget]) -> set[str]:

@@ -142,7 +142,7 @@ def _controller(name: str, kinds: Sequence[Managed], found: Survey, chosen: Opti
     if chosen.controllers is not None and not named:
         return Line(what, "off", "not among --controllers")
     if name in built_in():
-        return _builtin(what, name, found, named=named)
+        return _builtin(what, found, named=named)
     if name not in found.served:
         return Line(what, "missing", f"{_names(kinds)} not served", "kohort crds | kubectl apply --server-side -f -")
     if name in found.others and not named:
@@ -168,7 +168,7 @@ def _reports(chosen: Options, running: Sequence[str]) -> Iterator[Line]:
         yield Line(what, "does", f"taken at {chosen.reports.url}, written to status.trainerStatus")
 
 
-def _builtin(what: str, name: str, found: Survey, *, named: bool) -> Line:
+def _builtin(what: str, found: Survey, *, named: bool) -> Line:
     """Kubernetes' own kinds are Kubernetes' own business, unless nobody is there to do it and we were asked."""
     if found.kube_controllers is not None or not named:
         by = f" ({found.kube_controllers})" if found.kube_controllers else ""

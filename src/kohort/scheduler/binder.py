@@ -68,7 +68,7 @@ class Binder:
     def bind(self, decision: Decision) -> None:
         """Start the bindings of a decision, as far as it still holds; before them, what its volumes need."""
         now = self._clock.monotonic()
-        assignments = self._core.confirm(decision, now)
+        assignments = self._core.confirm(decision)
         bindings = self._core.volumes(assignments, now)
         if bindings:
             self._start(self._bind_volumes(decision, assignments, bindings))

@@ -237,7 +237,7 @@ class SchedulerCore:
 
     # ---- carrying out
 
-    def confirm(self, decision: Decision, now: float) -> dict[str, str]:
+    def confirm(self, decision: Decision) -> dict[str, str]:
         """Right before binding: what still holds of a decision. A gang that lost a member, or whose minimum was raised,
         since it was decided, is not started; its pods go back to the queue."""
         assignments = {uid: node for uid, node in decision.assignments.items() if self._still(uid, node)}
@@ -270,7 +270,7 @@ class SchedulerCore:
 
     def volumes_bound(self, decision: Decision, now: float) -> dict[str, str]:
         """The volumes are there: the seats that still hold, all or none of them reaching their volumes."""
-        assignments = self.confirm(decision, now)
+        assignments = self.confirm(decision)
         for uid, node in assignments.items():
             member, row = self.cache.members[uid], self.cache.state.row(node)
             labels = self.cache.state.node(row).labels if row is not None else {}

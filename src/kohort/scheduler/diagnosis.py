@@ -12,7 +12,7 @@ from typing import Final
 
 from kohort.place.demand import Reason
 from kohort.place.explain import Explanation, waits
-from kohort.place.remedies import Remedy
+from kohort.place.remedies import Remedy, RemedyKind
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.decision import Decider, Decision, DecisionKind
 from kohort.scheduler.model import shown
@@ -138,7 +138,7 @@ def _gate(group: Group, level: int, *, held: bool) -> Explanation:
         explanation.reason = Reason.GATED
         explanation.detail = f"{len(gated)} {'pod has' if len(gated) == 1 else 'pods have'} {_gates(gated)}"
         explanation.remedies = [
-            Remedy("gates", "without the scheduling gates: whoever set them takes them away", len(gated))
+            Remedy(RemedyKind.GATES, "without the scheduling gates: whoever set them takes them away", len(gated))
         ]
         return explanation
     explanation.reason = Reason.WAITING_FOR_MEMBERS
@@ -146,12 +146,12 @@ def _gate(group: Group, level: int, *, held: bool) -> Explanation:
     if spec.composite:
         explanation.detail = f"{explanation.can} of {spec.need} groups have the members they need"
         explanation.remedies = [
-            Remedy("members", f"with {missing} more {'group' if missing == 1 else 'groups'}", missing)
+            Remedy(RemedyKind.MEMBERS, f"with {missing} more {'group' if missing == 1 else 'groups'}", missing)
         ]
     else:
         explanation.detail = f"{explanation.can} of {spec.need} members exist"
         explanation.remedies = [
-            Remedy("members", f"with {missing} more {'member' if missing == 1 else 'members'}", missing)
+            Remedy(RemedyKind.MEMBERS, f"with {missing} more {'member' if missing == 1 else 'members'}", missing)
         ]
     return explanation
 
@@ -164,4 +164,4 @@ def _gates(members: list[PodInfo]) -> str:
 def unrooted(key: str, broken: BrokenChain) -> Explanation:
     """Of a pod or group whose chain of parents has no end."""
     reason = Reason.MISCONFIGURED if broken.cycle else Reason.WAITING_FOR_GROUP
-    return waits(key, reason, broken.why.replace("composite/", "CompositePodGroup "))
+    return waits(key, reason, broken.why)

@@ -329,6 +329,11 @@ def is_pod_key(key: str) -> bool:
     return key.startswith(POD_PREFIX)
 
 
+def described(key: str) -> str:
+    """A group's key as people read it, with the kind where the name alone would be taken for a PodGroup's."""
+    return f"CompositePodGroup {shown(key)}" if key.startswith(COMPOSITE_PREFIX) else key
+
+
 def shown(key: str) -> str:
     """A key as people read it."""
     return key.removeprefix(COMPOSITE_PREFIX).removeprefix(POD_PREFIX)

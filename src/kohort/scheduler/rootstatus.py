@@ -15,7 +15,7 @@ from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.decision import Decision, DecisionKind
 from kohort.scheduler.diagnosis import unrooted
 from kohort.scheduler.model import GroupSpec
-from kohort.scheduler.status import refusal
+from kohort.scheduler.status import scheduler_error
 from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 
 
@@ -54,7 +54,7 @@ class RootStatus:
     note: str = ""
     places: list[GroupPlacement] = field(default_factory=list)
     would_go: list[GroupPlacement] = field(default_factory=list)  # where a decision made now would put it
-    refusal: str = ""  # of the API server, which did not take a binding
+    scheduler_error: str = ""  # what the scheduler reported of a pod: a binding that was refused, say
     victims: list[str] = field(default_factory=list)  # who has to go, or is going, for it
     names: dict[str, str] = field(default_factory=dict)
 
@@ -80,7 +80,9 @@ def root_status(core: SchedulerCore, root: Group | PodInfo | BrokenChain, member
         note=decision.note if decision is not None else "",
         places=places,
         would_go=_would_go(core, decision),
-        refusal=next((f"{one.pod.key}: {said}" for one in _pending(root) if (said := refusal(one.pod))), ""),
+        scheduler_error=next(
+            (f"{one.pod.key}: {said}" for one in _pending(root) if (said := scheduler_error(one.pod))), ""
+        ),
         victims=sorted(_victims(core, decision)),
         names=_names(root),
     )

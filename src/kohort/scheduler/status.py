@@ -211,8 +211,8 @@ class StatusBuilder:
 
     def _disrupted(self, victim_set: VictimSet, trees: GroupTrees, condition: Condition) -> Iterator[Patch]:
         """A group that goes as a whole is told, not only its pods."""
-        group = trees.get(victim_set.name.removeprefix("group "))
-        spec = group.spec if group is not None and victim_set.name.startswith("group ") else None
+        group = trees.get(victim_set.group) if victim_set.group is not None else None
+        spec = group.spec if group is not None else None
         if spec is not None and spec.kind != "Workload":
             yield Patch(Target.group(spec), condition)
 
@@ -300,11 +300,10 @@ def _plain(text: str) -> str:
     return text.replace(COMPOSITE_PREFIX, "")
 
 
-def refusal(pod: Pod) -> str:
-    """What was said of a pod whose binding was refused the last time; empty if it was not."""
+def scheduler_error(pod: Pod) -> str:
+    """What its scheduler reported when it could not finish with the pod, a refused binding for example; else empty."""
     reason, message = _said(pod) or ("", "")
-    refused = reason == words.REASON_SCHEDULER_ERROR and message.startswith(_REFUSAL.partition("{")[0])
-    return message if refused else ""
+    return message if reason == words.REASON_SCHEDULER_ERROR else ""
 
 
 def _said(pod: Pod) -> tuple[str, str] | None:
@@ -315,4 +314,4 @@ def _said(pod: Pod) -> tuple[str, str] | None:
 def _place(decision: Decision) -> str:
     """Of a group's preemption kube-scheduler says that it is on node cluster."""
     nodes = set(decision.nominations.values())
-    return nodes.pop() if decision.root.startswith("pod/") and len(nodes) == 1 else "cluster"
+    return nodes.pop() if decision.is_pod and len(nodes) == 1 else "cluster"

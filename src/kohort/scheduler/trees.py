@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kohort.place.victims import GroupInfo
-from kohort.scheduler.model import GroupSpec, Pod
+from kohort.scheduler.model import GroupSpec, Pod, described
 
 Traits = tuple[str, int, str]  # schedulerName, priority, preemption policy
 Answers = tuple[bool, bool, bool, bool]  # ready, waiting, gated, settled
@@ -124,7 +124,8 @@ class BrokenChain:
 
     @property
     def why(self) -> str:
-        return f"{self.group} is among its own ancestors" if self.cycle else f"{self.group} does not exist"
+        name = described(self.group)
+        return f"{name} is among its own ancestors" if self.cycle else f"{name} does not exist"
 
 
 class GroupTrees:

@@ -47,5 +47,6 @@ def own_pods(job: Object, group: str) -> tuple[Member, ...]:
             count=pods_at_once(job),
             group=group,
             path=("spec", "template"),
+            job=str(job["metadata"]["name"]),
         ),
     )

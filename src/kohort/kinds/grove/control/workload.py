@@ -55,6 +55,22 @@ class Readiness:
         return self.reason == READY
 
 
+def _below_minimum(gang: Gang) -> str:
+    """A clique whose minimum no group can have; empty if there is none."""
+    for clique in gang.cliques:
+        if clique.minimum < 1:
+            return f"group {clique.name}: minimum is {clique.minimum}, a group needs at least 1"
+    return ""
+
+
+def _preferred_topology(gang: Gang, topology: Topology) -> str:
+    """A preference that groups cannot express; empty if there is none."""
+    packs = [topology.of_gang(gang), *(topology.of_group(clique.group) for clique in gang.cliques)]
+    packs += [topology.pack(clique.template.get("topologyConstraint")) for clique in gang.cliques]
+    wish = next((pack.preferred for pack in packs if pack.preferred), "")
+    return f"preferred topology {wish} cannot be expressed; only required topology can" if wish else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Groups:
     """`served`: whether the API server has the kinds, as far as could be seen at the start."""
@@ -80,12 +96,14 @@ class Groups:
     def ensure(self, pcs: CliqueSet, gang: Gang, topology: Topology, podgang: Object, known: Sequence[Object]) -> Part:
         """-> Readiness"""
         by_name = {(obj["kind"], name_of(obj)): obj for obj in known}
-        problem = self._unmappable(gang, topology)
+        problem = _below_minimum(gang)
         if problem:
             # What has been placed keeps the minimum it was placed with (D12).
             had = by_name.get(("Workload", gang.name))
-            if had is not None and "minimum" in problem and _is_of(had, podgang):
+            if had is not None and _is_of(had, podgang):
                 return Readiness()
+        problem = problem or _preferred_topology(gang, topology)
+        if problem:
             return Readiness(MAPPING_FAILED, problem)
         wanted, problem = self._objects(pcs, gang, topology, podgang)
         if problem:
@@ -96,15 +114,6 @@ class Groups:
             if fault is not None:
                 return fault
         return (yield from self._make([obj for obj, stored in zip(wanted, found, strict=True) if stored is None]))
-
-    def _unmappable(self, gang: Gang, topology: Topology) -> str:
-        for clique in gang.cliques:
-            if clique.minimum < 1:
-                return f"group {clique.name}: minimum is {clique.minimum}, a group needs at least 1"
-        packs = [topology.of_gang(gang), *(topology.of_group(clique.group) for clique in gang.cliques)]
-        packs += [topology.pack(clique.template.get("topologyConstraint")) for clique in gang.cliques]
-        wish = next((pack.preferred for pack in packs if pack.preferred), "")
-        return f"preferred topology {wish} cannot be expressed; only required topology can" if wish else ""
 
     def _objects(self, pcs: CliqueSet, gang: Gang, topology: Topology, podgang: Object) -> tuple[Sequence[Object], str]:
         plan = groups.plan(pcs.obj, gang, uid_of(podgang), topology, self.ctx)

@@ -132,7 +132,7 @@ def _members(obj: Object, tree: Tree) -> tuple[Member, ...]:
         path = ("spec", "replicatedJobs", job.index, "template", "spec", "template")
         pods = job.pods_per_job
         for index in range(job.replicas):
-            source = f"Job {names.job_name(jobset, job.name, index)}"
+            name = names.job_name(jobset, job.name, index)
             group = tree.group_of(job.index, index)
-            found.append(Member(source=source, count=pods, group=group, path=path))
+            found.append(Member(source=f"Job {name}", count=pods, group=group, path=path, job=name))
     return tuple(found)

@@ -49,7 +49,7 @@ def _compiled(jobset: Object, ctx: CompileContext) -> Plan | None:
 def _for_jobs(plan: Plan, ctx: CompileContext, wait: str = "") -> Gangs:
     links = pod_links(plan, ctx.release)
     template_of = {group.name: group.template for group in plan.groups}
-    named = {member.source.removeprefix("Job "): member.group for member in plan.members if member.group is not None}
+    named = {member.job: member.group for member in plan.members if member.group is not None}
     return Gangs(
         {job: links[group] for job, group in named.items()},
         {job: template_of[group] for job, group in named.items()},

@@ -44,7 +44,7 @@ def left_to_run(plan: Plan, jobs: Jobs) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for member in plan.members:
         if member.group is not None:
-            job = known.get(member.source.removeprefix("Job "))
+            job = known.get(member.job)
             found[member.group] = found.get(member.group, 0) + (member.count if job is None else _left(job))
     return found
 
