@@ -1,1 +1,1 @@
-"""What tests need and users never import: real Kubernetes on loopback, a recorder, a generator of requests."""
+"""For tests of whatever speaks to Kubernetes: pytest fixtures, the embedded server, real Kubernetes on loopback."""
