@@ -231,7 +231,7 @@ def test_up_takes_the_file_and_flags_over_it(tmp_path: Path, monkeypatch: pytest
     server, around = started(monkeypatch, *args)
     assert server.gates == {"ElasticJobSet": True, "RestartJob": False}
     assert around.settings == SettingsByKind(JobSetSettings(gang_rendering="Composite", on_suspend="Preserve"))
-    assert started(monkeypatch)[1].settings == DEFAULTS
+    assert started(monkeypatch)[1].settings is None
 
 
 @pytest.mark.parametrize(

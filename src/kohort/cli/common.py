@@ -109,16 +109,18 @@ class Configured:
 
     gates: Mapping[str, bool]
     profile: str
-    settings: SettingsByKind
+    settings: SettingsByKind | None  # None: nobody chose any
 
 
 def configured(config: str, assignments: Sequence[str], used: Collection[str]) -> Configured:
     """The file of `kohort run`, as far as a command has a use for it: `used` are the fields it reads."""
-    from kohort.gang.settings import DEFAULTS, SettingsError, assign_settings
+    if not config and not assignments:
+        return Configured({}, "", None)  # a bare server starts without the code of settings
+    from kohort.gang.settings import SettingsError, assign_settings
 
     if not config:
         try:
-            return Configured({}, "", assign_settings(assignments) if assignments else DEFAULTS)
+            return Configured({}, "", assign_settings(assignments))
         except SettingsError as error:
             raise UsageError(str(error)) from None
     from kohort.run.options import OptionsError, merged, read

@@ -41,7 +41,7 @@ class Around:
 
     pools: tuple[Pool, ...] | None
     profile: Profile | None
-    settings: SettingsByKind
+    settings: SettingsByKind | None
 
 
 def default_folder() -> Path:
@@ -185,8 +185,9 @@ async def _around(server: Server, around: Around) -> AsyncIterator[None]:
         yield
         return
     from kohort.embedded import whole
+    from kohort.gang.settings import settings_of
 
-    async with whole(server, around.pools, profile=around.profile, settings=around.settings):
+    async with whole(server, around.pools, profile=around.profile, settings=settings_of(around.settings)):
         yield
 
 
