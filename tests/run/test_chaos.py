@@ -28,10 +28,10 @@ from unittest import mock
 import pytest
 from tests.run.storm import Machine, Weather
 
+from kohort.apimachinery.times import micros
 from kohort.kube.client import Client
 from kohort.kube.clock import LoopClock
 from kohort.kube.errors import ApiError
-from kohort.kube.times import micros
 from kohort.run.options import Election, Options
 from kohort.run.process import look
 from kohort.scheduler.settings import Settings

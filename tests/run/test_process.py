@@ -13,10 +13,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from kohort.apimachinery.times import micros
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, TransportError
 from kohort.kube.limits import Backoff
-from kohort.kube.times import micros
 from kohort.run.options import Election, Options, Reports
 from kohort.run.process import Process, look, page
 from kohort.server.auth import tls

@@ -16,6 +16,7 @@ from kohort.api import definitions
 from kohort.api.copying import copied
 from kohort.api.schema import Arr, Bool, Int, Map, Node, Obj, Ref, Str, Time, known
 from kohort.apimachinery.quantity import MILLI, NANO, canonical
+from kohort.apimachinery.times import micros, seconds
 
 if TYPE_CHECKING:
     from kohort.api.kind import Kind, Object
@@ -166,7 +167,7 @@ def _utc(text: str, *, micro: bool = False) -> str:
         moment = datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
         return text  # decoding has said so
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if micro else "%Y-%m-%dT%H:%M:%SZ")
+    return micros(moment) if micro else seconds(moment)
 
 
 def _collection(schema: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from kohort.controllers import moments
+from kohort.apimachinery import times
 
 Status = dict[str, Any]
 
@@ -40,7 +40,7 @@ def set_condition(
     if known is not None and {key: known.get(key) for key in new} == new:
         return False
     same = known is not None and known.get("status") == text
-    moved = since or moments.write(now)
+    moved = since or times.seconds(now)
     new["lastTransitionTime"] = known.get("lastTransitionTime", moved) if known is not None and same else moved
     others = list(status.get("conditions") or ())
     status["conditions"] = [new if one is known else one for one in others] if known else [*others, new]

@@ -10,13 +10,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from kohort.apimachinery.times import micros, seconds
 from kohort.kube.clock import REAL
 from kohort.kube.codec import identify
 from kohort.kube.discovery import NotServedError
 from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.limits import Backoff
 from kohort.kube.series import INTERVAL, Correlator, Happening, Reference, Series
-from kohort.kube.times import micros, seconds
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -15,11 +15,11 @@ import socket
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from kohort.apimachinery.times import micros
 from kohort.kube.clock import REAL
 from kohort.kube.discovery import ResourceType
 from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.limits import Backoff
-from kohort.kube.times import micros
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.releases import SCHEDULING_GROUP
+from kohort.apimachinery.times import parse
 from kohort.kube.client import Client
 from kohort.kube.discovery import NotServedError
 from kohort.kube.errors import ApiError
-from kohort.kube.times import parse
 from kohort.scheduler.release import discover
 
 _WEBHOOKS: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")

@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.apimachinery.times import seconds
 from kohort.kube.clock import REAL
 from kohort.kube.codec import identify
 from kohort.kube.errors import ApiError
 from kohort.kube.events import Recorder
 from kohort.kube.informer import Informer
 from kohort.kube.lease import Leadership
-from kohort.kube.times import seconds
 from kohort.scheduler import snapshot
 from kohort.scheduler.binder import Binder
 from kohort.scheduler.core import SchedulerCore, Step

@@ -10,7 +10,7 @@ from datetime import timedelta
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from kohort.kube.times import parse
+from kohort.apimachinery.times import parse
 from kohort.server import timestamps
 
 if TYPE_CHECKING:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from kohort.apimachinery import times
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -223,12 +225,12 @@ def _moment(raw: int | bytes) -> datetime | None:
 
 def _time(raw: int | bytes) -> str | None:
     found = _moment(raw)
-    return found.strftime("%Y-%m-%dT%H:%M:%SZ") if found is not None and found.year > 1 else None
+    return times.seconds(found) if found is not None and found.year > 1 else None
 
 
 def _micro_time(raw: int | bytes) -> str | None:
     found = _moment(raw)
-    return found.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if found is not None and found.year > 1 else None
+    return times.micros(found) if found is not None and found.year > 1 else None
 
 
 def _duration(raw: int | bytes) -> str:

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Final
 
-from kohort.kube.times import parse
+from kohort.apimachinery.times import micros, parse, seconds
 
 # What the server takes for the present. A simulation sets it for the tasks that it starts; nobody else does.
 NOW: Final[ContextVar[Callable[[], datetime] | None]] = ContextVar("now", default=None)
@@ -19,11 +19,11 @@ def now() -> datetime:
 
 
 def stamp(moment: datetime | None = None) -> str:
-    return (moment or now()).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return seconds(moment or now())
 
 
 def micro(moment: datetime | None = None) -> str:
-    return (moment or now()).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return micros(moment or now())
 
 
 def age(text: str | None, moment: datetime | None = None) -> str:

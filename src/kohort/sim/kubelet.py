@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.apimachinery.times import micros
 from kohort.kube.client import Client
 from kohort.kube.clock import REAL, Clock
 from kohort.kube.errors import ApiError
@@ -276,7 +277,7 @@ class KubeletSimulator:
 
     async def _renew(self, name: str) -> None:
         leases = self._client.kind("coordination.k8s.io/v1", "Lease")
-        moment = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        moment = micros(self._clock.now())
         spec: dict[str, Any] = {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": moment}
         try:
             try:

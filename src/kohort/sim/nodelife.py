@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.apimachinery.times import seconds
 from kohort.sim.behaviour import FOR_EVER, PREFIX, SOON, Behaviour, read
 
 STATE: Final = "sim.kohort.dev/state"
@@ -181,4 +182,4 @@ def _tolerated_until(node: Object, pod: Object) -> datetime | None:
 
 
 def _text(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return seconds(moment)

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from kohort.apimachinery import times
+
 
 class Labels(msgspec.Struct):
     """Those by which Grove's init container finds the pods that it waits for."""
@@ -83,4 +85,4 @@ def moment(written: str) -> datetime:
 
 
 def text(found: datetime) -> str:
-    return found.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return times.seconds(found)

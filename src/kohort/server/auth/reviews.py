@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.errors import FieldError, invalid
+from kohort.apimachinery.times import seconds
 from kohort.kube.wire import User
 from kohort.server import status
 from kohort.server.auth import rules, users
@@ -99,7 +100,7 @@ class Reviews:
 
     def _who(self, obj: Object, user: User, _: str) -> Object:
         meta = obj.get("metadata") or {}
-        stamp = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        stamp = seconds(self._now())
         return {"metadata": {**meta, "creationTimestamp": stamp}, "status": {"userInfo": users.info(user)}}
 
     def _token(self, obj: Object, _: User, __: str) -> Object:

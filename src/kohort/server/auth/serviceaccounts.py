@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.errors import FieldError, invalid
+from kohort.apimachinery import times
 from kohort.kube.wire import User
 from kohort.server import status
 from kohort.server.auth import jwt, users
@@ -232,7 +233,7 @@ def _reference(obj: Object) -> dict[str, str]:
 
 
 def _text(moment: int) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return times.seconds(datetime.fromtimestamp(moment, UTC))
 
 
 def _problems(seconds: Any) -> list[FieldError]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kohort.kube.times import parse
+from kohort.apimachinery.times import parse
 from kohort.server import storage_codec
 from kohort.server.controllers.controller import Controller
 from kohort.server.controllers.partial_objects import PartialPod, pod_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.api.kind import Column
-from kohort.kube.times import parse
+from kohort.apimachinery.times import parse
 from kohort.server import timestamps
 from kohort.server.printers.cells import AGE, Cell, Object, at, labels, look, number, seen, text
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
 from kohort.controllers.reconcile import Reconcile, ReconcileError, Result, Write, one
 from kohort.kinds.batch.api.status import COMPLETE, FAILED
@@ -56,7 +56,7 @@ def expiry(job: Object) -> datetime | None:
         return None
     for condition in (job.get("status") or {}).get("conditions") or ():
         if condition.get("type") in (COMPLETE, FAILED) and condition.get("status") == "True":
-            ended = moments.read(condition.get("lastTransitionTime"))
+            ended = times.parse(condition.get("lastTransitionTime"))
             return ended + timedelta(seconds=int(ttl)) if ended is not None else None
     return None
 

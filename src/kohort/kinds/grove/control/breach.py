@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.conditions import condition, holds
 from kohort.controllers.objects import meta_of, status_of
 from kohort.kinds.grove.api import constants
@@ -19,7 +19,7 @@ GRACE: Final = timedelta(seconds=5)  # a condition that changed later than this 
 
 
 def _changed_later(obj: Object, found: Object) -> bool:
-    changed, born = moments.read(found.get("lastTransitionTime")), moments.read(meta_of(obj).get("creationTimestamp"))
+    changed, born = times.parse(found.get("lastTransitionTime")), times.parse(meta_of(obj).get("creationTimestamp"))
     return changed is not None and born is not None and changed > born + GRACE
 
 
@@ -46,7 +46,7 @@ def left_of_groups(groups: Iterable[Object], delay: timedelta, now: datetime) ->
 
 def _left(objects: Iterable[Object], delay: timedelta, now: datetime) -> timedelta | None:
     since = [
-        moments.read((condition(status_of(one), constants.BREACHED) or {}).get("lastTransitionTime")) or now
+        times.parse((condition(status_of(one), constants.BREACHED) or {}).get("lastTransitionTime")) or now
         for one in objects
         if holds(status_of(one), constants.BREACHED)
     ]

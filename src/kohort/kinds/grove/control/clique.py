@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.conditions import holds, set_condition
 from kohort.controllers.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, emit
@@ -136,7 +136,7 @@ def _warn(run: _Pass, reason: str, text: str) -> Part:
     """Event once, and kept in the status as long as it holds."""
     known = {(one.get("code"), one.get("description")) for one in status_of(run.pclq).get("lastErrors") or ()}
     run.status["lastErrors"] = [
-        {"code": reason, "description": text, "observedAt": moments.write(run.view.now)},
+        {"code": reason, "description": text, "observedAt": times.seconds(run.view.now)},
     ]
     if (reason, text) not in known:
         yield from emit(Event(run.pclq, "Warning", reason, text))
@@ -295,7 +295,7 @@ def _report(run: _Pass) -> Part:
 
 def _errors(run: _Pass) -> None:
     known = {(one["code"], one["description"]): one for one in status_of(run.pclq).get("lastErrors") or ()}
-    fresh = {"observedAt": moments.write(run.view.now)}
+    fresh = {"observedAt": times.seconds(run.view.now)}
     run.status["lastErrors"] = [
         known.get(problem) or {"code": problem[0], "description": problem[1], **fresh}
         for problem in dict.fromkeys(run.problems)

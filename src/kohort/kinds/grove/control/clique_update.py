@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.objects import is_deleting, label, name_of, status_of
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.control import podstate
@@ -33,7 +33,7 @@ def begin(pcs: CliqueSet, pclq: Object, expected: str, status: dict[str, Any], n
         return False
     if progress is not None and progress.get("podCliqueSetGenerationHash") == pcs.stored_hash:
         return False
-    started = moments.write(now)
+    started = times.seconds(now)
     status["updateProgress"] = {
         "updateStartedAt": started,
         "podCliqueSetGenerationHash": pcs.stored_hash,
@@ -73,7 +73,7 @@ def step(pclq: Object, pods: Sequence[Object], status: dict[str, Any], now: date
         return [*ill, *_next(progress, ready)] if enough else ill
     if not old:
         progress.pop("readyPodsSelectedToUpdate", None)
-        progress["updateEndedAt"] = moments.write(now)
+        progress["updateEndedAt"] = times.seconds(now)
     return ill
 
 

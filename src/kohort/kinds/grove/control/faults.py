@@ -10,7 +10,7 @@ from typing import Final
 
 from kohort.api.errors import FieldError
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.objects import status_of
 from kohort.controllers.reconcile import Event, emit
 from kohort.gang.compile import CompileContext
@@ -38,5 +38,5 @@ def report(pcs: CliqueSet, faults: list[FieldError], now: datetime) -> Part:
         return
     yield from emit(Event(pcs.obj, "Warning", INVALID, text))
     status = copy_status(pcs.obj)
-    status["lastErrors"] = [{"code": INVALID, "description": text, "observedAt": moments.write(now)}]
+    status["lastErrors"] = [{"code": INVALID, "description": text, "observedAt": times.seconds(now)}]
     yield from write_status(pcs.obj, status)

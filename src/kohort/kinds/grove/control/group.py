@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.conditions import drop_condition, holds, set_condition
 from kohort.controllers.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, emit
@@ -107,7 +107,7 @@ def _begin(run: _Pass) -> None:
     known = progress["podCliqueSetGenerationHash"] if progress else run.status.get("currentPodCliqueSetGenerationHash")
     if known == pcs.stored_hash and (progress or not pcs.on_delete):
         return
-    started = moments.write(run.view.now)
+    started = times.seconds(run.view.now)
     run.status["updateProgress"] = {
         "updateStartedAt": started,
         "podCliqueSetGenerationHash": pcs.stored_hash,
@@ -247,7 +247,7 @@ def _roll(run: _Pass) -> Part:
         yield from _remove(run, ill)
         if not old:
             progress.pop("readyReplicaIndicesSelectedToUpdate", None)
-            progress["updateEndedAt"] = moments.write(run.view.now)
+            progress["updateEndedAt"] = times.seconds(run.view.now)
         return
     if sum(_is_available(run, index) for index in range(run.size)) >= run.least:
         done = [*(chosen.get("completed") or ()), int(chosen["current"])] if chosen is not None else []

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.conditions import condition, drop_condition, holds, set_condition
 from kohort.controllers.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, Write, emit, one
@@ -303,7 +303,7 @@ def _errors(run: _Pass) -> None:
         if ready is not None and ready["status"] == "False":
             found.append((str(ready["reason"]), f"PodGang {name_of(gang)}: {ready['message']}"))
     known = {(one["code"], one["description"]): one for one in status_of(run.pcs.obj).get("lastErrors") or ()}
-    fresh = {"observedAt": moments.write(run.view.now)}
+    fresh = {"observedAt": times.seconds(run.view.now)}
     errors = [known.get(one) or {"code": one[0], "description": one[1], **fresh} for one in dict.fromkeys(found)]
     if errors:
         run.status["lastErrors"] = errors

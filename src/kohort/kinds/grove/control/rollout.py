@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.objects import is_deleting, name_of, status_of
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.control.clique_update import is_current
@@ -70,7 +70,7 @@ def by_name(objects: Iterable[Object]) -> dict[str, Object]:
 
 def begin(pcs: CliqueSet, status: dict[str, Any], now: datetime) -> None:
     """The templates have changed. With OnDelete it has ended at once: nobody knows when the user deletes pods."""
-    started = moments.write(now)
+    started = times.seconds(now)
     status["updateProgress"] = {
         "updateStartedAt": started,
         **({"updateEndedAt": started} if pcs.on_delete else {}),
@@ -94,10 +94,10 @@ def advance(
     pending = [index for index in range(pcs.replicas) if index not in ended and not children.is_updated(index)]
     if pending:
         first = min(pending, key=lambda index: (children.scheduled(index) > 0, index not in breached, index))
-        progress["currentlyUpdating"] = [{"replicaIndex": first, "updateStartedAt": moments.write(now)}]
+        progress["currentlyUpdating"] = [{"replicaIndex": first, "updateStartedAt": times.seconds(now)}]
     else:
         progress.pop("currentlyUpdating", None)
-        progress["updateEndedAt"] = moments.write(now)
+        progress["updateEndedAt"] = times.seconds(now)
     status["updateProgress"] = progress
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.reconcile import Event
 
 COMPLETED: Final = "Completed"
@@ -48,7 +48,7 @@ class Draft:
             return False
         new = {"type": kind, "status": status, "reason": reason, "message": message}
         same = known is not None and known.get("status") == status
-        new["lastTransitionTime"] = known["lastTransitionTime"] if same and known else moments.write(self.now)
+        new["lastTransitionTime"] = known["lastTransitionTime"] if same and known else times.seconds(self.now)
         others = self.status.get("conditions") or []
         self.status["conditions"] = [new if one is known else one for one in others] if known else [*others, new]
         if event is not None:

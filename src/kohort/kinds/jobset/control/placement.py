@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch
 from kohort.controllers.reconcile import Reconcile, ReconcileError, Result, Step, Write
 from kohort.controllers.writes import delete, patch
@@ -77,7 +77,7 @@ def _mark(pod: Object, now: datetime) -> Write:
         "status": "True",
         "reason": _REASON,
         "message": "the pod is not in the topology domain of its Job",
-        "lastTransitionTime": moments.write(now),
+        "lastTransitionTime": times.seconds(now),
     }
     others = [one for one in (pod.get("status") or {}).get("conditions") or () if one.get("type") != "DisruptionTarget"]
     body = {"metadata": {"uid": pod["metadata"].get("uid")}, "status": {"conditions": [*others, condition]}}

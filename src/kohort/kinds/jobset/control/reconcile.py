@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.api.releases import Gate
-from kohort.controllers import faults, moments
+from kohort.apimachinery import times
+from kohort.controllers import faults
 from kohort.controllers.objects import namespace_of
 from kohort.controllers.reconcile import (
     Answer,
@@ -82,7 +83,7 @@ def _ended(jobset: Object, jobs: Jobs, draft: Draft, view: JobSetView) -> Reconc
     if ttl is None:
         return Result()
     ended = draft.condition(COMPLETED) if draft.holds(COMPLETED) else draft.condition(FAILED)
-    end = (moments.read((ended or {}).get("lastTransitionTime")) or view.now) + timedelta(seconds=int(ttl))
+    end = (times.parse((ended or {}).get("lastTransitionTime")) or view.now) + timedelta(seconds=int(ttl))
     if end > view.now:
         return Result(requeue_after=(end - view.now).total_seconds())
     write = delete(jobset, "Foreground")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.objects import is_deleting, name_of
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import annotation
@@ -48,12 +48,12 @@ def _started(replica: Replica) -> datetime:
 
 def _began(pod: Object) -> datetime:
     first = [
-        moments.read(((one.get("state") or {}).get("running") or {}).get("startedAt"))
+        times.parse(((one.get("state") or {}).get("running") or {}).get("startedAt"))
         for one in (pod.get("status") or {}).get("containerStatuses") or ()
         if not one.get("restartCount")
     ]
     known = [one for one in first if one is not None]
-    return min(known) if known else moments.read((pod.get("status") or {}).get("startTime")) or _NEVER
+    return min(known) if known else times.parse((pod.get("status") or {}).get("startTime")) or _NEVER
 
 
 def _restarted(pod: Object, since: datetime) -> bool:
@@ -65,7 +65,7 @@ def _restarted(pod: Object, since: datetime) -> bool:
 def _last_start(container: Mapping[str, Any]) -> datetime:
     state, last = container.get("state") or {}, container.get("lastState") or {}
     for told in ((state.get("running") or {}).get("startedAt"), (last.get("terminated") or {}).get("finishedAt")):
-        found = moments.read(told)
+        found = times.parse(told)
         if found is not None:
             return found
     return datetime.max.replace(tzinfo=UTC)  # not running, never said to have ended: it has just happened

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.objects import meta_of, name_of
 from kohort.controllers.reconcile import Event
 from kohort.kinds.leaderworkerset.api import constants
@@ -49,7 +49,7 @@ class Draft:
             "message": message,
         }
         same = known is not None and known.get("status") == new["status"]
-        new["lastTransitionTime"] = known["lastTransitionTime"] if same and known else moments.write(self.now)
+        new["lastTransitionTime"] = known["lastTransitionTime"] if same and known else times.seconds(self.now)
         new["observedGeneration"] = meta_of(self.lws).get("generation") or 0
         if known is None:
             self.conditions.append(new)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from aiohttp import web
 
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.kinds.trainer.api.constants import API_VERSION
 from kohort.kinds.trainer.compile.progress import audience, path
 from kohort.kube.client import Client
@@ -107,7 +107,7 @@ async def _authorized(client: Client, header: str, namespace: str, name: str) ->
 async def _write(client: Client, namespace: str, name: str, found: TrainerStatus) -> None:
     status = msgspec.to_builtins(found)
     if found.last_updated_time is not None:
-        status["lastUpdatedTime"] = moments.write(found.last_updated_time)
+        status["lastUpdatedTime"] = times.seconds(found.last_updated_time)
     body = {
         "apiVersion": API_VERSION,
         "kind": "TrainJob",

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.objects import uid_of
 from kohort.controllers.reconcile import Write
 from kohort.controllers.writes import patch
@@ -57,7 +57,7 @@ class Draft:
         if known.get("status") == new["status"]:
             new["lastTransitionTime"] = known["lastTransitionTime"]
         else:
-            new["lastTransitionTime"] = since or moments.write(self.now)
+            new["lastTransitionTime"] = since or times.seconds(self.now)
         others = self.status.get("conditions") or []
         self.status["conditions"] = [new if one is known else one for one in others] if known else [*others, new]
 
@@ -76,8 +76,8 @@ class Draft:
         if not seconds or self.is_finished or is_suspended(self.job):
             return None
         resumed = self.condition(SUSPENDED)
-        start = moments.read(resumed.get("lastTransitionTime") if resumed.get("status") == "False" else None)
-        start = start or moments.read(self.job["metadata"].get("creationTimestamp"))
+        start = times.parse(resumed.get("lastTransitionTime") if resumed.get("status") == "False" else None)
+        start = start or times.parse(self.job["metadata"].get("creationTimestamp"))
         return start + timedelta(seconds=int(seconds)) if start is not None else None
 
     # ---- what the JobSet says

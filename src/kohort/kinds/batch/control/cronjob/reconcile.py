@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
+from kohort.apimachinery import times
 from kohort.apimachinery.cron import BadScheduleError, Schedule, parse
-from kohort.controllers import moments
 from kohort.controllers.reconcile import (
     Answer,
     Event,
@@ -115,11 +115,11 @@ def _follow(turn: Round) -> Part:
 
 
 def _last_success(turn: Round) -> None:
-    ends = [moments.read((job.get("status") or {}).get("completionTime")) for job in turn.jobs]
-    last = moments.read(turn.status.get("lastSuccessfulTime"))
+    ends = [times.parse((job.get("status") or {}).get("completionTime")) for job in turn.jobs]
+    last = times.parse(turn.status.get("lastSuccessfulTime"))
     newest = max([end for end in [*ends, last] if end is not None], default=None)
     if newest is not None and newest != last:
-        turn.status["lastSuccessfulTime"] = moments.write(newest)
+        turn.status["lastSuccessfulTime"] = times.seconds(newest)
 
 
 def _reference(job: Object) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _run(turn: Round) -> Part:
 def _due(turn: Round, schedule: Schedule) -> Part:
     """The moment whose Job is to be made now, if any."""
     meta, deadline = turn.cronjob["metadata"], turn.spec.get("startingDeadlineSeconds")
-    since = moments.read(turn.status.get("lastScheduleTime")) or moments.read(meta.get("creationTimestamp")) or turn.now
+    since = times.parse(turn.status.get("lastScheduleTime")) or times.parse(meta.get("creationTimestamp")) or turn.now
     late = turn.now - timedelta(seconds=int(deadline)) if deadline is not None else None
     missed = latest(schedule, max(since, late) if late is not None else since, turn.now)
     if missed.many:
@@ -191,7 +191,7 @@ def _may_start(turn: Round) -> Part:
 
 def _start(turn: Round, due: datetime) -> Part:
     job = run_of(turn.cronjob, int(due.timestamp()) // 60)
-    job["metadata"].setdefault("annotations", {})[SCHEDULED_AT] = moments.write(due)
+    job["metadata"].setdefault("annotations", {})[SCHEDULED_AT] = times.seconds(due)
     write = Write(
         verb="create",
         api_version="batch/v1",
@@ -209,7 +209,7 @@ def _start(turn: Round, due: datetime) -> Part:
         yield from emit(turn.event("Normal", "SuccessfulCreate", f"Created job {made['metadata']['name']}"))
         turn.set_active([*turn.active, _reference(made)])
     # If it exists, it is of an earlier reconcile that could not write the status; it is found among the Jobs next time.
-    turn.status["lastScheduleTime"] = moments.write(due)
+    turn.status["lastScheduleTime"] = times.seconds(due)
 
 
 # ---- which old ones go

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.controllers.reconcile import Answer, Step, emit, must, one
 from kohort.kinds.batch.control.job import indexes
 from kohort.kinds.batch.control.job import pod as pods_
@@ -192,10 +192,10 @@ def _end(book: Book) -> bool:
     if not add_condition(book.status, book.verdict.last, book.verdict, book.now):
         return False
     if not book.verdict.failed:
-        book.status["completionTime"] = moments.write(book.now)
+        book.status["completionTime"] = times.seconds(book.now)
     if not book.parity and book.job["spec"].get("completions") != 0:
         # A suspended Job has no start; without one it could not end before it is resumed (spec job 6, suspend).
-        book.status.setdefault("startTime", moments.write(book.now))
+        book.status.setdefault("startTime", times.seconds(book.now))
     book.dirty = True
     return True
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.kinds.batch.api.status import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, holds
 from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job import success_policy
@@ -87,7 +87,7 @@ def _too_many_restarts(tally: Tally) -> bool:
 
 def deadline_in(job: Object, now: datetime) -> float | None:
     """Seconds until activeDeadlineSeconds are over; None if they do not count."""
-    limit, start = job["spec"].get("activeDeadlineSeconds"), moments.read((job.get("status") or {}).get("startTime"))
+    limit, start = job["spec"].get("activeDeadlineSeconds"), times.parse((job.get("status") or {}).get("startTime"))
     if limit is None or start is None or is_suspended(job):
         return None
     return (start + timedelta(seconds=int(limit)) - now).total_seconds()
@@ -117,7 +117,7 @@ def is_complete(tally: Tally, active: int) -> bool:
 
 
 def condition(kind: str, status: str, reason: str, message: str, now: datetime) -> dict[str, Any]:
-    moment = moments.write(now)
+    moment = times.seconds(now)
     return {
         "type": kind,
         "status": status,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
@@ -74,7 +74,7 @@ def restarts(pod: Object) -> int:
 
 
 def created(pod: Object) -> datetime:
-    return moments.read(pod["metadata"].get("creationTimestamp")) or datetime.min.replace(tzinfo=UTC)
+    return times.parse(pod["metadata"].get("creationTimestamp")) or datetime.min.replace(tzinfo=UTC)
 
 
 def finished(pod: Object) -> datetime:
@@ -85,14 +85,14 @@ def finished(pod: Object) -> datetime:
     if of_containers and all(_end(one) is not None for one in status.get("containerStatuses") or ()):
         return max(of_containers)
     ready = condition(pod, "Ready")
-    since = moments.read(ready.get("lastTransitionTime")) if ready.get("status") == "False" else None
+    since = times.parse(ready.get("lastTransitionTime")) if ready.get("status") == "False" else None
     if since is not None:
         return since
-    told = moments.read(pod["metadata"].get("deletionTimestamp"))
+    told = times.parse(pod["metadata"].get("deletionTimestamp"))
     if told is not None:
         return told - timedelta(seconds=int(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
     return created(pod)
 
 
 def _end(container: dict[str, Any]) -> datetime | None:
-    return moments.read(((container.get("state") or {}).get("terminated") or {}).get("finishedAt"))
+    return times.parse(((container.get("state") or {}).get("terminated") or {}).get("finishedAt"))

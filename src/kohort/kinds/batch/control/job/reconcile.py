@@ -10,8 +10,8 @@ from typing import Any, Final
 from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.api.meta import controller_of
+from kohort.apimachinery import times
 from kohort.apimachinery.labels import matches
-from kohort.controllers import moments
 from kohort.controllers.reconcile import Answer, Reconcile, Result, Step, emit
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.api.status import is_finished
@@ -113,7 +113,7 @@ def _reconcile_active(
     status: dict[str, Any] = copied(job.get("status") or {})
     started = status.get("startTime") is not None or is_suspended(job)
     if not started:
-        status["startTime"] = moments.write(now)
+        status["startTime"] = times.seconds(now)
     found = tally({**job, "status": status}, pods)
     record = memory.record.after(found.new_succeeded, found.new_failed)
     book = Book(job, status, found, finish.verdict(found, now), now, parity=parity)

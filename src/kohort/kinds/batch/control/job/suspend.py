@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.kinds.batch.api.status import SUSPENDED
 from kohort.kinds.batch.control.job.finish import condition
 
@@ -24,6 +24,6 @@ def reflect(status: dict[str, Any], suspended: bool, now: datetime) -> tuple[str
         if known is None or known.get("status") == "False":
             return None
         new = condition(SUSPENDED, "False", "JobResumed", "Job resumed", now)
-        status["startTime"] = moments.write(now)
+        status["startTime"] = times.seconds(now)
     status["conditions"] = [new if one is known else one for one in conditions] if known else [*conditions, new]
     return ("Suspended", "Job suspended") if suspended else ("Resumed", "Job resumed")

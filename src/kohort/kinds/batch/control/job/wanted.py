@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers import moments
+from kohort.apimachinery import times
 from kohort.kinds.batch.control.job import backoff, indexes
 from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job.backoff import Record
@@ -109,7 +109,7 @@ def _keep(pod: Object) -> tuple[Any, ...]:
     """How much a pod is worth keeping: the least first. Younger pods have done less."""
     phases = {"Pending": 0, "Unknown": 1, "Running": 2}
     ready = pods_.condition(pod, "Ready")
-    since = moments.read(ready.get("lastTransitionTime")) if pods_.is_ready(pod) else None
+    since = times.parse(ready.get("lastTransitionTime")) if pods_.is_ready(pod) else None
     return (
         bool((pod.get("spec") or {}).get("nodeName")),
         phases.get(pods_.phase(pod), 0),

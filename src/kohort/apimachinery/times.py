@@ -1,4 +1,4 @@
-"""Moments as the API writes them."""
+"""Moments as the API writes them: RFC 3339 in UTC, in seconds (metav1.Time) or microseconds (metav1.MicroTime)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 def seconds(moment: datetime) -> str:
     """metav1.Time"""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micros(moment: datetime) -> str:
     """metav1.MicroTime"""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def parse(text: str | None) -> datetime | None:
@@ -22,3 +22,8 @@ def parse(text: str | None) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def whole(moment: datetime) -> datetime:
+    """As it is after having been stored as a metav1.Time."""
+    return moment.replace(microsecond=0)
