@@ -6,12 +6,13 @@ from kohort.api.kind import Object
 from kohort.gang.admission import NOTHING, Findings
 from kohort.gang.compile import CompileContext, namespace_of
 from kohort.kinds.jobset.api.reading import spec_of
-from kohort.kinds.jobset.api.volumes import against_existing
+from kohort.kinds.jobset.api.volumes import against_existing, claim_names
 
 
 def validate(new: Object, old: Object | None, ctx: CompileContext) -> Findings:
     """Only on create: later they are its own claims."""
     if old is not None or not spec_of(new).get("volumeClaimPolicies"):
         return NOTHING
-    claims = ctx.lookup.every("PersistentVolumeClaim", namespace_of(new))
-    return Findings(tuple(against_existing(new, claims)))
+    space = namespace_of(new)
+    found = (ctx.lookup.find("PersistentVolumeClaim", name, space) for name in claim_names(new))
+    return Findings(tuple(against_existing(new, [claim for claim in found if claim is not None])))

@@ -1,6 +1,7 @@
-"""What JobSet's webhooks do on other clusters: pods of exclusive placement, claims that are there already.
+"""What JobSet's webhook for pods does on other clusters: exclusive placement.
 
-The rules are `kohort.kinds.jobset.api.placement` and `kohort.kinds.jobset.api.volumes`; here they are applied.
+The rules are `kohort.kinds.jobset.api.placement`; here they are applied. Those of JobSets themselves are in the kind's
+`admission.py`.
 """
 
 from __future__ import annotations
@@ -15,13 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kohort.api.kind import Object
-    from kohort.kinds.jobset.api import constants, placement, volumes
+    from kohort.kinds.jobset.api import placement
     from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.storage_codec import StoreLister
 else:
-    constants, placement, volumes = (
-        module(f"kohort.kinds.jobset.api.{name}") for name in ("constants", "placement", "volumes")
-    )
+    placement = module("kohort.kinds.jobset.api.placement")
 
 
 class JobSetWebhooks:
@@ -31,21 +30,14 @@ class JobSetWebhooks:
         self._lister = lister
 
     async def admit(self, attrs: AdmissionAttributes) -> None:
-        if attrs.object is not None and _is_new(attrs, "", "Pod"):
+        if attrs.object is not None and _is_new_pod(attrs):
             placement.complete(attrs.object, self._leader(attrs.object, attrs.namespace), self._labels_of)
 
     async def validate(self, attrs: AdmissionAttributes) -> None:
-        if attrs.object is None:
-            return
-        if _is_new(attrs, "", "Pod") and placement.is_follower(attrs.object):
+        if attrs.object is not None and _is_new_pod(attrs) and placement.is_follower(attrs.object):
             why = placement.refusal(attrs.object, self._leader(attrs.object, attrs.namespace))
             if why:
                 raise status.forbidden(attrs.resource.group, attrs.resource.plural, attrs.name, why)
-        if _is_new(attrs, constants.GROUP, constants.KIND):
-            claims = self._claims(attrs.object, attrs.namespace)
-            problems = list(volumes.against_existing(attrs.object, claims))
-            if problems:
-                raise status.invalid(attrs.resource.group, attrs.resource.kind, attrs.name, problems)
 
     def _leader(self, pod: Object, namespace: str) -> Object | None:
         """Only pods whose names begin as the leader's does are read: there may be thousands of others."""
@@ -60,12 +52,7 @@ class JobSetWebhooks:
         found = self._lister.get("", "nodes", "", node)
         return None if found is None else found["metadata"].get("labels") or {}
 
-    def _claims(self, jobset: Object, namespace: str) -> list[Object]:
-        wanted = volumes.claim_names(jobset)
-        found = [self._lister.get("", "persistentvolumeclaims", namespace, name) for name in wanted]
-        return [claim for claim in found if claim is not None]
 
-
-def _is_new(attrs: AdmissionAttributes, group: str, kind: str) -> bool:
+def _is_new_pod(attrs: AdmissionAttributes) -> bool:
     resource = attrs.resource
-    return attrs.operation == CREATE and not attrs.subresource and (resource.group, resource.kind) == (group, kind)
+    return attrs.operation == CREATE and not attrs.subresource and (resource.group, resource.kind) == ("", "Pod")
