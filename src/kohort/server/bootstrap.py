@@ -62,6 +62,7 @@ def _defined(ours: Shipped, *, established: bool) -> Object:
         "creationTimestamp": timestamps.stamp(),
         "generation": 1,
         "annotations": {_MADE_FROM: f"{ours.made_from}/1"},
+        "managedFields": _owners(),
     }
     outline = {"spec": ours.outline}
     status = definition.first_status(outline)
@@ -71,12 +72,33 @@ def _defined(ours: Shipped, *, established: bool) -> Object:
     return {"metadata": meta, "spec": ours.spec, "status": status}
 
 
+def _owners() -> list[Object]:
+    """We own our annotation only: upstream's definition of the same name can be applied without a conflict."""
+    return [
+        {
+            "manager": "kohort",
+            "operation": "Update",
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "time": timestamps.stamp(),
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{_MADE_FROM}": {}}}},
+        }
+    ]
+
+
 def _renewed(resource: Resource, ours: Shipped, head: Item) -> Object | None:
     meta = shipped.read(head.value).metadata
     before, _, generation = (meta.get("annotations") or {}).get(_MADE_FROM, "").partition("/")
-    if before in ("", ours.made_from) or generation != str(meta.get("generation")):
+    if not before or generation != str(meta.get("generation")):
         return None
+    if before == ours.made_from:
+        if meta.get("managedFields"):
+            return None
+        new = storage_codec.load(resource, head)  # stored by a version that wrote no owners
+        new["metadata"]["managedFields"] = _owners()
+        return new
     new = {**storage_codec.load(resource, head), "spec": ours.whole}
+    new["metadata"].setdefault("managedFields", _owners())
     now = int(meta.get("generation") or 0) + 1
     annotations = {**(meta.get("annotations") or {}), _MADE_FROM: f"{ours.made_from}/{now}"}
     new["metadata"] |= {"generation": now, "annotations": annotations}

@@ -50,10 +50,7 @@ def parse_json(body: bytes, kind: str) -> tuple[Any, list[str]]:
         value = _decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise bad_request(_unrecognized(body, kind, str(error))) from None
-    members = _count(value, 0)
-    if len(_MEMBER.findall(body)) > members:
-        return value, _repeated(body)
-    return value, []
+    return value, [f'duplicate field "{path}"' for path in _repeated(body, value)]
 
 
 def _unrecognized(body: bytes, kind: str, why: str) -> str:
@@ -84,14 +81,21 @@ class _Pairs(list[tuple[str, Any]]):
     """An object before its repeated keys are lost."""
 
 
-def _repeated(body: bytes) -> list[str]:
+def _repeated(body: bytes, value: Any) -> list[str]:
+    """Paths of the members that `body`, which was read as `value`, has more than once.
+
+    Every member is followed by a colon, so a body with no more of them than `value` has members repeats none. Text may
+    hold colons, too: where there are more, a parser tells.
+    """
+    if len(_MEMBER.findall(body)) <= _count(value, 0):
+        return []
     try:
         root = json.loads(body, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return []
     found: list[str] = []
     _walk(root, "", found)
-    return [f'duplicate field "{path}"' for path in dict.fromkeys(found)]
+    return list(dict.fromkeys(found))
 
 
 def _walk(value: Any, path: str, found: list[str]) -> None:
@@ -112,10 +116,8 @@ def _parse_yaml(body: bytes, kind: str) -> tuple[Any, list[str]]:
     if body.lstrip().startswith(b"{"):  # what clients send as YAML is JSON most of the time
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             value = _decode(body)
-            if len(_MEMBER.findall(body)) <= _count(value, 0):
+            if not _repeated(body, value):
                 return value, []
-    if b"*" in body and re.search(rb"(?m)(^|[\s\[{,:-])\*[\w-]", body):
-        raise bad_request("YAML aliases are not accepted in a request")  # a few bytes of them can mean gigabytes
     from kohort.server import yaml_codec
 
     value, warnings = yaml_codec.load(body, kind, MAX_DEPTH)

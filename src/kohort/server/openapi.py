@@ -10,7 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import definitions
-from kohort.server import openapi_descriptions
+from kohort.server import openapi_descriptions, openapi_paths
+from kohort.server.openapi_paths import group_version_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,18 +25,6 @@ _V3: Final = "#/components/schemas/"
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _JUNCTORS: Final = ("allOf", "anyOf", "not", "oneOf")
 _PATHS_IN: Final = {"name", "namespace", "path", "logpath"}
-_PATCHES: Final = (
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-)
-_WRITE: Final = ("dryRun", "fieldManager", "fieldValidation")
-_LIST: Final = (
-    "allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion",
-    "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds", "watch",
-)  # fmt: skip
-_DELETE: Final = ("dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy")
 _ROOTS: Final = ("", "api", "apis", "version")
 
 
@@ -54,7 +43,7 @@ def _definitions(minor: str) -> Document:
 def v2(minor: str, resources: Resources, added: dict[str, Document] | None = None) -> Document:
     """`added`: definitions of CRDs, by name."""
     document = definitions.document(minor)
-    kept = {_base(one.group, one.version) for one in resources.every()}
+    kept = {group_version_path(one.group, one.version) for one in resources.every()}
     paths = {path: entry for path, entry in document["paths"].items() if _served(path, kept)}
     return {
         "swagger": "2.0",
@@ -99,10 +88,6 @@ def _to_v2(schema: Document) -> Document:
     return found
 
 
-def _base(group: str, version: str) -> str:
-    return f"/apis/{group}/{version}/" if group else f"/api/{version}/"
-
-
 def _served(path: str, kept: set[str]) -> bool:
     parts = path.split("/")
     deep = (parts[1] == "apis" and len(parts) > 4) or (parts[1] == "api" and len(parts) > 3)
@@ -140,7 +125,7 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def v3_index(resources: Resources, hashes: dict[str, str] | None = None) -> Document:
-    names = ["api", "apis", "version", *(_base(*pair).strip("/") for pair in _pairs(resources))]
+    names = ["api", "apis", "version", *(group_version_path(*pair).strip("/") for pair in _pairs(resources))]
     names += [f"apis/{group}" for group in resources.versions() if group]
     return {
         "paths": {
@@ -165,8 +150,9 @@ def v3(minor: str, resources: Resources, name: str, added: dict[str, Document] |
         return None
     every = {**_definitions(minor), **(added or {})}
     named = {one: _definition_name(one, added or {}) for one in found}
-    paths = {path: entry for one in found for path, entry in _paths(one, named[one], every)}
+    paths = {path: entry for one in found for path, entry in openapi_paths.of(minor, one, named[one], every)}
     wanted = [definition for definition in named.values() if definition]
+    wanted += [name for one in found for name in openapi_paths.subresource_definitions(minor, one)]
     wanted += [f"{definition}List" for definition in wanted if f"{definition}List" in every]
     schemas = {definition: _to_v3(every[definition]) for definition in _closure(wanted, every)}
     return {
@@ -228,72 +214,3 @@ def _to_v3(value: Any) -> Any:
     if value.get("format") == "int-or-string":
         return {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"}
     return {key: _to_v3(item) for key, item in value.items()}
-
-
-def _paths(one: Resource, definition: str | None, every: dict[str, Document]) -> Iterator[tuple[str, Document]]:
-    base = _base(one.group, one.version)
-    spot = f"{base}namespaces/{{namespace}}/{one.plural}" if one.namespaced else f"{base}{one.plural}"
-    listed = f"{definition}List" if definition and f"{definition}List" in every else definition
-    collection: Document = {}
-    single: Document = {}
-    if "list" in one.verbs:
-        collection["get"] = _operation(one, "list", _LIST, listed)
-    if "create" in one.verbs:
-        collection["post"] = _operation(one, "post", _WRITE, definition, body=definition)
-    if "deletecollection" in one.verbs:
-        collection["delete"] = _operation(one, "deletecollection", (*_DELETE, *_LIST), None)
-    if "get" in one.verbs:
-        single["get"] = _operation(one, "get", (), definition)
-    if "update" in one.verbs:
-        single["put"] = _operation(one, "put", _WRITE, definition, body=definition)
-    if "patch" in one.verbs:
-        single["patch"] = _operation(one, "patch", (*_WRITE, "force"), definition, body="", kinds=_PATCHES)
-    if "delete" in one.verbs:
-        single["delete"] = _operation(one, "delete", _DELETE, None)
-    places = _places(one.namespaced, named=False)
-    yield spot, collection | ({"parameters": places} if places else {})
-    if single:
-        yield f"{spot}/{{name}}", single | {"parameters": _places(one.namespaced, named=True)}
-    if one.namespaced and "list" in one.verbs:
-        yield f"{base}{one.plural}", {"get": _operation(one, "list", _LIST, listed)}
-    for sub in one.subresources.values():
-        inner = {
-            method: _operation(one, verb, _WRITE if verb != "get" else (), definition)
-            for verb, method in (("get", "get"), ("update", "put"), ("patch", "patch"), ("create", "post"))
-            if verb in sub.verbs
-        }
-        yield f"{spot}/{{name}}/{sub.name}", inner | {"parameters": _places(one.namespaced, named=True)}
-
-
-def _places(namespaced: bool, named: bool) -> list[Document]:
-    names = [*(["namespace"] if namespaced else []), *(["name"] if named else [])]
-    return [_parameter(name, "path") for name in names]
-
-
-def _parameter(name: str, where: str) -> Document:
-    kinds = {"limit": "integer", "timeoutSeconds": "integer", "gracePeriodSeconds": "integer", "watch": "boolean"}
-    kind = kinds.get(name, "string")
-    found: Document = {"name": name, "in": where, "schema": {"type": kind, "uniqueItems": True}}
-    return found | ({"required": True} if where == "path" else {})
-
-
-def _operation(
-    one: Resource,
-    action: str,
-    query: tuple[str, ...],
-    answer: str | None,
-    *,
-    body: str | None = None,
-    kinds: tuple[str, ...] = ("*/*",),
-) -> Document:
-    content = {"application/json": {"schema": {"$ref": _V3 + answer}}} if answer else {}
-    found: Document = {
-        "parameters": [_parameter(name, "query") for name in query],
-        "responses": {"200": {"description": "OK", "content": content}, "401": {"description": "Unauthorized"}},
-        "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": {"group": one.group, "version": one.version, "kind": one.kind},
-    }
-    if body is not None:
-        schema = {"$ref": _V3 + (body or "io.k8s.apimachinery.pkg.apis.meta.v1.Patch")}
-        found["requestBody"] = {"content": {kind: {"schema": schema} for kind in kinds}}
-    return found

@@ -35,7 +35,7 @@ _Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: load
 def load(body: bytes, kind: str, most: int) -> tuple[Any, list[str]]:
     """The value, and what is odd about it. `most`: levels of nesting."""
     try:
-        _check_depth(body, most)
+        _check_events(body, most)
         loader = _Loader(body)
         loader.warnings = []
         try:
@@ -50,10 +50,13 @@ def load(body: bytes, kind: str, most: int) -> tuple[Any, list[str]]:
     return value, loader.warnings
 
 
-def _check_depth(body: bytes, most: int) -> None:
-    """Building values recurses, in C where nothing stops it; reading events does not."""
+def _check_events(body: bytes, most: int) -> None:
+    """Refuse what must not become values: deep nesting (building recurses, in C where nothing stops it) and aliases."""
     depth = 0
     for event in yaml.parse(body, Loader=_Loader):
+        if isinstance(event, yaml.AliasEvent):  # a few bytes of them can mean gigabytes
+            where = f"line {event.start_mark.line + 1}: " if event.start_mark else ""
+            raise bad_request(f"{where}YAML aliases (*{event.anchor}) are not accepted in a request")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > most:

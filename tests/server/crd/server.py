@@ -11,15 +11,17 @@ from urllib.parse import parse_qs, urlsplit
 from kohort.api.kind import Context
 from kohort.kube.wire import Request
 from kohort.server.api import Api
+from kohort.server.bootstrap import custom_kinds
 from kohort.server.crd import DefinitionController
 from kohort.server.store import Store
 from kohort.testing.client import Response
 
 
 class Running:
-    """Has the methods of kohort.testing.client."""
+    """Has the methods of kohort.testing.client. `shipped`: with the definitions that come with us."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shipped: bool = False) -> None:
+        self._shipped = shipped
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
@@ -43,6 +45,8 @@ class Running:
         await self.store.open()
         self.api = Api(self.store, Context.of("1.37"))
         self.definitions = DefinitionController(self.api)
+        if self._shipped:
+            await custom_kinds(self.api)
         await self.definitions.start()
 
     async def _stop(self) -> None:
@@ -65,3 +69,9 @@ class Running:
         request = Request(method, parts.path, parse_qs(parts.query, keep_blank_values=True), headers, raw)
         found = self._wait(self.api.handle(request))
         return Response(found.status, found.body, list(found.headers.items()))
+
+    def get(self, path: str) -> Any:
+        return self.request("GET", path).json()
+
+    def create(self, path: str, body: Any) -> Any:
+        return self.request("POST", path, body).json()

@@ -17,7 +17,7 @@ from kohort.server import codec, jsonpath, options, status, storage_codec, times
 from kohort.server.admission.attributes import CREATE, AdmissionAttributes
 from kohort.server.options import DeleteOptions, WriteOptions
 from kohort.server.printers.cells import labels as selector_text
-from kohort.server.request_body import decode_body
+from kohort.server.request_body import check_patch_type, decode_body
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
@@ -219,6 +219,7 @@ class Subresources:
 
     async def patch_scale(self, info: RequestInfo) -> tuple[int, Item | Object]:
         media = codec.media_type(info.content_type)
+        check_patch_type(info, media)
         chosen = options.write_options(info.query, "PatchOptions", info.agent, media)
         applied = media == options.APPLY
         change, _ = codec.parse(info.request.body, "Scale", codec.YAML if applied else codec.JSON)
