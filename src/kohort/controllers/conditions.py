@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
+from kohort.api.kind import Object
 from kohort.apimachinery import times
+from kohort.controllers.reconcile import Event
 
 Status = dict[str, Any]
 
@@ -51,3 +54,22 @@ def drop_condition(status: Status, kind: str) -> None:
     kept = [one for one in status.get("conditions") or () if one.get("type") != kind]
     if len(kept) != len(status.get("conditions") or ()):
         status["conditions"] = kept
+
+
+@dataclass(slots=True)
+class StatusBuilder:
+    """The status that a reconcile builds and writes once, at its end, with the events that are recorded then."""
+
+    obj: Object
+    now: datetime
+    status: Status
+    events: list[Event] = field(default_factory=list)
+
+    def event(self, kind: Literal["Normal", "Warning"], reason: str, note: str) -> None:
+        self.events.append(Event(self.obj, kind, reason, note))
+
+    def condition(self, kind: str) -> dict[str, Any] | None:
+        return condition(self.status, kind)
+
+    def holds(self, kind: str) -> bool:
+        return holds(self.status, kind)

@@ -89,3 +89,16 @@ class Controller:
 def key_of(obj: Object) -> Key:
     meta = obj["metadata"]
     return Key(str(meta.get("namespace") or ""), str(meta["name"]))
+
+
+# ---- event handlers that several controllers have
+
+
+def enqueue_nothing(_: Object | None, __: Object | None) -> Iterable[Enqueue]:
+    """Of kinds that are only read."""
+    return ()
+
+
+def enqueue_itself(_: Object | None, new: Object | None) -> Iterable[Enqueue]:
+    """The object, while it is there."""
+    return [Enqueue(key_of(new))] if new is not None else []

@@ -61,6 +61,6 @@ def expiry(job: Object) -> datetime | None:
     return None
 
 
-def _enqueue(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+def _enqueue(_: Object | None, new: Object | None) -> Iterable[Enqueue]:
     if new is not None and expiry(new) is not None:
         yield Enqueue(key_of(new))

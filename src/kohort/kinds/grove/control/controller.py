@@ -9,7 +9,18 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.api.meta import controller_of
-from kohort.controllers.controller import Controller, Enqueue, EventHandler, Indexer, Key, Reader, Watch, key_of
+from kohort.controllers.controller import (
+    Controller,
+    Enqueue,
+    EventHandler,
+    Indexer,
+    Key,
+    Reader,
+    Watch,
+    enqueue_itself,
+    enqueue_nothing,
+    key_of,
+)
 from kohort.controllers.objects import label, meta_of, name_of, namespace_of, status_of, uid_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
@@ -71,14 +82,6 @@ def _changed(read: Callable[[Object], Iterable[Key]], after: float = SOON) -> Ev
         return [Enqueue(key, after) for obj in (old, new) if obj is not None for key in read(obj)]
 
     return handler
-
-
-def _itself(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
-    return [Enqueue(key_of(new))] if new is not None else []
-
-
-def _nobody(_: Object | None, __: Object | None) -> Iterable[Enqueue]:
-    return ()
 
 
 def _topology(pcs: Object) -> Iterator[Hashable]:
@@ -179,7 +182,7 @@ def podcliqueset_controller(ctx: CompileContext) -> Controller:
     def of_pcs(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         sets.update(old, new)
         sharing.update(old, new)
-        return _itself(old, new)
+        return enqueue_itself(old, new)
 
     def of_binding(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         return sets.enqueue(name_of(new or old or {}), SOON)
@@ -227,7 +230,7 @@ def podcliquescalinggroup_controller(ctx: CompileContext) -> Controller:
 
     def of_group(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         groups.update(old, new)
-        return _itself(old, new)
+        return enqueue_itself(old, new)
 
     def of_pcs(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         sharing.update(old, new)
@@ -267,7 +270,7 @@ def podclique_controller(ctx: CompileContext, *, grouping: bool = True) -> Contr
     def of_clique(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         cliques.update(old, new)
         later.update(old, new)
-        found = [*_itself(old, new)]
+        found = [*enqueue_itself(old, new)]
         if _differ(old, new, lambda obj: status_of(obj).get("scheduledReplicas")):
             gang = label(new or old or {}, constants.PODGANG)
             found += later.enqueue(Key(namespace_of(new or old or {}), gang), SOON)
@@ -287,7 +290,7 @@ def podclique_controller(ctx: CompileContext, *, grouping: bool = True) -> Contr
     watches = [
         _watch(_CLIQUE, of_clique, {"gang": _by_label(constants.PODGANG)}),
         _watch(_SET, of_pcs),
-        _watch(_GROUP, _nobody, {"set": _of_set}),
+        _watch(_GROUP, enqueue_nothing, {"set": _of_set}),
         _watch(_GANG, _of_gang),
         Watch("v1", "Pod", _changed(by_owner), {"owner": by_owner}),
         *_claim_watches(
@@ -342,7 +345,7 @@ def podgang_controller(ctx: CompileContext, *, grouping: bool = True) -> Control
 
     def of_gang(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         gangs.update(old, new)
-        return _itself(old, new)
+        return enqueue_itself(old, new)
 
     def of_pcs(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         sets.update(old, new)
@@ -364,7 +367,7 @@ def podgang_controller(ctx: CompileContext, *, grouping: bool = True) -> Control
     watches = [
         _watch(_GANG, of_gang),
         _watch(_SET, of_pcs),
-        _watch(_GROUP, _nobody, {"set": _of_set}),
+        _watch(_GROUP, enqueue_nothing, {"set": _of_set}),
         _watch(_CLIQUE, _changed(by_gang), {"gang": by_gang}),
         _watch(_BINDING, of_binding),
         Watch("v1", "Pod", _changed(by_gang), {"gang": by_gang}),
@@ -395,5 +398,5 @@ def clustertopologybinding_controller() -> Controller:
         return binding.reconcile(reader.get(_BINDING, key), now)
 
     return Controller(
-        name="clustertopologybinding", watches=(_watch(_BINDING, _itself),), reconcile=reconcile_key, workers=1
+        name="clustertopologybinding", watches=(_watch(_BINDING, enqueue_itself),), reconcile=reconcile_key, workers=1
     )

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.api.meta import controller_of
-from kohort.controllers.objects import is_deleting, name_of, uid_of
+from kohort.controllers.groups import stages
+from kohort.controllers.objects import is_controlled_by, is_deleting, name_of, uid_of
 from kohort.controllers.reconcile import Refusal, Step
 from kohort.controllers.writes import create
 from kohort.gang.compile import CompileContext
@@ -100,7 +101,7 @@ class Groups:
         if problem:
             # What has been placed keeps the minimum it was placed with (D12).
             had = by_name.get(("Workload", gang.name))
-            if had is not None and _is_of(had, podgang):
+            if had is not None and is_controlled_by(had, podgang):
                 return Readiness()
         problem = problem or _preferred_topology(gang, topology)
         if problem:
@@ -122,7 +123,7 @@ class Groups:
 
     def _make(self, missing: Sequence[Object]) -> Part:
         """Kind by kind, branches one after the other: each is made when what it names is there."""
-        for stage in _stages(missing):
+        for stage in stages(missing):
             writes = [create(obj) for obj in stage]
             answers = yield Step(writes)
             for write, answer in zip(writes, answers, strict=True):
@@ -132,20 +133,10 @@ class Groups:
         return Readiness()
 
 
-def _stages(missing: Sequence[Object]) -> list[list[Object]]:
-    found: list[list[Object]] = [[obj] for obj in missing if obj["kind"] != "PodGroup"]
-    leaves = [obj for obj in missing if obj["kind"] == "PodGroup"]
-    return [*found, leaves] if leaves else found
-
-
 def _refused(what: str, refusal: Refusal) -> Readiness:
     if refusal.reason == "NotServedError" or (refusal.not_found and "namespace" not in refusal.message):
         return Readiness(UNAVAILABLE, f"{what}: the API server does not serve the kind", again=True)
     return Readiness(SYNC_FAILED, f"{what}: {refusal.message}", again=True)
-
-
-def _is_of(obj: Object, podgang: Object) -> bool:
-    return (controller_of(obj) or {}).get("uid") == uid_of(podgang)
 
 
 def is_leftover(obj: Object, podgang: Object | None) -> bool:
@@ -160,7 +151,7 @@ def _fault(wanted: Object, stored: Object, podgang: Object) -> Readiness | None:
     what = f"{stored['kind']} {name_of(stored)}"
     if is_leftover(stored, podgang):
         return Readiness(TERMINATING, f"{what} is of an earlier gang and is being deleted", again=True)
-    if not _is_of(stored, podgang):
+    if not is_controlled_by(stored, podgang):
         return Readiness(SYNC_FAILED, f"{what} exists and belongs to somebody else; it is not adopted", again=True)
     changed = _changed(_owned(wanted["spec"]), _owned(stored["spec"]))
     if changed:

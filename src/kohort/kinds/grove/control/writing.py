@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
+from kohort.controllers.groups import covers
 from kohort.controllers.objects import label, meta_of, status_of
 from kohort.controllers.reconcile import Answer, ReconcileError, Step, Write, one
 from kohort.controllers.writes import patch
@@ -93,17 +94,9 @@ def lacking(wanted: Any, stored: Any) -> Any:
             inner = lacking(value, before)
             if inner is not None:
                 found[key] = inner
-        elif not _holds(value, before):
+        elif not covers(before, value):
             found[key] = value
     return found or None
-
-
-def _holds(wanted: Any, stored: Any) -> bool:
-    if isinstance(wanted, dict) and isinstance(stored, dict):
-        return all(_holds(value, stored.get(key)) for key, value in wanted.items())
-    if isinstance(wanted, list) and isinstance(stored, list):
-        return len(wanted) == len(stored) and all(map(_holds, wanted, stored))
-    return bool(wanted == stored)
 
 
 # ---- conditions

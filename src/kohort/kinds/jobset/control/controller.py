@@ -9,7 +9,15 @@ from typing import Final
 
 from kohort.api.kind import Object
 from kohort.api.meta import controller_of
-from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.controller import (
+    Controller,
+    Enqueue,
+    Key,
+    Reader,
+    Watch,
+    enqueue_itself,
+    enqueue_nothing,
+)
 from kohort.controllers.reconcile import Reconcile
 from kohort.gang.compile import CompileContext
 from kohort.kinds.jobset.api import constants
@@ -28,12 +36,12 @@ _SETTLE: Final = 5.0  # seconds after which a new pod of a gang should have been
 def jobset_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
     """`grouping`: whether the server has groups. Without, JobSets that ask for a gang do not start."""
     watches = [
-        Watch(constants.API_VERSION, constants.KIND, _of_jobset),
+        Watch(constants.API_VERSION, constants.KIND, enqueue_itself),
         Watch("batch/v1", "Job", _of_owned, {"jobset": _owners}),
         Watch("v1", "Service", _of_owned),
-        Watch("v1", "PersistentVolumeClaim", _nothing),
+        Watch("v1", "PersistentVolumeClaim", enqueue_nothing),
         Watch("v1", "Pod", _of_pod, {"pods": _jobsets_of_pod}),
-        *([Watch("scheduling.k8s.io/v1", "PriorityClass", _nothing)] if placement_by_template(ctx) else ()),
+        *([Watch("scheduling.k8s.io/v1", "PriorityClass", enqueue_nothing)] if placement_by_template(ctx) else ()),
         *(_group_watches(ctx) if grouping else ()),
     ]
     seen_events = EventFilter()
@@ -78,15 +86,6 @@ def view_of(key: Key, reader: Reader, now: datetime, ctx: CompileContext) -> Job
         pods=lambda: reader.indexed("Pod", "pods", key),
         priority_class=lambda name: reader.get("PriorityClass", Key("", name)),
     )
-
-
-def _nothing(_: Object | None, __: Object | None) -> Iterable[Enqueue]:
-    return ()
-
-
-def _of_jobset(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
-    if new is not None:
-        yield Enqueue(key_of(new))
 
 
 def _of_owned(old: Object | None, new: Object | None) -> Iterable[Enqueue]:

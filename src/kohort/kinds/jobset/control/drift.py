@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.controllers import groups as kit
 
 _LISTS: Final = ("podGroupTemplates", "compositePodGroupTemplates")
 _MINIMUMS: Final = ("minCount", "minGroupCount")
@@ -24,16 +25,16 @@ class Resize:
 def resized(wanted: Object, stored: Object) -> Resize | None:
     """The minimum of a PodGroup, or the first that differs of a Workload's templates (its list is one value)."""
     if stored["kind"] == "PodGroup":
-        new, old = minimum(wanted["spec"]), minimum(stored["spec"])
+        new, old = kit.minimum(wanted["spec"]), kit.minimum(stored["spec"])
         if new is None or old is None or new == old:
             return None
         return Resize({"schedulingPolicy": {"gang": {"minCount": new}}}, old, new)
     templates = stored["spec"].get(_LISTS[0]) or []
-    least = {one["name"]: minimum(one) for one in wanted["spec"].get(_LISTS[0]) or []}
+    least = {one["name"]: kit.minimum(one) for one in wanted["spec"].get(_LISTS[0]) or []}
     changed = [
         (one, least[one["name"]], known)
         for one in templates
-        if (known := minimum(one)) is not None and least.get(one["name"]) not in (None, known)
+        if (known := kit.minimum(one)) is not None and least.get(one["name"]) not in (None, known)
     ]
     if not changed:
         return None
@@ -44,11 +45,6 @@ def resized(wanted: Object, stored: Object) -> Resize | None:
     ]
     _, new, old = changed[0]
     return Resize({_LISTS[0]: merged}, old, int(new or 0))
-
-
-def minimum(block: Mapping[str, Any]) -> int | None:
-    gang = (block.get("schedulingPolicy") or {}).get("gang")
-    return None if gang is None else gang.get("minCount")
 
 
 def differences(wanted: Object, stored: Object, *, minimums: bool) -> list[str]:

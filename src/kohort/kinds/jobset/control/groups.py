@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from kohort.api.kind import Object
 from kohort.controllers import faults
+from kohort.controllers import groups as kit
+from kohort.controllers.objects import is_controlled_by
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, emit, one
-from kohort.controllers.writes import create, delete, patch
+from kohort.controllers.writes import create, patch
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import pod_links, render
 from kohort.gang.tree import Plan
@@ -22,8 +24,6 @@ from kohort.kinds.jobset.control.state import Jobs
 from kohort.kinds.jobset.control.view import JobSetView
 from kohort.kinds.jobset.settings import JobSetSettings
 
-KINDS: Final = ("Workload", "CompositePodGroup", "PodGroup")
-AT_ONCE: Final = 50
 Part = Generator[Step, Sequence[Answer], Any]
 
 
@@ -100,7 +100,7 @@ def _watch_quorum(jobset: Object, plan: Plan, jobs: Jobs, view: JobSetView, ctx:
     if not quorum.has_begun_to_end(jobs):
         return
     stored = {str(group["metadata"]["name"]): group for group in view.groups if group["kind"] == "PodGroup"}
-    least = {name: found for name, group in stored.items() if (found := drift.minimum(group["spec"])) is not None}
+    least = {name: found for name, group in stored.items() if (found := kit.minimum(group["spec"])) is not None}
     pods = view.pods()
     for lost in quorum.unreachable(plan, ctx.release, jobs, pods, least):
         yield from emit(Event(jobset, "Warning", "GangQuorumUnreachable", str(lost)))
@@ -113,13 +113,17 @@ def _objects(jobset: Object, wanted: Sequence[Object], view: JobSetView, ctx: Co
     """-> why to wait, if so. Nothing is made while a name is somebody else's or on its way out."""
     pairs = [(obj, view.find(obj["kind"], obj["metadata"]["name"])) for obj in wanted]
     stored = [found for _, found in pairs if found is not None]
-    foreign = [_named(found) for found in stored if not is_of(found, jobset) and not _of_predecessor(found, jobset)]
+    foreign = [
+        _named(found) for found in stored if not is_controlled_by(found, jobset) and not _of_predecessor(found, jobset)
+    ]
     if foreign:
         note = f"{', '.join(foreign)}: not controlled by this JobSet; no Job starts until it is gone"
         yield from emit(Event(jobset, "Warning", "GangNameConflict", note))
         return note
     going = [
-        _named(found) for found in stored if found["metadata"].get("deletionTimestamp") or not is_of(found, jobset)
+        _named(found)
+        for found in stored
+        if found["metadata"].get("deletionTimestamp") or not is_controlled_by(found, jobset)
     ]
     if going:
         note = f"{', '.join(going)}: being deleted; made again once gone"
@@ -139,11 +143,6 @@ def _named(obj: Object) -> str:
     return f"{obj['kind']} {obj['metadata']['name']}"
 
 
-def is_of(obj: Object, jobset: Object) -> bool:
-    owners = obj["metadata"].get("ownerReferences") or ()
-    return any(found.get("controller") and found.get("uid") == jobset["metadata"].get("uid") for found in owners)
-
-
 def _of_predecessor(obj: Object, jobset: Object) -> bool:
     """Of a JobSet of this name that was deleted: it goes with it."""
     owners = obj["metadata"].get("ownerReferences") or ()
@@ -155,17 +154,14 @@ def _of_predecessor(obj: Object, jobset: Object) -> bool:
 
 def _make(wanted: Sequence[Object], jobset: Object) -> Part:
     """The Workload and each branch before what refers to them; leaves refer to nothing among themselves."""
-    for obj in (found for found in wanted if found["kind"] != "PodGroup"):
-        yield from _create(jobset, [obj])
-    leaves = [found for found in wanted if found["kind"] == "PodGroup"]
-    for start in range(0, len(leaves), AT_ONCE):
-        yield from _create(jobset, leaves[start : start + AT_ONCE])
+    for batch in kit.stages(wanted):
+        yield from _create(jobset, batch)
 
 
 def _create(jobset: Object, batch: Sequence[Object]) -> Part:
     answers = yield Step([create(obj) for obj in batch])
     done = [obj for obj, answer in zip(batch, answers, strict=True) if answer.refusal is None]
-    yield from emit(*_told(jobset, done, "Created"))
+    yield from emit(*_events(jobset, done, "Created"))
     problems = []
     for obj, answer in zip(batch, answers, strict=True):
         if answer.refusal is None:
@@ -177,7 +173,7 @@ def _create(jobset: Object, batch: Sequence[Object]) -> Part:
         raise ReconcileError("; ".join(problems))
 
 
-def _told(jobset: Object, objects: Sequence[Object], what: str) -> list[Event]:
+def _events(jobset: Object, objects: Sequence[Object], what: str) -> list[Event]:
     """One event for each object, but one for all groups of one template: replica gangs may be hundreds."""
     found: dict[tuple[str, str], list[str]] = {}
     for obj in objects:
@@ -237,14 +233,4 @@ def release(jobset: Object, view: JobSetView, ctx: CompileContext) -> Part:
 
 def remove(jobset: Object, known: Sequence[Object]) -> Part:
     """When the JobSet has ended or is suspended: leaves first, the Workload last."""
-    own = [obj for obj in known if is_of(obj, jobset) and not obj["metadata"].get("deletionTimestamp")]
-    for kind in reversed(KINDS):
-        gone = [obj for obj in own if obj["kind"] == kind]
-        for start in range(0, len(gone), AT_ONCE):
-            batch = gone[start : start + AT_ONCE]
-            answers = yield Step([delete(obj) for obj in batch])
-            done = [obj for obj, answer in zip(batch, answers, strict=True) if answer.refusal is None]
-            yield from emit(*_told(jobset, done, "Deleted"))
-            problems = [answer.refusal.message for answer in answers if answer.refusal and not answer.refusal.not_found]
-            if problems:
-                raise ReconcileError("; ".join(problems))
+    yield from kit.remove(jobset, known, lambda done: _events(jobset, done, "Deleted"))

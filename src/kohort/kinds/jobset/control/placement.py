@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.apimachinery import times
-from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_nothing
 from kohort.controllers.reconcile import Reconcile, ReconcileError, Result, Step, Write
 from kohort.controllers.writes import delete, patch
 from kohort.kinds.jobset.api import placement
@@ -23,7 +23,7 @@ _REASON: Final = "ExclusivePlacementViolation"
 
 
 def placement_controller() -> Controller:
-    watches = (Watch("v1", "Pod", _enqueue, {"exclusive": _indexed}), Watch("v1", "Node", _nothing))
+    watches = (Watch("v1", "Pod", _enqueue, {"exclusive": _indexed}), Watch("v1", "Node", enqueue_nothing))
 
     def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         pods = reader.indexed("Pod", "exclusive", key)
@@ -90,10 +90,6 @@ def _indexed(pod: Object) -> Iterable[Hashable]:
         yield Key(str(pod["metadata"].get("namespace") or ""), uid)
 
 
-def _enqueue(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+def _enqueue(_: Object | None, new: Object | None) -> Iterable[Enqueue]:
     if new is not None and placement.topology_of(new) is not None and (uid := placement.owner_uid(new)):
         yield Enqueue(Key(str(new["metadata"].get("namespace") or ""), uid))
-
-
-def _nothing(_: Object | None, __: Object | None) -> Iterable[Enqueue]:
-    return ()

@@ -38,7 +38,7 @@ from kohort.kinds.jobset.api.reading import (
 )
 from kohort.kinds.jobset.control import children, groups, inplace, policies, startup, state
 from kohort.kinds.jobset.control.children import Wiring
-from kohort.kinds.jobset.control.conditions import COMPLETED, FAILED, RESTARTING, SUSPENDED, Draft
+from kohort.kinds.jobset.control.conditions import COMPLETED, FAILED, RESTARTING, SUSPENDED, JobSetStatus
 from kohort.kinds.jobset.control.state import Jobs
 from kohort.kinds.jobset.control.view import JobSetView
 from kohort.kinds.jobset.settings import JobSetSettings
@@ -58,7 +58,7 @@ def reconcile(view: JobSetView, ctx: CompileContext, *, grouping: bool = True) -
         yield from emit(Event(jobset, "Warning", "InvalidJobSet", "; ".join(map(str, wrong))))
         return Result()
     jobs = state.sort(jobset, view.jobs)
-    draft = Draft(jobset, {"restarts": 0, **deepcopy(jobset.get("status") or {})}, view.now)
+    draft = JobSetStatus(jobset, view.now, {"restarts": 0, **deepcopy(jobset.get("status") or {})})
     rows = state.counters(jobset, jobs)
     draft.status["replicatedJobsStatus"] = rows
     if is_finished(jobset):
@@ -75,7 +75,7 @@ def reconcile(view: JobSetView, ctx: CompileContext, *, grouping: bool = True) -
     return Result(counted=tuple(name for kind, name in _COUNTERS if draft.holds(kind)))
 
 
-def _ended(jobset: Object, jobs: Jobs, draft: Draft, view: JobSetView) -> Reconcile:
+def _ended(jobset: Object, jobs: Jobs, draft: JobSetStatus, view: JobSetView) -> Reconcile:
     yield from _delete_jobs(jobs.active)
     yield from groups.remove(jobset, view.groups)
     yield from _write(draft)
@@ -104,7 +104,7 @@ def _delete_jobs(jobs: Sequence[Object]) -> Part:
                 raise ReconcileError(answer.refusal.message)
 
 
-def _ready(jobset: Object, draft: Draft, rows: Sequence[dict[str, Any]]) -> None:
+def _ready(jobset: Object, draft: JobSetStatus, rows: Sequence[dict[str, Any]]) -> None:
     """A restart is over when all of its Jobs are up."""
     wanted = sum(replicated.replicas for replicated in replicated_jobs(jobset))
     up = sum(int(row["ready"]) + int(row["succeeded"]) for row in rows)
@@ -115,20 +115,20 @@ def _ready(jobset: Object, draft: Draft, rows: Sequence[dict[str, Any]]) -> None
 # ---- the end, or another try
 
 
-def _completed(draft: Draft) -> None:
+def _completed(draft: JobSetStatus) -> None:
     text = "jobset completed successfully"
     draft.set(COMPLETED, True, "AllJobsCompleted", text)
     draft.status["terminalState"] = COMPLETED
     draft.set(RESTARTING, False, "JobSetCompleted", text)
 
 
-def _fail(draft: Draft, reason: str, text: str) -> None:
+def _fail(draft: JobSetStatus, reason: str, text: str) -> None:
     draft.set(FAILED, True, reason, text, event="Warning")
     draft.status["terminalState"] = FAILED
     draft.set(RESTARTING, False, "JobSetFailed", "jobset failed")
 
 
-def _failed(jobset: Object, jobs: Jobs, draft: Draft) -> None:
+def _failed(jobset: Object, jobs: Jobs, draft: JobSetStatus) -> None:
     policy = spec_of(jobset).get("failurePolicy")
     decision = policies.decide(jobset, jobs.failed)
     first = f"(first failed job: {decision.job['metadata']['name']})"
@@ -154,7 +154,7 @@ def _spent(status: dict[str, Any]) -> int:
     )
 
 
-def _restart_all(draft: Draft, decision: policies.Decision, text: str) -> None:
+def _restart_all(draft: JobSetStatus, decision: policies.Decision, text: str) -> None:
     draft.status["restarts"] = int(draft.status.get("restarts") or 0) + 1
     if decision.counts:
         draft.status["restartsCountTowardsMax"] = int(draft.status.get("restartsCountTowardsMax") or 0) + 1
@@ -164,7 +164,7 @@ def _restart_all(draft: Draft, decision: policies.Decision, text: str) -> None:
     draft.event("Warning", reason, text)
 
 
-def _restart_one(jobset: Object, draft: Draft, decision: policies.Decision, text: str) -> None:
+def _restart_one(jobset: Object, draft: JobSetStatus, decision: policies.Decision, text: str) -> None:
     name, index = state.replicated_of(decision.job), state.index_of(decision.job)
     replicas = next(one.replicas for one in replicated_jobs(jobset) if one.name == name)
     row = state.row_of(draft.status["replicatedJobsStatus"], name)
@@ -181,7 +181,9 @@ def _restart_one(jobset: Object, draft: Draft, decision: policies.Decision, text
 # ---- what has to be there
 
 
-def _go_on(jobset: Object, jobs: Jobs, draft: Draft, view: JobSetView, ctx: CompileContext, grouping: bool) -> Part:
+def _go_on(
+    jobset: Object, jobs: Jobs, draft: JobSetStatus, view: JobSetView, ctx: CompileContext, grouping: bool
+) -> Part:
     if children.has_service(jobset) and not view.services:
         yield from _make(draft, children.service(jobset), "HeadlessServiceCreationFailed", "{error}")
     known = {claim["metadata"]["name"] for claim in view.claims}
@@ -241,16 +243,16 @@ def placement_by_template(ctx: CompileContext) -> bool:
     return gangs_of_jobs or settings.exclusive_placement != "Admission"
 
 
-def _make(draft: Draft, obj: Object, reason: str, text: str) -> Part:
+def _make(draft: JobSetStatus, obj: Object, reason: str, text: str) -> Part:
     write = create(obj)
     answer = yield from one(write)
     if answer.refusal is not None and not answer.refusal.already_exists:
         note = text.format(error=answer.refusal.message, name=obj["metadata"]["name"])
-        yield from emit(Event(draft.jobset, "Warning", reason, note))
+        yield from emit(Event(draft.obj, "Warning", reason, note))
         raise ReconcileError(note)
 
 
-def _create(draft: Draft, batches: Sequence[Sequence[Object]], gangs: groups.Gangs) -> Part:
+def _create(draft: JobSetStatus, batches: Sequence[Sequence[Object]], gangs: groups.Gangs) -> Part:
     """ReplicatedJob by ReplicatedJob: if one of its Jobs cannot be made, those after it are not tried."""
     for jobs in batches:
         problems, events = [], []
@@ -260,11 +262,11 @@ def _create(draft: Draft, batches: Sequence[Sequence[Object]], gangs: groups.Gan
             for job, answer in zip(batch, answers, strict=True):
                 name = job["metadata"]["name"]
                 if answer.refusal is None:
-                    events += _dropped(draft.jobset, answer.object, gangs.links.get(name, {}))
+                    events += _dropped(draft.obj, answer.object, gangs.links.get(name, {}))
                 else:
                     note = f'job "{name}" creation failed with error: {answer.refusal.message}'
                     problems.append(note)
-                    events.append(Event(draft.jobset, "Warning", "JobCreationFailed", note))
+                    events.append(Event(draft.obj, "Warning", "JobCreationFailed", note))
         yield from emit(*events)
         if problems:
             raise ReconcileError("; ".join(problems))
@@ -282,20 +284,20 @@ def _dropped(jobset: Object, job: Object | None, link: Mapping[str, Any]) -> lis
     return [Event(jobset, "Warning", "WorkloadAPIUnavailable", note)]
 
 
-def _write(draft: Draft) -> Part:
+def _write(draft: JobSetStatus) -> Part:
     """Once, at the end; events are told only when it is stored."""
-    stored = draft.jobset.get("status") or {}
+    stored = draft.obj.get("status") or {}
     if draft.status != stored and (draft.status["replicatedJobsStatus"] or stored):
-        meta = meta_of(draft.jobset)
+        meta = meta_of(draft.obj)
         write = Write(
             verb="update",
-            api_version=draft.jobset["apiVersion"],
+            api_version=draft.obj["apiVersion"],
             kind="JobSet",
-            namespace=namespace_of(draft.jobset),
+            namespace=namespace_of(draft.obj),
             name=meta["name"],
             subresource="status",
-            body={**draft.jobset, "status": draft.status},
+            body={**draft.obj, "status": draft.status},
         )
-        draft.jobset = must(write, (yield from one(write)))
+        draft.obj = must(write, (yield from one(write)))
     yield from emit(*draft.events)
     draft.events.clear()

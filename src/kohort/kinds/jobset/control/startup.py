@@ -20,7 +20,7 @@ from kohort.kinds.jobset.api.reading import (
 )
 from kohort.kinds.jobset.control import children, state
 from kohort.kinds.jobset.control.children import Wiring
-from kohort.kinds.jobset.control.conditions import IN_PROGRESS, STARTED, SUSPENDED, Draft
+from kohort.kinds.jobset.control.conditions import IN_PROGRESS, STARTED, SUSPENDED, JobSetStatus
 from kohort.kinds.jobset.control.state import Jobs
 
 Part = Generator[Step, Sequence[Answer], Any]
@@ -62,7 +62,7 @@ def _startable(jobset: Object, rows: Rows, *, created: bool) -> list[ReplicatedJ
     return found
 
 
-def reflect(jobset: Object, draft: Draft, rows: Rows) -> None:
+def reflect(jobset: Object, draft: JobSetStatus, rows: Rows) -> None:
     """The conditions of a JobSet that is not suspended."""
     started = all(state.has_started(one, rows) for one in replicated_jobs(jobset))
     if in_order(jobset):

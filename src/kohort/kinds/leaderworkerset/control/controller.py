@@ -8,7 +8,15 @@ from datetime import datetime
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.controller import (
+    Controller,
+    Enqueue,
+    Key,
+    Reader,
+    Watch,
+    enqueue_itself,
+    enqueue_nothing,
+)
 from kohort.controllers.objects import controller_uid, is_deleting, label, name_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
@@ -30,7 +38,7 @@ def leaderworkerset_controller(ctx: CompileContext, *, grouping: bool = True) ->
 
     def of_set(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         delegated.update(old, new)
-        return _of_set(old, new)
+        return enqueue_itself(old, new)
 
     def of_pod(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
         led.update(old, new)
@@ -52,7 +60,7 @@ def leaderworkerset_controller(ctx: CompileContext, *, grouping: bool = True) ->
         Watch(constants.API_VERSION, constants.KIND, of_set),
         Watch("v1", "Pod", of_pod, {"lws": _named}),
         Watch("v1", "Service", _of_labelled, {"lws": _named}),
-        Watch("v1", "PersistentVolumeClaim", _nothing, {"lws": _named}),
+        Watch("v1", "PersistentVolumeClaim", enqueue_nothing, {"lws": _named}),
         Watch("v1", "Node", of_node),
         Watch("apps/v1", "ControllerRevision", _of_labelled, {"lws": _named}),
     ]
@@ -135,10 +143,6 @@ def _parents(lws: Object, key: Key, reader: Reader) -> list[Object]:
 # ---- event handlers: which keys a change enqueues
 
 
-def _nothing(_: Object | None, __: Object | None) -> Iterable[Enqueue]:
-    return ()
-
-
 def _delegated(lws: Object) -> list[str]:
     return [_of_space(lws)] if is_delegated(lws) else []
 
@@ -153,11 +157,6 @@ def _node_of_leader(pod: Object) -> list[str]:
 def _labels(node: Object) -> Object:
     found: Object = node["metadata"].get("labels") or {}
     return found
-
-
-def _of_set(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
-    if new is not None:
-        yield Enqueue(key_of(new))
 
 
 def _of_pod(old: Object | None, new: Object | None) -> Iterable[Enqueue]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.controllers.groups import covers
 from kohort.controllers.objects import controller_uid, is_deleting, meta_of, name_of, uid_of
 from kohort.controllers.reconcile import Event, Step, emit, one
 from kohort.controllers.writes import create, patch
@@ -28,7 +29,7 @@ from kohort.kinds.leaderworkerset.compile.names import (
 )
 from kohort.kinds.leaderworkerset.control.instances import leaf_level, named_by
 from kohort.kinds.leaderworkerset.control.pods import ALONE, Membership
-from kohort.kinds.leaderworkerset.control.status import Draft
+from kohort.kinds.leaderworkerset.control.status import LeaderWorkerSetStatus
 from kohort.kinds.leaderworkerset.control.writes import Part, batches, is_ending, remove_all
 
 NOT_AVAILABLE: Final = "APINotAvailable"
@@ -188,7 +189,7 @@ def _follow(wanted: Object, stored: Object, ctx: CompileContext, gangs: Gangs) -
     if spec != stored["spec"] and ctx.release.min_count_mutable and stored["kind"] != "CompositePodGroup":
         body["spec"] = {name: value for name, value in spec.items() if stored["spec"].get(name) != value}
     what = f"{stored['kind']} {name_of(stored)}"
-    if not _within(wanted["spec"], spec):
+    if not covers(spec, wanted["spec"]):
         gangs.fail(INVALID, f"{what} is not as this set would make it; nothing is changed")
     elif body:
         answer = yield from one(patch(stored, body))
@@ -209,16 +210,7 @@ def _with_minimums(stored: Any, wanted: Any) -> Any:
     return stored
 
 
-def _within(wanted: Any, stored: Any) -> bool:
-    """Whether all that is wanted is there; a server adds defaults."""
-    if isinstance(wanted, dict) and isinstance(stored, dict):
-        return all(_within(value, stored.get(name)) for name, value in wanted.items())
-    if isinstance(wanted, list) and isinstance(stored, list):
-        return len(wanted) == len(stored) and all(map(_within, wanted, stored))
-    return bool(wanted == stored)
-
-
-def tell_condition(draft: Draft, gangs: Gangs) -> None:
+def tell_condition(draft: LeaderWorkerSetStatus, gangs: Gangs) -> None:
     if not gangs.grouped:
         return
     if gangs.reason:

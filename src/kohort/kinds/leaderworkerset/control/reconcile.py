@@ -40,7 +40,7 @@ from kohort.kinds.leaderworkerset.control.reading import (
 )
 from kohort.kinds.leaderworkerset.control.revisions import Revisions
 from kohort.kinds.leaderworkerset.control.state import Replica
-from kohort.kinds.leaderworkerset.control.status import Draft
+from kohort.kinds.leaderworkerset.control.status import LeaderWorkerSetStatus
 from kohort.kinds.leaderworkerset.control.writes import Part, make_all, put_status, remove_all
 
 WAIT: Final = 5.0  # seconds until something that nobody tells us of is looked for again
@@ -357,7 +357,7 @@ def _domain(run: Pass, leader: Object) -> str | None:
 
 
 def _reflect(run: Pass) -> Part:
-    draft = Draft.of(run.lws, run.view.now)
+    draft = LeaderWorkerSetStatus.of(run.lws, run.view.now)
     settled = status.fill(draft, run.found, state.seen(run.found, run.revisions.key))
     gangs.tell_condition(draft, run.gangs)
     if draft.status != (run.lws.get("status") or {}):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.apimachinery import times
+from kohort.controllers.conditions import StatusBuilder, set_condition
 from kohort.controllers.objects import meta_of, name_of
 from kohort.controllers.reconcile import Event
 from kohort.kinds.leaderworkerset.api import constants
@@ -21,17 +20,9 @@ from kohort.kinds.leaderworkerset.control.state import Replica
 Kind = tuple[str, str, str]  # type, reason, message
 
 
-@dataclass(slots=True)
-class Draft:
-    """The status that will be written, and what is told when it is."""
-
-    lws: Object
-    now: datetime
-    status: dict[str, Any]
-    events: list[Event] = field(default_factory=list)
-
+class LeaderWorkerSetStatus(StatusBuilder):
     @classmethod
-    def of(cls, lws: Object, now: datetime) -> Draft:
+    def of(cls, lws: Object, now: datetime) -> LeaderWorkerSetStatus:
         return cls(lws, now, deepcopy(lws.get("status") or {}))
 
     @property
@@ -41,28 +32,13 @@ class Draft:
 
     def set(self, kind: str, value: bool, reason: str, message: str) -> None:
         """A condition; the moment is kept while it says the same."""
-        known = next((one for one in self.conditions if one.get("type") == kind), None)
-        new: dict[str, Any] = {
-            "type": kind,
-            "status": "True" if value else "False",
-            "reason": reason,
-            "message": message,
-        }
-        same = known is not None and known.get("status") == new["status"]
-        new["lastTransitionTime"] = known["lastTransitionTime"] if same and known else times.seconds(self.now)
-        new["observedGeneration"] = meta_of(self.lws).get("generation") or 0
-        if known is None:
-            self.conditions.append(new)
-        else:
-            self.conditions[self.conditions.index(known)] = new
-
-    def holds(self, kind: str) -> bool:
-        return any(one.get("type") == kind and one.get("status") == "True" for one in self.conditions)
+        generation = meta_of(self.obj).get("generation") or 0
+        set_condition(self.status, self.now, kind, value, reason, message, observedGeneration=generation)
 
 
-def fill(draft: Draft, found: Mapping[int, Replica], seen: Seen) -> bool:
+def fill(draft: LeaderWorkerSetStatus, found: Mapping[int, Replica], seen: Seen) -> bool:
     """-> whether everything is of the newest revision and ready, so that older revisions are not needed any more."""
-    lws = draft.lws
+    lws = draft.obj
     counters = {
         "replicas": sum(1 for one in found.values() if one.leader is not None),
         "readyReplicas": len(seen.ready),
@@ -87,7 +63,7 @@ def fill(draft: Draft, found: Mapping[int, Replica], seen: Seen) -> bool:
     return all_ready and least == 0 and all(index in seen.updated for index in range(wanted))
 
 
-def _turn(draft: Draft, wanted: list[Kind], ready: int) -> None:
+def _turn(draft: LeaderWorkerSetStatus, wanted: list[Kind], ready: int) -> None:
     """Of several conditions the second follows a pass after the first, as upstream's do."""
     before = _said(draft)
     for kind in wanted:
@@ -95,24 +71,24 @@ def _turn(draft: Draft, wanted: list[Kind], ready: int) -> None:
         if _said(draft) != before:
             break
     for one in draft.conditions:
-        one["observedGeneration"] = meta_of(draft.lws).get("generation") or 0
-    stale = any(one.get("observedGeneration") != (meta_of(draft.lws).get("generation") or 0) for one in _stored(draft))
+        one["observedGeneration"] = meta_of(draft.obj).get("generation") or 0
+    stale = any(one.get("observedGeneration") != (meta_of(draft.obj).get("generation") or 0) for one in _stored(draft))
     if _said(draft) != before or stale:
         _, reason, message = wanted[0]
-        note = f"{message}, with {ready} groups ready of total {replicas(draft.lws)} groups"
-        draft.events.append(Event(draft.lws, "Normal", reason, note))
+        note = f"{message}, with {ready} groups ready of total {replicas(draft.obj)} groups"
+        draft.events.append(Event(draft.obj, "Normal", reason, note))
 
 
-def _stored(draft: Draft) -> list[dict[str, Any]]:
+def _stored(draft: LeaderWorkerSetStatus) -> list[dict[str, Any]]:
     ours = {constants.PROGRESSING[0], constants.AVAILABLE[0], constants.UPDATING[0]}
-    return [one for one in (draft.lws.get("status") or {}).get("conditions") or () if one.get("type") in ours]
+    return [one for one in (draft.obj.get("status") or {}).get("conditions") or () if one.get("type") in ours]
 
 
-def _said(draft: Draft) -> list[tuple[str, str]]:
+def _said(draft: LeaderWorkerSetStatus) -> list[tuple[str, str]]:
     return [(str(one.get("type")), str(one.get("status"))) for one in draft.conditions]
 
 
-def _set_true(draft: Draft, kind: Kind) -> None:
+def _set_true(draft: LeaderWorkerSetStatus, kind: Kind) -> None:
     """Available on one side, Progressing and UpdateInProgress on the other: never both."""
     draft.set(kind[0], True, kind[1], kind[2])
     against = [constants.PROGRESSING, constants.UPDATING] if kind is constants.AVAILABLE else [constants.AVAILABLE]

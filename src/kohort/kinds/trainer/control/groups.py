@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import is_controlled_by, is_deleting, uid_of
-from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, emit
-from kohort.controllers.writes import create, delete
+from kohort.controllers import groups as kit
+from kohort.controllers.objects import is_deleting, uid_of
+from kohort.controllers.reconcile import Answer, Event, Step, emit
+from kohort.controllers.writes import create
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import render
 from kohort.gang.tree import Plan
 from kohort.kinds.trainer.control.errors import BuildError, WaitError
 
 Part = Generator[Step, Sequence[Answer], Any]
-_GOING: Final = ("PodGroup", "CompositePodGroup", "Workload")  # what refers to something goes before it
 
 
 def ensure(job: Object, plan: Plan, known: Sequence[Object], ctx: CompileContext) -> Part:
     """Workload, then branches from the root on, then leaves: each exists before it is named. Never changed."""
     uids = {("Workload", obj["metadata"]["name"]): uid_of(obj) for obj in known if obj["kind"] == "Workload"}
-    for kind in reversed(_GOING):
-        wanted = [obj for obj in _rendered(job, plan, uids, ctx) if obj["kind"] == kind]
+    for kind in kit.KINDS:
+        wanted = [obj for obj in _rendered(plan, uids, ctx) if obj["kind"] == kind]
         missing = [obj for obj in wanted if not _is_there(obj, known)]
         # Leaves do not depend on each other.
         for batch in [missing] if kind == "PodGroup" else [[obj] for obj in missing]:
@@ -33,7 +33,7 @@ def ensure(job: Object, plan: Plan, known: Sequence[Object], ctx: CompileContext
 def missing(job: Object, plan: Plan, known: Sequence[Object], ctx: CompileContext) -> list[Event]:
     """What somebody took away from a running job. Its pods exist: it is not made again (D15)."""
     there = {(obj["kind"], obj["metadata"]["name"]) for obj in known}
-    gone = [obj for obj in _rendered(job, plan, {}, ctx) if (obj["kind"], obj["metadata"]["name"]) not in there]
+    gone = [obj for obj in _rendered(plan, {}, ctx) if (obj["kind"], obj["metadata"]["name"]) not in there]
     return [
         Event(
             job,
@@ -47,19 +47,10 @@ def missing(job: Object, plan: Plan, known: Sequence[Object], ctx: CompileContex
 
 def remove(job: Object, known: Sequence[Object]) -> Part:
     """Those of this job: what a user has made stays."""
-    own = [obj for obj in known if is_controlled_by(obj, job) and not is_deleting(obj)]
-    for kind in _GOING:
-        gone = [obj for obj in own if obj["kind"] == kind]
-        if not gone:
-            continue
-        answers = yield Step([delete(obj) for obj in gone])
-        for obj, answer in zip(gone, answers, strict=True):
-            if answer.refusal is not None and not answer.refusal.not_found:
-                raise ReconcileError(f"{kind} {obj['metadata']['name']}: {answer.refusal.message}")
-        yield from emit(*(_event(job, obj, "Deleted") for obj in gone))
+    yield from kit.remove(job, known, lambda done: [_event(job, obj, "Deleted") for obj in done])
 
 
-def _rendered(job: Object, plan: Plan, uids: dict[tuple[str, str], str], ctx: CompileContext) -> Sequence[Object]:
+def _rendered(plan: Plan, uids: dict[tuple[str, str], str], ctx: CompileContext) -> Sequence[Object]:
     rendered = render(plan, ctx.release, uids=uids)
     if rendered.errors:
         raise BuildError("; ".join(map(str, rendered.errors)))

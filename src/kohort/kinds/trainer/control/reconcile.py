@@ -15,7 +15,7 @@ from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.control.build import build
 from kohort.kinds.trainer.control.errors import WaitError
 from kohort.kinds.trainer.control.keys import Keys
-from kohort.kinds.trainer.control.status import DEADLINE, FAILED, NOT_SUPPORTED, Draft
+from kohort.kinds.trainer.control.status import DEADLINE, FAILED, NOT_SUPPORTED, TrainJobStatus
 from kohort.kinds.trainer.control.view import TrainJobView, is_suspended
 
 Part = Generator[Step, Sequence[Answer], Any]
@@ -26,7 +26,7 @@ def reconcile(view: TrainJobView, ctx: CompileContext, keys: Keys, listener: Lis
     job = view.job
     if job is None or is_deleting(job) or spec_of(job).get("managedBy", MANAGED_HERE) != MANAGED_HERE:
         return Result()
-    draft = Draft(job, view.now)
+    draft = TrainJobStatus.of(job, view.now)
     jobset = view.jobset if is_controlled_by(view.jobset, job) else None
     problem = ""
     if not draft.is_finished:
@@ -67,7 +67,7 @@ def _tell(job: Object, error: ReconcileError) -> Part:
     yield from emit(Event(job, "Warning", "TrainJobResourcesCreationFailed", note))
 
 
-def _end(draft: Draft, view: TrainJobView, jobset: Object | None, problem: str) -> Reconcile:
+def _end(draft: TrainJobStatus, view: TrainJobView, jobset: Object | None, problem: str) -> Reconcile:
     """The status before anything is taken away for it: who reconciles next must know that the job is over."""
     deadline = draft.deadline()
     if deadline is not None and deadline <= view.now:

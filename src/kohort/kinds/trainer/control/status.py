@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from kohort.api.kind import Object
 from kohort.apimachinery import times
+from kohort.controllers.conditions import StatusBuilder, set_condition
 from kohort.controllers.objects import uid_of
 from kohort.controllers.reconcile import Write
 from kohort.controllers.writes import patch
@@ -24,23 +24,10 @@ _ENDS: Final = (("Completed", COMPLETE), ("Failed", FAILED))  # of a JobSet, of 
 _COUNTERS: Final = ("ready", "succeeded", "failed", "active", "suspended")
 
 
-@dataclass(slots=True)
-class Draft:
-    """The status that is being written."""
-
-    job: Object
-    now: datetime
-    status: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.status = deepcopy(self.job.get("status") or {})
-
-    def condition(self, kind: str) -> dict[str, Any]:
-        found = self.status.get("conditions") or ()
-        return next((one for one in found if one.get("type") == kind), {})
-
-    def holds(self, kind: str) -> bool:
-        return self.condition(kind).get("status") == "True"
+class TrainJobStatus(StatusBuilder):
+    @classmethod
+    def of(cls, job: Object, now: datetime) -> TrainJobStatus:
+        return cls(job, now, deepcopy(job.get("status") or {}))
 
     @property
     def is_finished(self) -> bool:
@@ -48,36 +35,29 @@ class Draft:
 
     @property
     def is_late(self) -> bool:
-        return self.holds(FAILED) and self.condition(FAILED).get("reason") == DEADLINE
+        return self.holds(FAILED) and (self.condition(FAILED) or {}).get("reason") == DEADLINE
 
     def set(self, kind: str, value: bool, reason: str, message: str, since: str = "") -> None:
         """`since`: when it began, where somebody else knows."""
-        known = self.condition(kind)
-        new = {"type": kind, "status": "True" if value else "False", "reason": reason, "message": message}
-        if known.get("status") == new["status"]:
-            new["lastTransitionTime"] = known["lastTransitionTime"]
-        else:
-            new["lastTransitionTime"] = since or times.seconds(self.now)
-        others = self.status.get("conditions") or []
-        self.status["conditions"] = [new if one is known else one for one in others] if known else [*others, new]
+        set_condition(self.status, self.now, kind, value, reason, message, since=since)
 
     # ---- what the job says
 
     def reflect_suspension(self) -> None:
         """A job that was never suspended has no such condition."""
-        if is_suspended(self.job):
+        if is_suspended(self.obj):
             self.set(SUSPENDED, True, "Suspended", "TrainJob is suspended")
         elif self.holds(SUSPENDED):
             self.set(SUSPENDED, False, "Resumed", "TrainJob is resumed")
 
     def deadline(self) -> datetime | None:
         """When the job has to be done: so long after its creation, or after it was resumed last."""
-        seconds = spec_of(self.job).get("activeDeadlineSeconds")
-        if not seconds or self.is_finished or is_suspended(self.job):
+        seconds = spec_of(self.obj).get("activeDeadlineSeconds")
+        if not seconds or self.is_finished or is_suspended(self.obj):
             return None
-        resumed = self.condition(SUSPENDED)
+        resumed = self.condition(SUSPENDED) or {}
         start = times.parse(resumed.get("lastTransitionTime") if resumed.get("status") == "False" else None)
-        start = start or times.parse(self.job["metadata"].get("creationTimestamp"))
+        start = start or times.parse(self.obj["metadata"].get("creationTimestamp"))
         return start + timedelta(seconds=int(seconds)) if start is not None else None
 
     # ---- what the JobSet says
@@ -102,12 +82,12 @@ class Draft:
 
     def write(self) -> Write | None:
         """What has changed, if anything; others may write other members."""
-        stored = self.job.get("status") or {}
+        stored = self.obj.get("status") or {}
         members = {name for name in (*self.status, *stored) if self.status.get(name) != stored.get(name)}
         if not members:
             return None
         change = {name: self.status.get(name) for name in sorted(members)}
-        return patch(self.job, {"metadata": {"uid": uid_of(self.job)}, "status": change}, "status")
+        return patch(self.obj, {"metadata": {"uid": uid_of(self.obj)}, "status": change}, "status")
 
 
 def is_idle(jobset: Object) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from kohort.api.kind import Object
 from kohort.api.meta import controller_of
-from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_itself
 from kohort.controllers.reconcile import Reconcile
 from kohort.kinds.batch.control.cronjob.reconcile import reconcile
 
@@ -20,15 +20,10 @@ def cronjob_controller() -> Controller:
         return reconcile(cronjob, [job for job in jobs if (controller_of(job) or {}).get("uid") == uid], now)
 
     watches = (
-        Watch("batch/v1", "CronJob", _of_cronjob),
+        Watch("batch/v1", "CronJob", enqueue_itself),
         Watch("batch/v1", "Job", _of_job, {"cronjob": _cronjob_of}),
     )
     return Controller(name="cronjob", watches=watches, reconcile=reconcile_key, conditions=False)
-
-
-def _of_cronjob(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
-    if new is not None:
-        yield Enqueue(key_of(new))
 
 
 def _of_job(old: Object | None, new: Object | None) -> Iterable[Enqueue]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kohort.api.kind import Object
 from kohort.api.meta import controller_of
 from kohort.api.releases import Gate
-from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_nothing, key_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
 from kohort.gang.compile import CompileContext
@@ -65,8 +65,8 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
         parity = ctx.settings.of(JobSettings).parity
         # Upstream does not look at a Job when its groups change; an edit stays until something else happens.
         watches += [
-            Watch(version, "Workload", _nothing if parity else of_workload, {"ref": _reference}),
-            Watch(version, "PodGroup", _nothing if parity else _of_owned, {"workload": _workload}),
+            Watch(version, "Workload", enqueue_nothing if parity else of_workload, {"ref": _reference}),
+            Watch(version, "PodGroup", enqueue_nothing if parity else _of_owned, {"workload": _workload}),
             *(Watch(api_version, kind, of_parent, optional=True) for api_version, kind in _PARENTS),
         ]
     memories: dict[Key, BackoffMemory] = {}
@@ -122,10 +122,6 @@ def _once(objects: list[Object]) -> list[Object]:
 
 
 # ---- event handlers: which keys a change enqueues
-
-
-def _nothing(_: Object | None, __: Object | None) -> Iterable[Enqueue]:
-    return ()
 
 
 def _of_job(old: Object | None, new: Object | None) -> Iterable[Enqueue]:

@@ -10,7 +10,8 @@ from kohort.api import formats
 from kohort.api.errors import ErrorKind, FieldError
 from kohort.api.kind import Object
 from kohort.api.releases import SCHEDULING_GROUP, Release
-from kohort.controllers.objects import namespace_of
+from kohort.controllers.groups import minimum as minimum_of
+from kohort.controllers.objects import is_controlled_by, namespace_of
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, Write, emit, one
 from kohort.gang import blocks
 from kohort.gang.compile import Compilation, CompileContext, Lookup
@@ -116,7 +117,7 @@ def _objects(job: Object, plan: Plan, others: Sequence[Object], release: Release
     if workload is not None:
         uids["Workload", plan.workload] = str(workload["metadata"].get("uid") or "")
     group = _find(others, "PodGroup", plan.groups[0].name, plan.namespace)
-    if group is None or not _is_of(group, job):
+    if group is None or not is_controlled_by(group, job):
         yield from _make(job, plan, uids, release, parity, kind="PodGroup")
     elif resizable:
         problems.append((yield from _resize_group(job, plan, group)))
@@ -128,11 +129,6 @@ def _find(others: Sequence[Object], kind: str, name: str, space: str) -> Object 
         if obj.get("kind") == kind and obj["metadata"]["name"] == name and namespace_of(obj) == space:
             return obj
     return None
-
-
-def _is_of(obj: Object, job: Object) -> bool:
-    owners = obj["metadata"].get("ownerReferences") or ()
-    return any(owner.get("controller") and owner.get("uid") == job["metadata"]["uid"] for owner in owners)
 
 
 def _make(
@@ -166,7 +162,7 @@ def _make(
 def _resize_workload(job: Object, plan: Plan, stored: Object) -> Made:
     known = ((stored.get("spec") or {}).get("podGroupTemplates") or [{}])[0]
     minimum = plan.templates[0].minimum
-    if minimum is None or _minimum(known) == minimum:
+    if minimum is None or minimum_of(known) == minimum:
         return ""
     # The list is replaced as a whole, so everything that is in it is said again.
     policy = {"schedulingPolicy": {"gang": {"minCount": minimum}}}
@@ -176,15 +172,10 @@ def _resize_workload(job: Object, plan: Plan, stored: Object) -> Made:
 
 def _resize_group(job: Object, plan: Plan, stored: Object) -> Made:
     minimum = plan.minimum(plan.groups[0])
-    if minimum is None or _minimum(stored.get("spec") or {}) in (None, minimum):
+    if minimum is None or minimum_of(stored.get("spec") or {}) in (None, minimum):
         return ""
     body = {"spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}}}
     return (yield from _patch(job, stored, body))
-
-
-def _minimum(block: Mapping[str, Any]) -> int | None:
-    gang = (block.get("schedulingPolicy") or {}).get("gang")
-    return None if gang is None else gang.get("minCount")
 
 
 def _patch(job: Object, stored: Object, body: Object) -> Made:
