@@ -12,6 +12,6 @@ from kohort.kinds.setup import Maker
 
 MAKERS: Final[Mapping[str, Maker]] = {
     "job": lambda setup: job_controller(setup.ctx, grouping=setup.grouping),
-    "cronjob": lambda setup: cronjob_controller(),
-    "ttl-after-finished": lambda setup: ttl_controller(),
+    "cronjob": lambda _: cronjob_controller(),
+    "ttl-after-finished": lambda _: ttl_controller(),
 }

@@ -19,5 +19,5 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "podcliquescalinggroup": lambda setup: podcliquescalinggroup_controller(setup.ctx),
     "podclique": lambda setup: podclique_controller(setup.ctx, grouping=setup.grouping),
     "podgang": lambda setup: podgang_controller(setup.ctx, grouping=setup.grouping),
-    "clustertopologybinding": lambda setup: clustertopologybinding_controller(),
+    "clustertopologybinding": lambda _: clustertopologybinding_controller(),
 }

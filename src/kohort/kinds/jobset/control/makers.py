@@ -11,5 +11,5 @@ from kohort.kinds.setup import Maker
 
 MAKERS: Final[Mapping[str, Maker]] = {
     "jobset": lambda setup: jobset_controller(setup.ctx, grouping=setup.grouping),
-    "jobset-placement": lambda setup: placement_controller(),
+    "jobset-placement": lambda _: placement_controller(),
 }

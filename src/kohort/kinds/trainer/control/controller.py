@@ -48,7 +48,7 @@ def trainjob_controller(
         using.update(old, new)
         return _of_itself(old, new)
 
-    def of_runtime(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+    def of_runtime(_: Object | None, new: Object | None) -> Iterable[Enqueue]:
         """Jobs that began have a copy; others may have waited for it, or for it to fit."""
         return () if new is None else using.enqueue((new["kind"], key_of(new)))
 

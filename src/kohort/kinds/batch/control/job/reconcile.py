@@ -118,7 +118,7 @@ def _reconcile_active(
     record = memory.record.after(found.new_succeeded, found.new_failed)
     book = Book(job, status, found, finish.verdict(found, now), now, parity=parity)
     left = finish.deadline_in(found.job, now) if book.verdict is None else None
-    acted: _Acted = yield from _act(book, record, grouped, ctx)
+    acted: _Acted = yield from _act(book, record, grouped)
     book.put("active", acted.active)
     book.put("ready", acted.ready)
     book.put("terminating", acted.terminating)
@@ -144,7 +144,7 @@ class _Acted:
     after: float | None = None
 
 
-def _act(book: Book, record: Record, grouped: Grouped, ctx: CompileContext) -> Part:
+def _act(book: Book, record: Record, grouped: Grouped) -> Part:
     found = book.tally
     acted = _Acted(len(found.active), found.ready, found.terminating)
     if book.verdict is not None:
