@@ -348,6 +348,9 @@ def _patched(kind: Kind, change: Any, prior: Object, ctx: Context, content_type:
     except patches.PatchError as error:
         if error.malformed:
             raise RejectedError(result.bad_request(f"error decoding patch: {error}")) from None
+        if error.too_large:
+            text = f"Request entity too large: {error}"
+            raise RejectedError(WriteResult(413, "RequestEntityTooLarge", message=text)) from None
         text = "the server rejected our request due to an error in our request"
         raise RejectedError(WriteResult(422, "Invalid", message=text)) from None
 

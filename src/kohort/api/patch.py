@@ -1,27 +1,25 @@
-"""The three patches that change a given object: JSON merge patch, JSON patch, and Kubernetes' strategic merge patch."""
+"""The patches that change a given object: JSON merge patch, Kubernetes' strategic merge patch, and JSON patch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any, Final
+
+import msgspec
 
 from kohort.api import definitions
 from kohort.api.copying import copied
+from kohort.api.json_patch import PatchError, json_patch
 from kohort.api.sameness import same, whole
 
 MERGE: Final = "application/merge-patch+json"  # RFC 7396
 JSON: Final = "application/json-patch+json"  # RFC 6902
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 
+__all__ = ["JSON", "MERGE", "STRATEGIC", "PatchError", "json_patch", "merge", "strategic"]
+
 Json = Any
-
-
-class PatchError(ValueError):
-    """The patch is not one (400), or does not apply to this object (422)."""
-
-    def __init__(self, text: str, *, malformed: bool = False) -> None:
-        super().__init__(text)
-        self.malformed = malformed
+_encode = msgspec.json.Encoder(order="sorted").encode
 
 
 # ---- JSON merge patch
@@ -40,126 +38,6 @@ def merge(target: Json, patch: Json) -> Json:
             merged[name] = merge(before.get(name), value)
     kept = len(merged) == len(before) and all(merged[name] is before.get(name) for name in patch if name in merged)
     return target if kept and before is target else merged
-
-
-# ---- JSON patch
-
-
-def json_patch(target: Json, operations: Json) -> Json:
-    """RFC 6902. The target is not changed."""
-    if not isinstance(operations, list) or not all(isinstance(operation, dict) for operation in operations):
-        raise PatchError("a JSON patch is a list of operations", malformed=True)
-    document = copied(target)
-    for operation in operations:
-        document = _operate(document, operation)
-    return document
-
-
-def _operate(document: Json, operation: dict[str, Any]) -> Json:
-    verb = operation.get("op")
-    if verb not in _VERBS:
-        raise PatchError(f"operation {verb!r}: accepted are {', '.join(_VERBS)}")
-    return _VERBS[verb](document, _pointer(operation.get("path")), operation)
-
-
-def _op_add(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
-    return _add(document, path, copied(operation.get("value")))
-
-
-def _op_remove(document: Json, path: list[str], _operation: dict[str, Any]) -> Json:
-    return _remove(document, path)
-
-
-def _op_replace(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
-    # Unlike the RFC, real servers also replace a member that an object does not have.
-    if not path or not isinstance(_look_up(document, path[:-1]), dict):
-        _look_up(document, path)
-    value = copied(operation.get("value"))
-    return _set(document, path, value) if path else value
-
-
-def _op_move(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
-    source = _pointer(operation.get("from"))
-    value = _look_up(document, source)
-    return _add(_remove(document, source), path, value)
-
-
-def _op_copy(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
-    return _add(document, path, copied(_look_up(document, _pointer(operation.get("from")))))
-
-
-def _op_test(document: Json, path: list[str], operation: dict[str, Any]) -> Json:
-    found = _look_up(document, path)
-    if not same(found, operation.get("value")):
-        raise PatchError(f"test of {operation.get('path')} failed: found {found!r}")
-    return document
-
-
-_VERBS: Final[dict[str, Callable[[Json, list[str], dict[str, Any]], Json]]] = {
-    "add": _op_add,
-    "remove": _op_remove,
-    "replace": _op_replace,
-    "move": _op_move,
-    "copy": _op_copy,
-    "test": _op_test,
-}
-
-
-def _pointer(text: Any) -> list[str]:
-    if not isinstance(text, str) or (text and not text.startswith("/")):
-        raise PatchError(f"{text!r} is not a JSON pointer: it starts with '/'")
-    return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
-
-
-def _index(items: list[Any], part: str, *, end: int) -> int:
-    if not part.isdecimal() or int(part) >= end:
-        raise PatchError(f"index {part}: the list has {len(items)} items")
-    return int(part)
-
-
-def _look_up(document: Json, path: list[str]) -> Json:
-    for part in path:
-        if isinstance(document, list):
-            document = document[_index(document, part, end=len(document))]
-        elif isinstance(document, dict) and part in document:
-            document = document[part]
-        else:
-            raise PatchError(f"nothing at {part!r}")
-    return document
-
-
-def _add(document: Json, path: list[str], value: Json) -> Json:
-    if not path:
-        return value
-    parent = _look_up(document, path[:-1])
-    if isinstance(parent, list):
-        last = len(parent) if path[-1] == "-" else _index(parent, path[-1], end=len(parent) + 1)
-        parent.insert(last, value)
-        return document
-    return _set(document, path, value)
-
-
-def _set(document: Json, path: list[str], value: Json) -> Json:
-    parent = _look_up(document, path[:-1])
-    if isinstance(parent, list):
-        parent[_index(parent, path[-1], end=len(parent))] = value
-    elif isinstance(parent, dict):
-        parent[path[-1]] = value
-    else:
-        raise PatchError(f"nothing can be put at {path[-1]!r}")
-    return document
-
-
-def _remove(document: Json, path: list[str]) -> Json:
-    if not path:
-        raise PatchError("the whole document cannot be removed")
-    _look_up(document, path)
-    parent = _look_up(document, path[:-1])
-    if isinstance(parent, list):
-        del parent[_index(parent, path[-1], end=len(parent))]
-    else:
-        del parent[path[-1]]
-    return document
 
 
 # ---- strategic merge patch
@@ -195,10 +73,18 @@ def _merge_map(target: dict[str, Any], patch: dict[str, Any], schema: dict[str, 
     for name, value in patch.items():
         if name.startswith("$deleteFromPrimitiveList/"):
             field = name.partition("/")[2]
-            merged[field] = [item for item in merged.get(field) or [] if item not in value]
+            gone = set(map(_identity, _listed(name, value)))
+            merged[field] = [item for item in _listed(field, merged.get(field) or []) if _identity(item) not in gone]
     if "$retainKeys" in patch:
-        merged = {name: value for name, value in merged.items() if name in patch["$retainKeys"]}
+        kept = set(map(_identity, _listed("$retainKeys", patch["$retainKeys"])))
+        merged = {name: value for name, value in merged.items() if name in kept}
     return merged
+
+
+def _listed(name: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise PatchError(f"{name}: expected a list")
+    return value
 
 
 def _merge_member(
@@ -215,7 +101,7 @@ def _merge_member(
         if before is None and not any(isinstance(item, dict) and "$patch" in item for item in value):
             merged[name] = copied(value)  # there is nothing to merge with, not even its own items
             return
-        order = patch.get(f"$setElementOrder/{name}")
+        order = _listed(f"$setElementOrder/{name}", patch.get(f"$setElementOrder/{name}") or [])
         merged[name] = _merge_list(before or [], value, order, schema, minor)
     else:
         merged[name] = copied(value)
@@ -226,36 +112,58 @@ def _merge_list(
 ) -> Json:
     key = schema.get("x-kubernetes-patch-merge-key")
     if key is None or not all(isinstance(item, dict) for item in patch):
-        return _in_order(before, [*before, *(item for item in patch if item not in before)], order or patch, None)
+        known = set(map(_identity, before))
+        added = [item for item in patch if _identity(item) not in known]
+        return _in_order(before, [*before, *added], order or patch, None)
     if any(item.get("$patch") == "replace" for item in patch):
         return [item for item in copied(patch) if "$patch" not in item]
-    gone = [item.get(key) for item in patch if item.get("$patch") == "delete"]
-    merged = [copied(item) for item in before if item.get(key) not in gone]
+    gone = {_identity(item.get(key)) for item in patch if item.get("$patch") == "delete"}
+    merged = [copied(item) for item in before if _identity(item.get(key)) not in gone]
+    places: dict[Any, int] = {}
+    for index, item in enumerate(merged):
+        places.setdefault(_identity(item.get(key)), index)
     changes = [item for item in patch if item.get("$patch") != "delete"]
     inner = _resolved(schema["items"], minor)
     for item in changes:
         if item.get(key) is None:
             raise PatchError(f"an item of the list has no {key}, by which items are told apart")
-        place = next((index for index, one in enumerate(merged) if one.get(key) == item[key]), None)
-        if place is None:
+        place = places.setdefault(_identity(item[key]), len(merged))
+        if place == len(merged):
             merged.append(_merge_map({}, item, inner, minor))
         else:
             merged[place] = _merge_map(merged[place], item, inner, minor)
     return _in_order(before, merged, order or changes, key)
 
 
+def _identity(value: Any) -> Any:
+    """Equal for equal values, and with a hash, so that long lists are merged in one pass."""
+    return (_encode(value),) if isinstance(value, (dict, list)) else value
+
+
 def _in_order(before: list[Any], merged: list[Any], wanted: list[Any], key: str | None) -> list[Any]:
     """Items of the patch in its order; a stored one stands before one of them only if it stood there before."""
 
     def name(item: Any) -> Any:
-        return item.get(key) if key is not None and isinstance(item, dict) else item
+        return _identity(item.get(key) if key is not None and isinstance(item, dict) else item)
 
-    places, named = [name(item) for item in before], [name(item) for item in wanted]
-    ours = sorted((item for item in merged if name(item) in named), key=lambda item: named.index(name(item)))
+    stored, named = _first_places(map(name, before)), _first_places(map(name, wanted))
+    ours = sorted((item for item in merged if name(item) in named), key=lambda item: named[name(item)])
     theirs = [item for item in merged if name(item) not in named]
     result: list[Any] = []
-    while ours and theirs:
-        first, second = name(theirs[0]), name(ours[0])
-        stored_first = second in places and places.index(first) < places.index(second)
-        result.append((theirs if stored_first else ours).pop(0))
-    return [*result, *theirs, *ours]
+    first = second = 0
+    while first < len(theirs) and second < len(ours):
+        place = stored.get(name(ours[second]))
+        if place is not None and stored[name(theirs[first])] < place:
+            result.append(theirs[first])
+            first += 1
+        else:
+            result.append(ours[second])
+            second += 1
+    return [*result, *theirs[first:], *ours[second:]]
+
+
+def _first_places(names: Iterable[Any]) -> dict[Any, int]:
+    places: dict[Any, int] = {}
+    for index, found in enumerate(names):
+        places.setdefault(found, index)
+    return places

@@ -101,8 +101,11 @@ def expired(message: str, continue_token: str = "") -> ApiError:
 
 
 def too_large(limit: int) -> ApiError:
-    message = f"Request entity too large: limit is {limit}"
-    return ApiError(failure(413, "RequestEntityTooLarge", message))
+    return entity_too_large(f"limit is {limit}")
+
+
+def entity_too_large(why: str) -> ApiError:
+    return ApiError(failure(413, "RequestEntityTooLarge", f"Request entity too large: {why}"))
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> ApiError:

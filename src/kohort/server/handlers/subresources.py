@@ -228,6 +228,8 @@ class Subresources:
             try:
                 return patches.json_patch(now, change) if media == patches.JSON else patches.merge(now, change)
             except patches.PatchError as error:
+                if error.too_large:
+                    raise status.entity_too_large(str(error)) from None
                 raise status.bad_request(f"error decoding patch: {error}") from None
 
         return await self._rescale(info, chosen, _applying(change, chosen) if applied else patched)
