@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from kohort.server.crd import cel, rule_check, rules
+from kohort.server.crd import rule_check, rules
+from kohort.server.crd.cel import declare
+from kohort.server.crd.cel import language as cel
+from kohort.server.crd.cel.types import BOOL
 from kohort.server.crd.cel.values import Optional
 
 RULES = "x-kubernetes-validations"
@@ -148,16 +151,46 @@ def test_matches_is_of_go_and_linear(pattern: str, text: str, found: bool) -> No
 RECORDED = json.loads((Path(__file__).parents[2] / "recorded" / "cel.json").read_text())
 
 
-@pytest.mark.parametrize(("verdict", "rule"), RECORDED["rules"])
-def test_verdicts_of_kubernetes_1_37(verdict: str, rule: str) -> None:
-    """refused: the definition is; error: the rule has no value for the object."""
+@pytest.mark.parametrize(("verdict", "estimate", "rule"), RECORDED["rules"])
+def test_verdicts_of_kubernetes_1_37(verdict: str, estimate: int | None, rule: str) -> None:
+    """refused: the definition is, by types; dear: by its cost; error: the rule has no value for the object."""
     schema, value = {**RECORDED["schema"], RULES: [{"rule": rule}]}, RECORDED["object"]
-    if rule_check.problems(schema, "s"):
-        found = "refused"
+    wrong = [one.detail for one in rule_check.problems(schema, "s")]
+    if wrong:
+        found = "dear" if "exceeds budget" in wrong[0] else "refused"
     else:
         told = [one.detail for one in rules.check(schema, value, value if "oldSelf" in rule else rules.ABSENT)]
         found = "holds" if not told else "error" if told[0].startswith("rule evaluation error") else "fails"
     assert found == verdict
+    kind = declare.declared(schema)
+    assert kind is not None
+    compiled = rule_check.compiled(rule, {"self": kind, "oldSelf": kind}, BOOL, "not a bool")
+    assert verdict == "refused" or compiled.cost == estimate
+
+
+@pytest.mark.parametrize(
+    ("most", "factor"), [({}, "more than 100x"), ({"maxItems": 1000}, "4.6x"), ({"maxItems": 10}, "")]
+)
+def test_the_cost_of_a_rule_is_estimated_from_what_the_schema_allows(most: dict[str, int], factor: str) -> None:
+    text = {"type": "string", "maxLength": 100}
+    items = {"type": "array", "items": text, **most}
+    rule = {"rule": "self.a.all(x, self.a.exists(y, x == y))"}
+    schema = {"type": "object", "properties": {"a": items}, RULES: [rule]}
+    found = [one.detail for one in rule_check.problems(schema, "s") if "estimated rule cost exceeds" in one.detail]
+    assert [one.split(" (")[0] for one in found] == [
+        f"estimated rule cost exceeds budget by factor of {factor}"
+    ] * bool(factor)
+
+
+def test_the_rules_of_a_schema_have_a_limit_together() -> None:
+    item = {"type": "string", "maxLength": 1000, RULES: [{"rule": "self.matches('^[a-z]+(-[a-z]+)*$')"}]}
+    names = {f"f{n}": {"type": "array", "maxItems": 4000, "items": item} for n in range(20)}
+    found = rule_check.problems({"type": "object", "properties": names}, "s")
+    assert len(found) == 5
+    assert found[0].detail.startswith("contributed to estimated rule cost total")
+    assert found[-1].detail.startswith(
+        "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of"
+    )
 
 
 def test_what_is_wrong_is_shown_in_the_words_of_a_server() -> None:

@@ -13,7 +13,7 @@ from kohort.api.kind import Column, Context, Kind, Object, Scale
 from kohort.api.openapi import structural as schema_of
 from kohort.api.schema import Node, Obj
 from kohort.server import jsonpath
-from kohort.server.crd import rules, schema, validate
+from kohort.server.crd import schema, validate
 from kohort.server.crd.definition import spec_of
 
 _UNCHECKED: Final = (
@@ -72,6 +72,8 @@ class _SchemaStrategy:
             return found
         if any(one.kind in _BLOCKING for one in found):
             return [*found, FieldError(ErrorKind.INVALID, validate.NOWHERE, _UNCHECKED, None)]
+        from kohort.server.crd import rules  # with the language: loaded by the first kind that has a rule
+
         return [*found, *rules.check(self._schema, new, old)]
 
     def _scaled(self, new: Object) -> Iterator[FieldError]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kohort.api.errors import ErrorKind, FieldError
-from kohort.server.crd import cel
 from kohort.server.crd.cel import declare
+from kohort.server.crd.cel import language as cel
 from kohort.server.crd.cel.run import PER_CALL, run
 from kohort.server.crd.cel.values import NONE, CostError, Optional, equal
 from kohort.server.crd.schema import Schema, inner

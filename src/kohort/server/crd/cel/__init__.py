@@ -6,12 +6,3 @@ most, `run` evaluates it and counts what it did cost. Functions are declared onc
 `lib_kubernetes` (quantities, versions, formats), `urls` (URLs, IPs, networks). Not there, as on a server: message
 literals, `cel.bind`, `math`, base64; authorizer is for admission policies only.
 """
-
-from kohort.server.crd.cel import lib_core, lib_kubernetes, lib_lists, lib_strings, urls
-from kohort.server.crd.cel.check import Checker
-from kohort.server.crd.cel.run import evaluate
-from kohort.server.crd.cel.syntax import CelSyntaxError, Node, names, parse
-from kohort.server.crd.cel.values import CelError, Optional, equal
-
-__all__ = ["CelError", "CelSyntaxError", "Checker", "Node", "Optional", "equal", "evaluate", "names", "parse"]
-LIBRARIES = (lib_core, lib_strings, lib_lists, lib_kubernetes, urls)

@@ -10,7 +10,7 @@ from kohort.apimachinery import regexp
 from kohort.server.crd.cel import functions, times
 from kohort.server.crd.cel.lib_strings import UNKNOWN as _UNKNOWN
 from kohort.server.crd.cel.lib_strings import formatted as clauses
-from kohort.server.crd.cel.syntax import CelSyntaxError, Node
+from kohort.server.crd.cel.syntax import RESERVED, CelSyntaxError, Node
 from kohort.server.crd.cel.types import (
     BOOL,
     BYTES,
@@ -143,7 +143,8 @@ class Checker:
 
     def _selected(self, target: Type, node: Node) -> Type:
         if target.kind == "object":
-            found = (target.fields or {}).get(node.value)
+            fields = target.fields or {}
+            found = fields.get(node.value) or fields.get(f"__{node.value}__" if node.value in RESERVED else "")
             if found is None:
                 raise CelSyntaxError(f"undefined field '{node.value}'", node.at)
             return found

@@ -74,6 +74,11 @@ def _pairs(values: list[Any]) -> int:
     return 1 + size(values[0]) * size(values[1])
 
 
+def _squared(values: list[Any]) -> int:
+    """Upstream compares each item with each other."""
+    return LIST + 1 + 2 * size(values[0]) ** 2
+
+
 _COSTS: Final[dict[str, Cost]] = {
     **dict.fromkeys(("_==_", "_!=_"), _compared),
     **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _ordered),
@@ -87,9 +92,11 @@ _COSTS: Final[dict[str, Cost]] = {
     **dict.fromkeys(("replace", "split", "join", "ip.isCanonical", "containsIP", "containsCIDR"), _read(0, 2)),
     **dict.fromkeys(("startsWith", "endsWith"), _read(1)),
     **dict.fromkeys(("matches", "find", "findAll"), _searched),
-    **dict.fromkeys(("sets.contains", "sets.intersects", "sets.equivalent"), _pairs),
-    **dict.fromkeys(("distinct", "sort", "flatten", "reverse", "slice"), lambda values: LIST + size(values[0])),
-    "lists.range": lambda values: LIST + max(0, int(values[0])),
+    **dict.fromkeys(("sets.contains", "sets.intersects"), _pairs),
+    **dict.fromkeys(("distinct", "sort"), _squared),
+    **dict.fromkeys(("flatten", "reverse", "slice"), lambda values: LIST + 1 + size(values[0])),
+    "sets.equivalent": lambda values: 1 + 2 * size(values[0]) * size(values[1]),
+    "lists.range": lambda values: LIST + 1 + max(0, int(values[0])),
     "_+_": _added,
     "@in": _within,
     "contains": _contains,

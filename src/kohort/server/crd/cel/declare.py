@@ -29,12 +29,8 @@ _TIMES: Final = {  # of a format: the type, bytes at least and at most
     "date-time": (TIMESTAMP, 21, 32),
 }
 _SCALARS: Final = {"boolean": BOOL, "number": DOUBLE, "integer": INT}
-_OBJECT: Final[Schema] = {"type": "string"}
-_META: Final[Schema] = {
-    "kind": _OBJECT,
-    "apiVersion": _OBJECT,
-    "metadata": {"type": "object", "properties": {"name": _OBJECT, "generateName": _OBJECT}},
-}
+_TEXT: Final[Schema] = {"type": "string"}
+_LONGEST_NAME: Final = 253
 
 
 def escaped(name: str) -> str | None:
@@ -85,7 +81,7 @@ def _object(schema: Schema, root: bool, path: str) -> Type | None:
         most = schema.get("maxProperties")
         limit = _ANY_TEXT // (items.least + 6) if most is None else max(0, most)
         return Type("map", (STRING, items), most=limit, least=2)
-    properties = {**(schema.get("properties") or {}), **(_META if root else {})}
+    properties = _with_metadata(schema.get("properties") or {}) if root else schema.get("properties") or {}
     fields: dict[str, Type] = {}
     least, required = 2, set(schema.get("required") or ())
     for name, member in properties.items():
@@ -98,6 +94,20 @@ def _object(schema: Schema, root: bool, path: str) -> Type | None:
         if name in required and "default" not in member:
             least += len(name.encode()) + found.least + 4
     return Type("object", name=path, fields=fields, least=least)
+
+
+def _with_metadata(properties: Schema) -> Schema:
+    """A whole object has names, and rules can see nothing else of its metadata unless its schema has all of them."""
+    metadata = (properties.get("metadata") or {}).get("properties") or {}
+    said = [properties.get("kind"), properties.get("apiVersion"), metadata.get("name"), metadata.get("generateName")]
+    if all((one or {}).get("type") == "string" for one in said):
+        return properties
+    names = {
+        name: {**_TEXT, "maxLength": min(longest, (metadata.get(name) or {}).get("maxLength", longest))}
+        for name, longest in (("name", _LONGEST_NAME), ("generateName", _LONGEST_NAME - 1))
+    }
+    own = {"kind": _TEXT, "apiVersion": _TEXT, "metadata": {"type": "object", "properties": names}}
+    return {**properties, **own}
 
 
 def _string(schema: Schema) -> Type:

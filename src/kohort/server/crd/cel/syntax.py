@@ -26,7 +26,7 @@ MACROS: Final = {
     "transformMapEntry": {3: 2, 4: 2},
 }
 _SPACES: Final = frozenset({"optional", "sets", "format", "ip", "strings", "lists"})  # first halves of functions' names
-_RESERVED: Final = frozenset(
+RESERVED: Final = frozenset(
     {
         *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package"),
         *("namespace", "return", "var", "void", "while"),
@@ -193,7 +193,7 @@ class _Parser:
         return found
 
     def _name(self) -> str:
-        if self.sort != "name":
+        if self.sort != "name" or self.text in {"in", *_WORDS}:
             raise CelSyntaxError(f"expected a name, found {self.text or 'the end'!r}", self.at)
         return self._take()
 
@@ -227,7 +227,7 @@ class _Parser:
         if sort == "name" or self._is("."):
             if sort != "name":  # a name from the root
                 self._take()
-            return self._named(self._name(), at)
+            return self._named(self._take(), at)
         if self._is("("):
             self._take()
             found = self.expression()
@@ -242,7 +242,7 @@ class _Parser:
     def _named(self, name: str, at: int) -> Node:
         if name in {"true", "false", "null"}:
             return Node("literal", _WORDS[name], (), at)
-        if name in _RESERVED or name == "in":
+        if name in RESERVED or name == "in":
             raise CelSyntaxError(f"reserved identifier: {name}", at)
         if not self._is("("):
             return Node("name", name, (), at)
