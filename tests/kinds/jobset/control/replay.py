@@ -22,6 +22,7 @@ from kohort.api.result import WriteResult
 from kohort.gang.compile import CompileContext
 from kohort.gang.settings import SettingsByKind
 from kohort.kinds.batch.control.job.controller import job_controller
+from kohort.kinds.batch.settings import JobSettings
 from kohort.kinds.jobset.api import placement
 from kohort.kinds.jobset.api.volumes import against_existing
 from kohort.kinds.jobset.control.controller import jobset_controller
@@ -66,7 +67,8 @@ class Player:
             self.api.priority_classes.append({"kind": "PriorityClass", "metadata": {"name": named}, "value": value})
         self.driver = Driver(self.api)
         self.api.watchers.append(self._changed)
-        full = CompileContext(ctx.release, ctx.gates, ctx.options, settings=SettingsByKind(JobSetSettings(parity=True)))
+        both = SettingsByKind(JobSetSettings(parity=True), JobSettings(parity=True))  # the lab ran upstream's of both
+        full = CompileContext(ctx.release, ctx.gates, ctx.options, settings=both)
         self.driver.between = True
         self.lab = Lab(self.api, self.space)
         self.api.plugins += [self._complete, self._judge]
