@@ -18,7 +18,7 @@ from kohort.place.score import Profile
 from kohort.scheduler.core import SchedulerCore, Step
 from kohort.scheduler.model import DisruptionBudget, GroupObject, Node, Pod, composite_key
 from kohort.scheduler.settings import Settings
-from kohort.scheduler.status import Patch, SchedulerEvent, Writes
+from kohort.scheduler.status import Patch, SchedulerEvent, Writes, written
 
 SPACE = "default"
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -200,8 +200,9 @@ class Sim:
             return
         status = body.setdefault("status", {})
         if patch.condition is not None:
-            rest = [one for one in status.get("conditions", ()) if one["type"] != patch.condition.type]
-            status["conditions"] = [*rest, msgspec.to_builtins(patch.condition)]
+            known = {one["type"]: one for one in status.get("conditions", ())}
+            before = known.pop(patch.condition.type, {})  # merged, as a strategic merge patch is
+            status["conditions"] = [*known.values(), {**before, **written(patch.condition)}]
         if patch.nominated is not None:
             status["nominatedNodeName"] = patch.nominated
         self.tell(kind, patch.target.name)

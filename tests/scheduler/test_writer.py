@@ -72,6 +72,15 @@ async def test_what_comes_before_the_first_write_is_one_write(bench: Bench) -> N
     assert body["metadata"] == {"uid": "u1"}
 
 
+async def test_an_empty_message_is_sent_so_that_a_patch_clears_the_old_one(bench: Bench) -> None:
+    """A strategic merge patch keeps what it does not name: "minCount (2) cannot be satisfied" beside True."""
+    writer, api, clock = bench
+    writer.take(Writes([Patch(GROUP, Condition("PodGroupInitiallyScheduled", "True", "Scheduled"))]))
+    await clock.advance()
+    [said] = api.patches[0][1]["status"]["conditions"]
+    assert (said["status"], said["reason"], said["message"]) == ("True", "Scheduled", "")
+
+
 async def test_a_nomination_is_cleared(bench: Bench) -> None:
     writer, api, clock = bench
     writer.take(Writes([Patch(POD, nominated="")]))

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+import msgspec
 
 from kohort.api.scheduling import constants as words
 from kohort.place.demand import Outcome
@@ -270,6 +272,12 @@ class StatusBuilder:
             return []
         self._last_event[spec.key] = text
         return [SchedulerEvent(Target.group(spec), kind, reason, action, text)]
+
+
+def written(condition: Condition) -> dict[str, Any]:
+    """As it is sent. An empty reason or message is said: a merge patch keeps what it does not name."""
+    body: dict[str, Any] = msgspec.to_builtins(condition)
+    return {"reason": "", "message": "", **body}
 
 
 def _text(outcome: Outcome | None, *more: str) -> str:

@@ -10,12 +10,10 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.limits import Backoff
 from kohort.kube.series import Reference
-from kohort.scheduler.status import Patch, SchedulerEvent, Target, Writes
+from kohort.scheduler.status import Patch, SchedulerEvent, Target, Writes, written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +57,7 @@ class _Wanted:
     def body(self, uid: str) -> dict[str, Any]:
         status: dict[str, Any] = {}
         if self.conditions:
-            status["conditions"] = [msgspec.to_builtins(one) for one in self.conditions.values()]
+            status["conditions"] = [written(one) for one in self.conditions.values()]
         if self.nominated is not None:
             status["nominatedNodeName"] = self.nominated or None
         return {"metadata": {"uid": uid}, "status": status}
