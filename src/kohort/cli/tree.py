@@ -15,6 +15,7 @@ from kohort.cli.common import as_json, choice, count, friendly, out, say, write
 from kohort.cli.lookup import Found, Root, in_cluster
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.trees import BrokenChain, Group, PodInfo
+from kohort.scheduler.validate import DEEPEST
 
 _SHOWN: Final = 16  # pods of one group; of more, the first and the last are shown unless all were asked for
 _ENDS: Final = 4
@@ -62,10 +63,13 @@ def page(found: Found, *, every: bool = False) -> RenderableType:
     return Lines(top)
 
 
-def _group(above: Tree, core: SchedulerCore, group: Group, *, every: bool) -> None:
+def _group(above: Tree, core: SchedulerCore, group: Group, *, every: bool, level: int = 1) -> None:
     branch = above.add(_label(core, group))
+    if level > DEEPEST:
+        branch.add(Text(f"… more than {DEEPEST} levels: not accepted", "yellow"))
+        return
     for child in group.ordered():
-        _group(branch, core, child, every=every)
+        _group(branch, core, child, every=every, level=level + 1)
     members = _members(group)
     hidden = 0 if every or len(members) <= _SHOWN else len(members) - 2 * _ENDS
     for member in members[:_ENDS] if hidden else members:
@@ -146,7 +150,7 @@ def _json(core: SchedulerCore, root: Root) -> dict[str, Any]:
     return _pod_json(member or thing)
 
 
-def _group_json(core: SchedulerCore, group: Group) -> dict[str, Any]:
+def _group_json(core: SchedulerCore, group: Group, level: int = 1) -> dict[str, Any]:
     spec = group.spec
     assert spec is not None
     made: dict[str, Any] = {"kind": spec.kind, "name": spec.name, "workload": spec.workload, **_numbers(group)}
@@ -155,8 +159,10 @@ def _group_json(core: SchedulerCore, group: Group) -> dict[str, Any]:
         placed = [one for leaf in group.leaves() for one in leaf.placed.values()]
         made |= {"topology": spec.topology, "domains": sorted(set(_values(core, placed, spec.topology)))}
     children: Sequence[Group] = group.ordered()
-    if children:
-        made["groups"] = [_group_json(core, one) for one in children]
+    if children and level > DEEPEST:
+        made["tooDeep"] = True
+    elif children:
+        made["groups"] = [_group_json(core, one, level + 1) for one in children]
     else:
         made["members"] = [_pod_json(one) for one in _members(group)]
     return made

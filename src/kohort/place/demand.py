@@ -131,6 +131,7 @@ class Reason(StrEnum):
     BLOCKED_BY_SIBLING = "BlockedBySibling"
     PREEMPTING = "PreemptionInProgress"
     NOT_FOUND = "NotFoundInTime"
+    ERROR = "SchedulerError"  # a fault of the scheduler, nothing about the group
 
 
 @dataclass(slots=True)

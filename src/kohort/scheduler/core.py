@@ -6,6 +6,7 @@ step says, and reports back what came of it. Time is passed in.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,13 +19,16 @@ from kohort.scheduler.backfill import BackfillReservation
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.decision import Decider, Decision, DecisionKind
 from kohort.scheduler.diagnosis import Pending, PendingDiagnosis, gate, unrooted
+from kohort.scheduler.faults import Fault, failed_decision, members_of
 from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
 from kohort.scheduler.queue import Queue, QueuedRoot, SubQueue
 from kohort.scheduler.queueinghint import QueueingHint, may_fit_now
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.status import Eviction, SchedulerEvent, StatusBuilder, Target, Writes
-from kohort.scheduler.trees import Group, PodInfo
+from kohort.scheduler.trees import Group, PodInfo, startable
 from kohort.scheduler.volumes import VolumeBinding
+
+log = logging.getLogger(__name__)
 
 _ABOVE_ALL: Final = 2**31 - 1  # of all priorities
 
@@ -53,6 +57,7 @@ class SchedulerCore:
         self.decisions: dict[str, Decision] = {}  # the last failure of each root that waits
         self._victims: dict[str, set[str]] = {}  # preemptor -> uids that must be gone first
         self.unwritten = Writes()  # found between two steps
+        self.faults: list[Fault] = []  # of ours, for the log
         self.why = PendingDiagnosis(self.cache, self.decider, self.decisions, self._victims)
         self._stamp = stamp
         self._move_requests = (0, 0)
@@ -81,19 +86,43 @@ class SchedulerCore:
         while self.cache.dirty_roots:
             dirty_roots, self.cache.dirty_roots = self.cache.dirty_roots, {}
             for key in dirty_roots:
-                self._update(key, now, writes)
+                try:
+                    self._update(key, now, writes)
+                except Exception as error:
+                    entry = self.queue.get(key)
+                    if entry is None:
+                        entry = self.queue.put(key, priority=0, age=("", 0), size=1, gated=False, now=now)
+                    self._faulted(entry, {}, writes, error, now)
         move_requests = (self.cache.move_requests, self.cache.storage.version)
         if move_requests != self._move_requests:
             self._move_requests = move_requests
             self._victims_gone(now)
-            self.backfill.grow(now)
+            self._grow(now)
             self.queue.wake(now, self._may_fit_now())
         return writes
+
+    def _grow(self, now: float) -> None:
+        try:
+            self.backfill.grow(now)
+        except Exception:  # its owner meets the fault when it is decided, and is told
+            log.exception("room is no longer held for %s", self.backfill.root)
+            if self.backfill.root is not None:
+                self.backfill.release(now, self.backfill.root)
 
     def _may_fit_now(self) -> Callable[[Hashable], bool]:
         """Whether what a root lacked may be there now."""
         lowest, engine = min(self.cache.priorities, default=None), self.cache.engine
-        return lambda hint: isinstance(hint, QueueingHint) and may_fit_now(engine, hint, lowest)
+
+        def may(hint: Hashable) -> bool:
+            mark = engine.mark()
+            try:
+                return isinstance(hint, QueueingHint) and may_fit_now(engine, hint, lowest)
+            except Exception:  # whoever left the hint meets the fault when it is decided, and is told
+                engine.undo(mark)
+                log.exception("a queueing hint failed")
+                return True
+
+        return may
 
     def _update(self, key: str, now: float, writes: Writes) -> None:
         root = self.root(key)
@@ -127,7 +156,7 @@ class SchedulerCore:
     def _begun(self, root: Group) -> bool:
         """Some of it is bound, and never was enough: nothing may take the room that the rest needs."""
         some = [leaf for leaf in root.leaves() if leaf.placed and leaf.pending]
-        whole = _startable(root) if some else []
+        whole = startable(root) if some else []
         return any(leaf not in whole and not self.status.is_scheduled(leaf) for leaf in some)
 
     def root(self, key: str) -> Group | PodInfo | None:
@@ -167,10 +196,20 @@ class SchedulerCore:
         entry = self.queue.pop(now)
         if entry is None:
             return Step(writes=writes) if writes else None
-        root = self.root(entry.key)
-        if root is None:
-            self._gone(entry.key, now)
-            return Step(writes=writes)
+        members: dict[str, PodInfo] = {}
+        mark = self.cache.engine.mark()
+        try:
+            root = self.root(entry.key)
+            if root is None:
+                self._gone(entry.key, now)
+                return Step(writes=writes)
+            members = members_of(root)
+            return self._decide(entry, root, writes, now)
+        except Exception as error:
+            self.cache.engine.undo(mark)
+            return Step(self._faulted(entry, members, writes, error, now), writes=writes)
+
+    def _decide(self, entry: QueuedRoot, root: Group | PodInfo, writes: Writes, now: float) -> Step:
         decision = self.decider.decide(root)
         step = Step(decision, writes=writes)
         if decision.kind is DecisionKind.SCHEDULED:
@@ -184,6 +223,34 @@ class SchedulerCore:
         if decision.leftovers:
             _add(writes, self.status.failure(decision, self.cache.trees, self._stamp()))
         return step
+
+    def _faulted(
+        self, entry: QueuedRoot, members: dict[str, PodInfo], writes: Writes, error: Exception, now: float
+    ) -> Decision | None:
+        """A fault of ours concerns one root: nothing of its decision stays, it is marked and tried again ever later."""
+        self.faults.append(Fault(entry.key, error, entry.errors == 0))
+        for member in members.values():
+            self.cache.forget(member)
+        self.queue.faulted(entry, now)
+        try:
+            decision = failed_decision(entry, self.root(entry.key), members, error)
+            self.decisions[entry.key] = decision
+            _add(writes, self.status.failure(decision, self.cache.trees, self._stamp()))
+        except Exception:
+            log.exception("%s cannot even be marked", entry.key)
+            return None
+        return decision
+
+    def not_carried_out(self, decision: Decision, error: Exception, now: float) -> Step:
+        """A fault of ours before anything of a decision was sent: its pods go back to the queue."""
+        writes = Writes()
+        entry = self.queue.get(decision.root)
+        if entry is None:
+            size = max(len(decision.members), 1)
+            entry = self.queue.put(
+                decision.root, priority=decision.priority, age=("", 0), size=size, gated=False, now=now
+            )
+        return Step(self._faulted(entry, decision.members, writes, error, now), writes=writes)
 
     def _scheduled(self, entry: QueuedRoot, decision: Decision, now: float) -> None:
         self.decisions.pop(entry.key, None)
@@ -244,7 +311,7 @@ class SchedulerCore:
         group = self.cache.trees.get(decision.root)
         if group is None:
             return assignments
-        keep = {leaf.key for leaf in _startable(group)}
+        keep = {leaf.key for leaf in startable(group)}
         kept: dict[str, str] = {}
         for uid, node in assignments.items():
             member = self.cache.members[uid]
@@ -378,17 +445,6 @@ class SchedulerCore:
                 if not isinstance(root_or_broken, Group):
                     events += self.status.waiting(group.spec, _said(unrooted(group.key, root_or_broken)))
         return events
-
-
-def _startable(group: Group) -> list[Group]:
-    """The leaves that may be bound: those that have their minimum, under parents that have theirs."""
-    spec = group.spec
-    if spec is None:
-        return []
-    if not spec.composite:
-        return [group] if len(group.placed) + len(group.finished) >= spec.need else []
-    below = [found for child in group.ordered() if (found := _startable(child))]
-    return [leaf for found in below for leaf in found] if len(below) >= spec.need else []
 
 
 def _target(root: Group | PodInfo) -> Target:

@@ -19,6 +19,7 @@ from kohort.scheduler.model import shown
 from kohort.scheduler.queue import QueuedRoot, SubQueue
 from kohort.scheduler.status import REFUSED
 from kohort.scheduler.trees import BrokenChain, Group, PodInfo
+from kohort.scheduler.validate import too_deep
 
 QUEUED: Final = "Queued"  # it has not been tried
 _EXTRA: Final = "no node has room for a further pod of it"
@@ -120,7 +121,8 @@ def gate(root: Group | PodInfo) -> Explanation:
     """Why a root is not ready to be tried, level by level."""
     if isinstance(root, PodInfo):
         return waits(f"pod/{root.uid}", Reason.GATED, f"the pod has {_gates([root])}")
-    return _gate(root, 0, held=root.gated)
+    deep = too_deep(root)
+    return waits(root.key, Reason.MISCONFIGURED, deep) if deep else _gate(root, 0, held=root.gated)
 
 
 def _gate(group: Group, level: int, *, held: bool) -> Explanation:

@@ -24,6 +24,7 @@ from kohort.scheduler.binder import Binder
 from kohort.scheduler.core import SchedulerCore, Step
 from kohort.scheduler.jsonlog import FACTS
 from kohort.scheduler.metrics import Metrics
+from kohort.scheduler.model import shown
 from kohort.scheduler.release import ServedRelease, discover
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.sources import Source, served
@@ -125,14 +126,28 @@ class Scheduler:
                 writer.take(Writes(events=self.core.waiting_events(began)))
             await self._wait(began)
 
+    def _tell_faults(self) -> None:
+        """The whole story once; what fails in the same way again gets a line."""
+        faults, self.core.faults = self.core.faults, []
+        for fault in faults:
+            self.metrics.faulted()
+            trace = fault.error if fault.first else None
+            log.error("the scheduler failed on %s: %r", shown(fault.root), fault.error, exc_info=trace)
+
     def _carry_out(self, step: Step, writer: StatusWriter, binder: Binder, began: float) -> None:
+        self._tell_faults()
         if step.decision is not None:
             self.metrics.decided(step.decision, self.clock.monotonic() - began)
             facts = step.decision.facts()
             text = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in {"root", "result"})
             log.info("%s: %s, %s", facts["root"], facts["result"], text, extra={FACTS: facts})
             if step.decision.assignments:
-                binder.bind(step.decision)
+                try:
+                    binder.bind(step.decision)
+                except Exception as error:  # before anything was sent
+                    failed = self.core.not_carried_out(step.decision, error, began)
+                    self._tell_faults()
+                    writer.take(failed.writes)
         binder.evict(step.evictions)
         writer.take(step.writes)
 

@@ -53,6 +53,9 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
+        self._errors = Counter(
+            "kohort_scheduler_decision_errors", "Decisions that ended in a fault of the scheduler", registry=registry
+        )
         self._generated = Counter(
             "scheduler_generated_placements", "Domains that groups could be placed in", ["profile"], registry=registry
         )
@@ -85,6 +88,9 @@ class Metrics:
             registry=registry,
         )
         registry.register(_Now(core))
+
+    def faulted(self) -> None:
+        self._errors.inc()
 
     def decided(self, decision: Decision, seconds: float) -> None:
         if decision.kind is DecisionKind.NOTHING:

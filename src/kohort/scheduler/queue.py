@@ -156,6 +156,14 @@ class Queue:
         entry.hint = None
         self._place(entry, SubQueue.UNSCHEDULABLE, now, "ScheduleAttemptFailure")
 
+    def faulted(self, entry: QueuedRoot, now: float) -> None:
+        """We failed on it: again after a pause that doubles, up to the one after which everything is tried again."""
+        self._entries[entry.key] = entry
+        entry.errors += 1
+        pause = self._settings.first_backoff * 2.0 ** min(entry.errors - 1, 32)
+        entry.until, entry.hint, entry.reason = now + min(pause, self._settings.retry_after), None, "SchedulerError"
+        self._place(entry, SubQueue.BACKOFF, now, "SchedulerError")
+
     def preempting(self, entry: QueuedRoot, hint: Hashable, now: float, reason: str = "") -> None:
         """Others go for it: it waits until they are gone."""
         entry.hint, entry.reason = hint, reason

@@ -87,17 +87,26 @@ class Group:
 
     def walk(self) -> Iterator[Group]:
         """Itself and everything below that exists, parents first."""
-        yield self
-        for child in self.ordered():
-            yield from child.walk()
+        return (group for group, _ in self.with_levels())
+
+    def with_levels(self) -> Iterator[tuple[Group, int]]:
+        """The same with the level of each, its own being 1. Users decide how deep trees are: nothing here recurses, and
+        a group that is among its own ancestors is visited once."""
+        waiting, seen = [(self, 1)], {self.key}
+        while waiting:
+            group, level = waiting.pop()
+            yield group, level
+            if group.children:
+                below = [child for child in group.ordered() if child.key not in seen]
+                seen.update(child.key for child in below)
+                waiting += [(child, level + 1) for child in reversed(below)]
 
     def leaves(self) -> Iterator[Group]:
         """The PodGroups below, itself included; children in the order they are visited."""
-        if self.spec is not None and not self.spec.composite:
-            yield self
-            return
-        for child in self.ordered():
-            yield from child.leaves()
+        return (group for group in self.walk() if group.spec is not None and not group.spec.composite)
+
+    def levels(self) -> int:
+        return max(level for _, level in self.with_levels())
 
     def ordered(self) -> list[Group]:
         """Children by creation, then name (spec scheduler 4.2)."""
@@ -113,6 +122,21 @@ class Group:
         self.gated = self.gates > 0 or self.gated_children > 0
         certain = len(self.placed) - self.assumed + len(self.finished)
         self.settled = spec is not None and (self.settled_children if spec.composite else certain) >= spec.need
+
+
+def startable(root: Group) -> list[Group]:
+    """The leaves that may be bound: those that have their minimum, under parents that have theirs."""
+    found: dict[str, list[Group]] = {}
+    for group in reversed(list(root.walk())):  # children before their parents
+        spec = group.spec
+        if spec is None:
+            continue
+        if not spec.composite:
+            found[group.key] = [group] if len(group.placed) + len(group.finished) >= spec.need else []
+            continue
+        below = [leaves for child in group.ordered() if (leaves := found.get(child.key))]
+        found[group.key] = [leaf for leaves in below for leaf in leaves] if len(below) >= spec.need else []
+    return found.get(root.key, [])
 
 
 @dataclass(frozen=True, slots=True)

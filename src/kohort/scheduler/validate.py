@@ -12,11 +12,13 @@ from kohort.scheduler.model import shown
 from kohort.scheduler.trees import Group, Traits
 
 MOST_LEVELS = 4
+DEEPEST = 16  # whatever walks a tree by recursion stays far from its limit
 
 
 def problems(root: Group) -> list[str]:
     """Everything that is wrong with a tree; empty if it may be decided."""
-    return [*_members(root), *_depth(root)]
+    deep = too_deep(root)
+    return [*_members(root), deep] if deep else list(_members(root))
 
 
 def _members(root: Group) -> Iterator[str]:
@@ -46,18 +48,15 @@ def _traits(root: Group) -> Iterator[tuple[Group, Traits]]:
             yield leaf, traits
 
 
-def _depth(root: Group) -> Iterator[str]:
-    """Four levels are what the API allows. kube-scheduler refuses a deeper tree only where topology is involved (X15,
-    X16), and what it binds we bind."""
-    levels, keyed = _measure(root)
-    if levels > MOST_LEVELS and keyed:
-        yield f"{shown(root.key)} has {levels} levels; with a topology constraint at most {MOST_LEVELS} are accepted"
-
-
-def _measure(group: Group) -> tuple[int, bool]:
-    below = [_measure(child) for child in group.ordered()]
-    keyed = group.spec is not None and group.spec.topology is not None
-    return 1 + max((levels for levels, _ in below), default=0), keyed or any(one for _, one in below)
+def too_deep(root: Group) -> str:
+    """What is said of a tree with more levels than anybody means; empty if it has not. Four are what the API allows.
+    kube-scheduler refuses a fifth only where topology is involved (X15, X16), and what it binds we bind."""
+    levels = root.levels()
+    if levels > DEEPEST:
+        return f"{shown(root.key)} has {levels} levels; at most {DEEPEST} are accepted"
+    if levels > MOST_LEVELS and any(one.spec is not None and one.spec.topology is not None for one in root.walk()):
+        return f"{shown(root.key)} has {levels} levels; with a topology constraint at most {MOST_LEVELS} are accepted"
+    return ""
 
 
 def _list(values: list[str]) -> str:
