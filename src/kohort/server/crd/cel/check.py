@@ -38,7 +38,12 @@ _LITERALS: Final[dict[type, Type]] = {
     bytes: BYTES,
     type(None): NULL,
 }
-_TYPE_NAMES: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"})
+_TYPE_NAMES: Final = frozenset(
+    {"bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"}
+) | {
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+}
 _SYMBOLS: Final = {"in": "@in"}
 _CONVERSIONS: Final = frozenset({"int", "uint", "double", "bool", "string", "bytes"})
 _STAND_INS: Final[dict[str, Any]] = {

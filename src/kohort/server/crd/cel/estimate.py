@@ -162,10 +162,11 @@ class Estimator:
             return cost
         one, other = node.parts
         kinds = {self._kind(one), self._kind(other)}
-        texts, open_ = bool(kinds & {"string", "bytes"}), bool(kinds & {"dyn", "param"})
+        texts, open_ = bool(kinds & {"string", "bytes"}), kinds <= {"dyn", "param"}
         smaller = share(min(self.sure(one)[1], self.sure(other)[1]), PER_CHARACTER)
         if node.value in {"==", "!="}:
-            return cost + (1 if self._plain(one) and self._plain(other) else smaller)
+            plain = node.value == "==" and self._plain(one) and self._plain(other)
+            return cost + (1 if plain else smaller)
         if node.value == "in":
             return cost + (1 if self._kind(other) == "map" else self.sure(other)[1])
         if node.value == "+" and (texts or open_ or "list" in kinds):

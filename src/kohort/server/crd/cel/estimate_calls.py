@@ -96,7 +96,7 @@ def _ip(of: Sizes, node: Node, given: Sequence[Node]) -> int:
 
 def _converted(of: Sizes, node: Node, given: Sequence[Node]) -> int:
     kind, found = of.types.type_of(given[0]).kind, of.sure(given[0])
-    if (node.value, kind) not in {("string", "bytes"), ("bytes", "string")}:
+    if (node.value, kind) not in {("string", "bytes"), ("bytes", "string"), ("string", "dyn"), ("bytes", "dyn")}:
         return 1
     of.sizes[id(node)] = (0, found[1] if node.value == "string" else capped(found[1] * 4))
     return share(found[1], PER_CHARACTER)
@@ -113,7 +113,7 @@ def _pairs(of: Sizes, node: Node, given: Sequence[Node]) -> int:
 
 def _number(given: Sequence[Node], place: int, otherwise: int) -> int:
     literal = place < len(given) and given[place].sort == "literal" and type(given[place].value) is int
-    return int(given[place].value) % (1 << 64) if literal else otherwise
+    return max(0, int(given[place].value)) if literal else otherwise
 
 
 def _made(of: Sizes, node: Node, size: Size, factor: float = 1) -> int:

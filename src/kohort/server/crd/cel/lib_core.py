@@ -223,11 +223,9 @@ def _timestamp(value: Any) -> Timestamp:
     return times.timestamp(value * 1_000_000_000) if isinstance(value, int) else value
 
 
-@defined("duration", "(string) duration", "(int) duration", "(duration) duration")
+@defined("duration", "(string) duration", "(duration) duration")
 def _duration(value: Any) -> Duration:
-    if isinstance(value, str):
-        return times.parse_duration(value)
-    return times.duration(value) if isinstance(value, int) else value
+    return times.parse_duration(value) if isinstance(value, str) else value
 
 
 for _name, _get in times.GETTERS.items():

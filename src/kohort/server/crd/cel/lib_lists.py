@@ -98,8 +98,10 @@ def sorted_by(items: list[Any], keys: list[Any]) -> list[Any]:
 
 @defined("lists.range", "(int) list(int)")
 def _range(count: int) -> list[int]:
+    if count < 0:
+        raise CelError(f"lists.range: size must be non-negative, got {count}")
     if count > _MOST_ITEMS:
-        raise CelError(f"lists.range({count}) is too long")
+        raise CelError(f"lists.range: size {count} exceeds maximum allowed ({_MOST_ITEMS})")
     return list(range(count))
 
 
@@ -151,12 +153,11 @@ def _value(one: Optional) -> Any:
     return one.value
 
 
-@defined("unwrap", "list(optional(A)).() list(A)")
+@defined("unwrapOpt", "list(optional(A)).() list(A)")
 def _unwrap(items: list[Any]) -> list[Any]:
     return [one.value for one in items if one.present]
 
 
-define("unwrapOpt", "list(optional(A)).() list(A)", run=_unwrap)
 define("optional.unwrap", "(list(optional(A))) list(A)", run=_unwrap)
 define("optional.of", "(A) optional(A)", run=Optional)
 define("optional.none", "() optional(A)", run=lambda: NONE)

@@ -46,9 +46,7 @@ def _char(value: str, place: int) -> str:
 
 @defined("indexOf", "string.(string) int", "string.(string, int) int")
 def _index(value: str, part: str, start: int = 0) -> int:
-    if not 0 <= start <= len(value):
-        if start == len(value) or not part:
-            return start
+    if start < 0:
         raise CelError(f"index out of range: {start}")
     return value.find(part, start)
 

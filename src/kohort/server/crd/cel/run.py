@@ -21,7 +21,10 @@ PER_CALL: Final = 1_000_000
 _UNESCAPED: Final = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
 _CONVERSIONS: Final = frozenset({"int", "uint", "double", "bool", "string", "bytes", "duration", "timestamp"})
 _SYMBOLS: Final = {"in": "@in"}
-_TYPES: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"})
+_TYPES: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"}) | {
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+}
 
 
 def evaluate(tree: Node, variables: Mapping[str, Any], budget: int = PER_CALL) -> Any:
@@ -58,8 +61,10 @@ def unescaped(name: str) -> str:
 def _look(target: Any, name: str) -> Any:
     if not isinstance(target, dict):
         raise CelError("no such overload: member of a " + kind_of(target))
-    found = target.get(name, MISSING)
-    return target.get(unescaped(name), MISSING) if found is MISSING and "__" in name else found
+    found = target.get(name)
+    if found is None and "__" in name:
+        found = target.get(unescaped(name))
+    return MISSING if found is None else found  # null is no value of a field
 
 
 # ---- one builder for each sort of node

@@ -163,11 +163,14 @@ class _Parser:
 
     def _unary(self) -> Node:
         at = self.at
-        if self._is("!"):
+        sign = self.text if self._is("!", "-") else ""
+        count = 0
+        while sign and self._is(sign):
             self._take()
+            count += 1
+        if count % 2 and sign == "!":
             return Node("not", None, (self._unary(),), at)
-        if self._is("-"):
-            self._take()
+        if count % 2:
             inner = self._unary()
             number = inner.sort == "literal" and type(inner.value) in {int, float}
             return Node("literal", -inner.value, (), at) if number else Node("neg", None, (inner,), at)
@@ -186,6 +189,7 @@ class _Parser:
                 name = self._name()
                 method = self._is("(") and not optional
                 found = self._method(found, name, at) if method else Node(f"{optional}member", name, (found,), at)
+                found = _qualified(found)
             else:
                 index = self.expression()
                 self._expect("]")
@@ -274,6 +278,21 @@ class _Parser:
 
 
 _WORDS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "null": None}
+
+
+def _qualified(node: Node) -> Node:
+    """Names of types with dots are one name."""
+    parts, here = [], node
+    while here.sort == "member":
+        parts.append(here.value)
+        here = here.parts[0]
+    if (
+        here.sort != "name"
+        or here.value != "google"
+        or parts not in (["Duration", "protobuf"], ["Timestamp", "protobuf"])
+    ):
+        return node
+    return Node("name", f"google.protobuf.{parts[0]}", (), here.at)
 
 
 def _is_space(target: Node, name: str) -> bool:

@@ -45,7 +45,7 @@ def absolute(text: str) -> Url | None:
         return None
     found = _SCHEME.match(text)
     scheme, rest = (found[1].lower(), text[found.end() :]) if found else ("", text)
-    rest, _, query = rest.partition("?")
+    rest, _, query = rest.partition("#")[0].partition("?")
     if not rest.startswith("/"):
         return Url(scheme, "", "", query) if scheme else None
     host = ""
