@@ -100,7 +100,7 @@ PodGroup g in default waits for {SINCE}: its pod has no node
 
   NoMatchingNode
   none of 2 nodes suits its pods; nobody can be preempted for it
-  nodes      2 not selected (pool=x)
+  nodes      2 nodes are not selected (pool=x)
   would fit  on nodes labelled pool=x (there is none)
 {SCHEDULER}"""
 
@@ -112,7 +112,7 @@ PodGroup g in default waits for {SINCE}: none of its 8 pods has a node
 
   InsufficientResource
   8 pods need 8 cpu, 2 nodes have 6 free; nobody can be preempted for it
-  nodes      2 with room for 6 more
+  nodes      2 nodes have room for 6 more
   closest    a lacks 1 cpu for one more pod
   would fit  with 1 more node like b
   or         with minCount 6, now
@@ -126,7 +126,7 @@ PodGroup g in default waits for {SINCE}: none of its 5 pods has a node
 
   TopologyDomainTooSmall
   rack=B, the largest of 2, is too small: 5 pods need 5 cpu, 1 node has 4 free; nobody can be preempted for it
-  nodes      1 with room for 4 more
+  nodes      1 node has room for 4 more
   closest    rack=B takes 4 of 5; b lacks 1 cpu for one more pod
   would fit  with 1 more node like b in rack=B
   or         with minCount 4, now
@@ -142,10 +142,10 @@ PodGroup g in default waits for {SINCE}: its pod has no node
 
   Fragmented
   2 nodes have 4 cpu free, in pieces that take 0 of 1 pod of 3; nobody can be preempted for it
-  nodes      2 lack cpu (a pod asks 3), 1 of them even when empty
-  closest    a lacks 1 cpu for one more pod
+  nodes      2 nodes lack cpu (a pod asks 3), 1 of them even when empty
+  closest    b lacks 1 cpu for one more pod
   would fit  with 1 more node like b
-  or         with 1 cpu freed on b
+  or         with 1 cpu freed on b (held by default/busy)
 {SCHEDULER}"""
 
 

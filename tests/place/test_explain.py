@@ -41,7 +41,7 @@ def test_too_little_of_a_resource() -> None:
     assert explanation.reason is Reason.INSUFFICIENT
     assert explanation.detail == "8 pods need 8 cpu, 2 nodes have 5 free"
     assert (explanation.need, explanation.can) == (8, 5)
-    assert [str(cause) for cause in explanation.causes] == ["2 with room for 5 more"]
+    assert [str(cause) for cause in explanation.causes] == ["2 nodes have room for 5 more"]
     assert str(_remedy(explanation, "nodes")) == "with 1 more node like n1"
     assert str(_remedy(explanation, "minimum")) == "with minCount 5, now"
 
@@ -53,9 +53,9 @@ def test_f5_room_in_pieces() -> None:
     assert explanation.reason is Reason.FRAGMENTED
     assert "3 nodes have 4.5 cpu free, in pieces that take 0 of 2 pods of 2" in explanation.detail
     assert explanation.nearest is not None
-    assert str(explanation.nearest) == "n1 lacks 0.5 cpu for one more pod"
+    assert str(explanation.nearest) == "n3 lacks 0.5 cpu for one more pod"
     assert explanation.nearest.lacks == {"cpu": 500}
-    assert str(explanation.causes[0]) == "3 lack cpu (a pod asks 2), 2 of them even when empty"
+    assert str(explanation.causes[0]) == "3 nodes lack cpu (a pod asks 2), 2 of them even when empty"
 
 
 def test_no_node_is_selected() -> None:
@@ -63,10 +63,10 @@ def test_no_node_is_selected() -> None:
     short.node("n2", 4, taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])
     explanation = _explained(short, Leaf("g", [short.pod("p", nodeSelector={"pool": "x"})], 1))
     assert explanation.reason is Reason.NO_MATCHING_NODE
-    assert [str(cause) for cause in explanation.causes] == ["2 not selected (pool=x)"]
+    assert [str(cause) for cause in explanation.causes] == ["2 nodes are not selected (pool=x)"]
     assert _remedy(explanation, "label").text == "on nodes labelled pool=x (there is none)"
     full = _explained(short, _gang(short, 5))
-    assert "1 with the taint gpu=yes:NoSchedule" in [str(cause) for cause in full.causes]
+    assert "1 node has taint gpu=yes:NoSchedule that it does not tolerate" in [str(cause) for cause in full.causes]
 
 
 def test_larger_than_any_node() -> None:
@@ -130,9 +130,7 @@ def test_a_claim_that_cannot_be_used() -> None:
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
     explanation = _explained(short, Leaf("g", [short.pod("p", volumes=[volume])], 1))
     assert explanation.reason is Reason.NO_MATCHING_NODE
-    assert [str(cause) for cause in explanation.causes] == [
-        "1 where a claim cannot be used (default/c is not bound to a volume yet)"
-    ]
+    assert [str(cause) for cause in explanation.causes] == ["claim default/c is not bound to a volume yet"]
 
 
 def test_a_tree_says_at_which_level() -> None:

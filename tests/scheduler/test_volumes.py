@@ -161,7 +161,7 @@ def test_devices_are_not_allocated_here_and_that_is_said() -> None:
     sim.put("pod", "g-0", body)
     sim.settle()
     said = "ResourceClaim default/gpu has no devices allocated, and Kohort does not allocate devices"
-    assert reason(sim) == ("NoMatchingNode", f"2 where a claim cannot be used ({said})")
+    assert reason(sim) == ("NoMatchingNode", said)
     rule = {"key": HOST, "operator": "In", "values": ["b"]}
     devices(sim, {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}})
     sim.settle(3.0)

@@ -32,6 +32,7 @@ class Claim:
     once: bool = False  # ReadWriteOncePod: one pod in the whole cluster
     usable: bool = True  # False: it waits for something that no node can give
     why: str = ""  # if it is not usable
+    remedy: str = ""  # what has to happen to it then
 
     @property
     def says_nothing(self) -> bool:
@@ -48,7 +49,7 @@ class Claim:
         return all(labels.get(key) in values for key, values in self.zones.items())
 
 
-MISSING: Final = Claim(usable=False, why="does not exist")
+MISSING: Final = Claim(usable=False, why="does not exist", remedy="is created")
 
 
 class Claims:
@@ -121,15 +122,26 @@ def volume_claim(claim: Json, volume: Json | None = None, storage_class: Json | 
     """What follows from a PersistentVolumeClaim, the volume it is bound to, and its storage class."""
     once = "ReadWriteOncePod" in ((claim.get("spec") or {}).get("accessModes") or ())
     if (claim["metadata"]).get("deletionTimestamp") is not None:
-        return Claim(once=once, usable=False, why="is being deleted")
+        return Claim(once=once, usable=False, why="is being deleted", remedy="is gone and created anew")
     name = (claim.get("spec") or {}).get("volumeName")
     if name:
-        missing = Claim(once=once, usable=False, why=f"is bound to the volume {name}, which does not exist")
+        why = f"is bound to the volume {name}, which does not exist"
+        missing = Claim(once=once, usable=False, why=why, remedy=f"has its volume {name} back")
         return missing if volume is None else _bound(volume, once)
     if not waits_for_consumer(storage_class):
         # Somebody else must bind it first.
-        return Claim(once=once, usable=False, why="is not bound to a volume yet")
+        return Claim(once=once, usable=False, why="is not bound to a volume yet", remedy=_binding(claim, storage_class))
     return Claim(terms=provisioned_terms(storage_class or {}), once=once)
+
+
+def _binding(claim: Json, storage_class: Json | None) -> str:
+    """Who has to bind a claim whose class does not wait for its pod."""
+    name = (claim.get("spec") or {}).get("storageClassName") or ""
+    if not name:
+        return "is bound: it names no storage class, so a PersistentVolume must be made for it"
+    if storage_class is None:
+        return f"is bound: its storage class {name} does not exist"
+    return f"is bound: by {storage_class.get('provisioner')}, the provisioner of its storage class {name}"
 
 
 def waits_for_consumer(storage_class: Json | None) -> bool:
@@ -182,6 +194,7 @@ def resource_claim(claim: Json) -> Claim:
     """What follows from a ResourceClaim: the nodes where its devices can be used, once somebody has allocated them."""
     allocation = (claim.get("status") or {}).get("allocation")
     if allocation is None:
-        return Claim(usable=False, why="has no devices allocated, and Kohort does not allocate devices")
+        why = "has no devices allocated, and Kohort does not allocate devices"
+        return Claim(usable=False, why=why, remedy="has devices allocated")
     selector = allocation.get("nodeSelector")
     return Claim() if selector is None else Claim(terms=tuple(selector.get("nodeSelectorTerms") or ()))

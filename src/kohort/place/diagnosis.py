@@ -7,7 +7,8 @@ import numpy as np
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason
 from kohort.place.domains import Bounds, TopologyConflict, pinned
 from kohort.place.engine import Engine
-from kohort.place.leaf import assume_leaf, bound
+from kohort.place.leaf import apart, assume_leaf, bound, separate
+from kohort.place.nodecauses import offered
 from kohort.place.nodesets import NodeSet
 from kohort.place.quantities import shown
 from kohort.place.signatures import PodSignature
@@ -91,12 +92,16 @@ def _in_node_set(engine: Engine, leaf: Leaf, node_set: NodeSet, alone: bool) -> 
     matching, free = 0, 0
     for eq_class in leaf.eq_classes:
         fit, _ = engine.evaluate(eq_class.signature)
-        matching = max(matching, int((fit.suits if node_set.rows is None else fit.suits[node_set.rows]).sum()))
+        usable = fit.suits & offered(engine, eq_class.signature)
+        matching = max(matching, int((usable if node_set.rows is None else usable[node_set.rows]).sum()))
         free = max(free, int(np.minimum(node_set.of(fit.room), leaf.missing or 1).sum()))
     if not matching:
         nodes = int((engine.state.alive if node_set.rows is None else engine.state.alive[node_set.rows]).sum())
         return Outcome(False, reason=Reason.NO_MATCHING_NODE, detail=f"none of {count(nodes, 'node')} suits its pods")
     wanted = leaf.missing or 1
+    kept_apart = _kept_apart(engine, leaf, node_set, wanted)
+    if kept_apart is not None:
+        return kept_apart
     if bound(engine, leaf, node_set) < wanted:
         return _short(engine, leaf, node_set, matching)
     if not alone and _fits(engine, leaf, node_set, wanted):
@@ -104,6 +109,23 @@ def _in_node_set(engine: Engine, leaf: Leaf, node_set: NodeSet, alone: bool) -> 
     said = f"{count(matching, 'node')} {'has' if matching == 1 else 'have'}"
     text = f"{said} room for {count(free, 'pod')} one by one, not for {wanted} of its pods together"
     return Outcome(False, reason=Reason.FRAGMENTED, detail=text)
+
+
+def _kept_apart(engine: Engine, leaf: Leaf, node_set: NodeSet, wanted: int) -> Outcome | None:
+    """Room enough, but too few domains for an anti-affinity between its own pods."""
+    if len(leaf.eq_classes) != 1:
+        return None
+    room = int(np.minimum(node_set.of(engine.room(next(iter(leaf.eq_classes)))), wanted).sum())
+    for counter in apart(leaf) if room >= wanted else ():
+        domains, elsewhere = separate(engine, leaf, node_set, counter)
+        if domains + elsewhere < wanted:
+            has = "has" if domains == 1 else "have"
+            text = (
+                f"its anti-affinity keeps its pods in different {counter.term.key}: "
+                f"{count(wanted, 'pod')} need {wanted} of them, {domains} {has} room"
+            )
+            return Outcome(False, reason=Reason.FRAGMENTED, detail=text)
+    return None
 
 
 def _fits(engine: Engine, leaf: Leaf, node_set: NodeSet, wanted: int) -> bool:

@@ -14,8 +14,9 @@ from kohort.place.diagnosis import count, diagnose
 from kohort.place.domains import Bounds, TopologyConflict, domains, pinned
 from kohort.place.engine import Engine
 from kohort.place.leaf import assume_leaf
-from kohort.place.nodecauses import NodeCause, node_causes
+from kohort.place.nodecauses import CauseKind, NodeCause, node_causes
 from kohort.place.nodesets import NodeSet
+from kohort.place.openings import openings
 from kohort.place.remedies import NearestMiss, Remedy, RemedyKind, leaf_remedies, nearest_miss
 
 _SIMPLE = {
@@ -51,7 +52,9 @@ class Explanation:
 
     def advice(self) -> str:
         """What came closest and what would help, in one line; of a branch also where below it fails first."""
-        parts = [f"closest: {self.nearest}"] if self.nearest is not None else []
+        parts = [self.exclusions()] if any(cause.excludes for cause in self.causes) else []
+        if self.nearest is not None:
+            parts.append(f"closest: {self.nearest}")
         if self.remedies:
             parts.append("would fit " + ", or ".join(str(remedy) for remedy in self.remedies))
         culprit = self.culprit()
@@ -59,6 +62,10 @@ class Explanation:
             said = culprit.advice()
             parts.append(f"in {culprit.group} (level {culprit.level}): {said or culprit.detail}")
         return "; ".join(parts)
+
+    def exclusions(self) -> str:
+        """Nodes counted by what keeps its pods off them."""
+        return ", ".join(str(cause) for cause in self.causes if cause.what not in {CauseKind.ROOM, CauseKind.RULE})
 
     def culprit(self) -> Explanation:
         """The group furthest below that fails for the same reason, the first of them; itself if there is none."""
@@ -137,7 +144,10 @@ class _Explainer:
         if explanation.reason is Reason.BLOCKED_BY_SIBLING:
             explanation.can = wanted
             return
+        everywhere = explanation.reason is not Reason.FRAGMENTED and not leaf.running
         explanation.causes = node_causes(self._engine, leaf, where)
+        if everywhere and where is not node_set:  # what keeps it off the other domains may be easier to change
+            explanation.causes += [one for one in node_causes(self._engine, leaf, node_set) if one.excludes]
         mark = self._engine.mark()
         placed = assume_leaf(self._engine, leaf, where, wanted, 0) or {}
         explanation.can = len(placed)
@@ -145,6 +155,9 @@ class _Explainer:
             explanation.nearest = nearest_miss(self._engine, leaf, where, explanation.can)
             explanation.remedies = leaf_remedies(self._engine, leaf, where, placed)
         self._engine.undo(mark)
+        if explanation.can < wanted:
+            opened = openings(self._engine, leaf, node_set if everywhere else where, wanted)
+            explanation.remedies = [*opened, *explanation.remedies]
         if (
             leaf.topology is not None
             and explanation.can < wanted

@@ -134,10 +134,10 @@ def selected(signature: PodSignature, node_info: NodeInfo) -> bool:
 
 def untolerated(signature: PodSignature, node_info: NodeInfo) -> bool:
     """Whether a taint keeps the signature away."""
-    return any(_keeps_away(signature, taint) for taint in node_info.taints)
+    return any(keeps_away(signature, taint) for taint in node_info.taints)
 
 
-def _keeps_away(signature: PodSignature, taint: Taint) -> bool:
+def keeps_away(signature: PodSignature, taint: Taint) -> bool:
     return taint.effect in {"NoSchedule", "NoExecute"} and not tolerates(signature.tolerations, taint.as_json())
 
 
@@ -194,6 +194,6 @@ def _named(state: ClusterState, wanted: Callable[[str], bool]) -> Mask:
 
 def tolerated_rows(state: ClusterState, signature: PodSignature) -> Mask:
     """Rows without a taint that keeps the signature away: each set of taints is looked at once."""
-    truth = [not any(_keeps_away(signature, taint) for taint in taints) for taints in state.taints]
+    truth = [not any(keeps_away(signature, taint) for taint in taints) for taints in state.taints]
     mask: Mask = np.array(truth, np.bool_)[state.tainted] & state.alive
     return mask

@@ -9,7 +9,8 @@ import numpy as np
 
 from kohort.place.demand import Leaf, PendingPod
 from kohort.place.engine import Engine
-from kohort.place.interpod import EquivalenceClass
+from kohort.place.interpod import EquivalenceClass, TermCounter
+from kohort.place.interpodfilter import sized
 from kohort.place.nodesets import NodeSet
 
 Order = Sequence[PendingPod]
@@ -85,10 +86,44 @@ def _in_some_order(engine: Engine, leaf: Leaf, node_set: NodeSet, count: int, le
 
 def bound(engine: Engine, leaf: Leaf, node_set: NodeSet) -> int:
     """How many pods of the leaf could fit at the most: room class by class, as if each had the nodes for itself."""
-    total = 0
-    for eq_class, count in leaf.eq_classes.items():
-        total += min(int(np.minimum(node_set.of(engine.room(eq_class)), count).sum()), count)
+    takes = {
+        eq_class: min(int(np.minimum(node_set.of(engine.room(eq_class)), count).sum()), count)
+        for eq_class, count in leaf.eq_classes.items()
+    }
+    total = sum(takes.values())
+    for counter in apart(leaf):
+        own = [eq_class for eq_class in leaf.eq_classes if _keeps_apart(eq_class, counter)]
+        together = sum(takes[eq_class] for eq_class in own)
+        most = sum(separate(engine, leaf, node_set, counter))
+        total = min(total, sum(takes.values()) - together + min(together, most))
     return total
+
+
+def apart(leaf: Leaf) -> list[TermCounter]:
+    """Anti-affinity rules by which pods of the leaf keep off each other."""
+    found = (
+        counter for eq_class in leaf.eq_classes for counter in eq_class.pod_anti_affinity if counter in eq_class.matched
+    )
+    return list(dict.fromkeys(found))
+
+
+def _keeps_apart(eq_class: EquivalenceClass, counter: TermCounter) -> bool:
+    return counter in eq_class.pod_anti_affinity and counter in eq_class.matched
+
+
+def separate(engine: Engine, leaf: Leaf, node_set: NodeSet, counter: TermCounter) -> tuple[int, int]:
+    """How many of the pods that keep off each other fit at the most: domains of the rule that take one, and pods on
+    nodes that are in no domain."""
+    state, key = engine.state, counter.term.key
+    codes = state.column(key).codes
+    codes = codes if node_set.rows is None else codes[node_set.rows]
+    room = np.zeros(len(codes), np.int64)
+    for eq_class, count in leaf.eq_classes.items():
+        if _keeps_apart(eq_class, counter):
+            room += np.minimum(node_set.of(engine.room(eq_class)), count)
+    held = sized(counter.matching, state, key)[codes] > 0
+    domains = np.unique(codes[(room > 0) & (codes != 0) & ~held])
+    return len(domains), int(room[codes == 0].sum())
 
 
 def orders(leaf: Leaf, *, packing: bool = False) -> Iterator[Order]:

@@ -1,4 +1,4 @@
-"""What keeps pods of a leaf off each node: nodes counted by cause."""
+"""What keeps pods of a leaf off each node: nodes counted by cause, as kube-scheduler's messages count them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from enum import StrEnum
 
 import numpy as np
 
-from kohort.apimachinery.labels import tolerates
 from kohort.place.columns import Mask
 from kohort.place.demand import Leaf
 from kohort.place.engine import Engine
-from kohort.place.fit import SignatureFit
+from kohort.place.fit import SignatureFit, keeps_away
 from kohort.place.interpod import EquivalenceClass
 from kohort.place.nodesets import NodeSet
 from kohort.place.quantities import shown
-from kohort.place.signatures import PodSignature
+from kohort.place.signatures import PodSignature, Taint
 
 
 class CauseKind(StrEnum):
     """What keeps pods off nodes, or that nothing does."""
 
     ROOM = "room"
+    ABSENT = "absent"  # a resource that the node does not have at all
     RESOURCE = "resource"
     RULE = "rule"
     SELECTOR = "selector"
+    CORDON = "cordon"
     TAINT = "taint"
     CLAIM = "claim"
 
@@ -38,7 +39,12 @@ class NodeCause:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.nodes} {self.text}"
+        return self.text
+
+    @property
+    def excludes(self) -> bool:
+        """Whether its nodes are out of the question, however empty they are."""
+        return self.what not in {CauseKind.ROOM, CauseKind.RESOURCE, CauseKind.RULE}
 
 
 def scarcest(leaf: Leaf) -> EquivalenceClass:
@@ -46,43 +52,62 @@ def scarcest(leaf: Leaf) -> EquivalenceClass:
     return max(leaf.eq_classes, key=lambda eq_class: tuple(eq_class.signature.weight.tolist()))
 
 
+def inside(engine: Engine, node_set: NodeSet) -> Mask:
+    """The rows of a node set as a mask."""
+    if node_set.rows is None:
+        alive: Mask = engine.state.alive.copy()
+        return alive
+    mask: Mask = np.zeros(engine.state.rows, np.bool_)
+    mask[node_set.rows] = True
+    return mask
+
+
+def offered(engine: Engine, signature: PodSignature) -> Mask:
+    """Rows that have some of every resource it asks for."""
+    has: Mask = np.asarray((engine.state.alloc[: engine.state.rows, signature.columns] > 0).all(axis=1), np.bool_)
+    return has
+
+
 def node_causes(engine: Engine, leaf: Leaf, node_set: NodeSet) -> list[NodeCause]:
     """For the largest pods of a leaf, as the cluster is now. A node lacking two resources is counted for both."""
     eq_class = scarcest(leaf)
-    fit, _ = engine.evaluate(eq_class.signature)
-    inside: Mask = engine.state.alive.copy()
-    if node_set.rows is not None:
-        inside = np.zeros(engine.state.rows, np.bool_)
-        inside[node_set.rows] = True
-    free = inside & (fit.room > 0)
+    signature = eq_class.signature
+    fit, _ = engine.evaluate(signature)
+    here = inside(engine, node_set)
+    free = here & (fit.room > 0)
     found = [_room(fit, free)] if free.any() else []
-    found += _resources(engine, eq_class.signature, inside & fit.suits & ~free)
     ruled = free & ~engine.feasible(eq_class, fit)
     if ruled.any():
-        found.append(
-            NodeCause(CauseKind.RULE, int(ruled.sum()), "of these kept free by rules between pods, ports or claims")
-        )
-    unchosen = inside & ~fit.chosen
+        text = f"{int(ruled.sum())} of these kept free by rules between pods, ports or claims"
+        found.append(NodeCause(CauseKind.RULE, int(ruled.sum()), text))
+    unchosen = here & ~fit.chosen
     if unchosen.any():
-        found.append(
-            NodeCause(CauseKind.SELECTOR, int(unchosen.sum()), f"not selected ({_selector(eq_class.signature)})")
-        )
-    found += _taints(engine, eq_class.signature, inside & fit.chosen & ~fit.tolerated)
-    unclaimed = inside & fit.chosen & fit.tolerated & ~fit.suits
-    if unclaimed.any():
-        found.append(
-            NodeCause(
-                CauseKind.CLAIM,
-                int(unclaimed.sum()),
-                f"where a claim cannot be used ({_claims(engine, eq_class.signature)})",
-            )
-        )
-    return found
+        text = f"{_nodes(unchosen, 'is', 'are')} not selected ({_selector(signature)})"
+        found.append(NodeCause(CauseKind.SELECTOR, int(unchosen.sum()), text))
+    found += _taints(engine, signature, here & fit.chosen & ~fit.tolerated)
+    found += _claims(engine, signature, here & fit.chosen & fit.tolerated & ~fit.suits)
+    return found + _resources(engine, signature, here & fit.suits & ~free)
+
+
+def untolerated_sets(engine: Engine, signature: PodSignature, tainted: Mask) -> list[tuple[tuple[Taint, ...], Mask]]:
+    """Rows by the taints that keep the signature away; each set of taints of the cluster is looked at once."""
+    state = engine.state
+    codes = state.tainted[: state.rows]
+    found: dict[tuple[Taint, ...], Mask] = {}
+    for number in np.unique(codes[tainted]).tolist():
+        away = tuple(taint for taint in state.taints[number] if keeps_away(signature, taint))
+        rows = tainted & (codes == number)
+        found[away] = found[away] | rows if away in found else rows
+    return sorted(found.items(), key=lambda item: -int(item[1].sum()))
+
+
+def taint_text(taint: Taint) -> str:
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def _room(fit: SignatureFit, free: Mask) -> NodeCause:
     pods = int(np.minimum(fit.room[free], 1 << 20).sum())
-    return NodeCause(CauseKind.ROOM, int(free.sum()), f"with room for {pods} more")
+    return NodeCause(CauseKind.ROOM, int(free.sum()), f"{_nodes(free, 'has', 'have')} room for {pods} more")
 
 
 def _resources(engine: Engine, signature: PodSignature, full: Mask) -> list[NodeCause]:
@@ -90,13 +115,17 @@ def _resources(engine: Engine, signature: PodSignature, full: Mask) -> list[Node
     rows = np.flatnonzero(full)
     found = []
     for column, ask in zip(signature.columns.tolist(), signature.amounts.tolist(), strict=True):
-        free = state.alloc[rows, column] - state.used[rows, column]
-        lack = int((free < ask).sum())
-        if lack:
-            name = state.resources.names[column]
-            never = int((state.alloc[rows, column] < ask).sum())
+        name, alloc = state.resources.names[column], state.alloc[rows, column]
+        absent = alloc == 0
+        if absent.any():
+            text = f"{_nodes(absent, 'has', 'have')} no {name}"
+            found.append(NodeCause(CauseKind.ABSENT, int(absent.sum()), text))
+        lack = (alloc - state.used[rows, column] < ask) & ~absent
+        if lack.any():
+            never = int((lack & (alloc < ask)).sum())
             small = f", {never} of them even when empty" if never else ""
-            found.append(NodeCause(CauseKind.RESOURCE, lack, f"lack {name} (a pod asks {shown(name, ask)}){small}"))
+            text = f"{_nodes(lack, 'lacks', 'lack')} {name} (a pod asks {shown(name, ask)}){small}"
+            found.append(NodeCause(CauseKind.RESOURCE, int(lack.sum()), text))
     return sorted(found, key=lambda cause: -cause.nodes)
 
 
@@ -109,21 +138,41 @@ def _selector(signature: PodSignature) -> str:
     return ", ".join(parts)
 
 
-def _claims(engine: Engine, signature: PodSignature) -> str:
-    """Those that can be used nowhere, and why; if there are none, all that say where they can."""
-    known = engine.state.claims
-    unusable = [f"{key} {known.get(key).why}".rstrip() for key in signature.claims if not known.get(key).usable]
-    return "; ".join(unusable or signature.claims)
+def _claims(engine: Engine, signature: PodSignature, unclaimed: Mask) -> list[NodeCause]:
+    """Claims that can be used nowhere, and why; if there are none, all that say where they can."""
+    if not unclaimed.any():
+        return []
+    nodes, known = int(unclaimed.sum()), engine.state.claims
+    unusable = [key for key in signature.claims if not known.get(key).usable]
+    if unusable:
+        return [NodeCause(CauseKind.CLAIM, nodes, f"{claim_text(key)} {known.get(key).why}") for key in unusable]
+    claims = ", ".join(claim_text(key) for key in signature.claims)
+    return [NodeCause(CauseKind.CLAIM, nodes, f"{_nodes(unclaimed)} cannot reach the volume of {claims}")]
+
+
+def claim_text(key: str) -> str:
+    """A claim as a signature names it (`Claims.that_matter`), for people: one of those that say the same."""
+    if key.startswith("like "):
+        key = key.removeprefix("like ").rpartition(" ")[0]
+    return key if " " in key else f"claim {key}"
 
 
 def _taints(engine: Engine, signature: PodSignature, tainted: Mask) -> list[NodeCause]:
-    counts: dict[str, int] = {}
-    for row in np.flatnonzero(tainted).tolist():
-        taint = next(
-            one
-            for one in engine.state.node(row).taints
-            if one.effect in {"NoSchedule", "NoExecute"} and not tolerates(signature.tolerations, one.as_json())
-        )
-        text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-        counts[text] = counts.get(text, 0) + 1
-    return [NodeCause(CauseKind.TAINT, nodes, f"with the taint {text}") for text, nodes in sorted(counts.items())]
+    """A node is counted for its first taint; a cordon comes first."""
+    first: dict[Taint, Mask] = {}
+    for away, rows in untolerated_sets(engine, signature, tainted):
+        taint = next((one for one in away if one.is_unschedulable), away[0])
+        first[taint] = first[taint] | rows if taint in first else rows
+    found = []
+    for taint, rows in first.items():
+        kind, text = CauseKind.CORDON, f"{_nodes(rows, 'is', 'are')} cordoned"
+        if not taint.is_unschedulable:
+            kind = CauseKind.TAINT
+            text = f"{_nodes(rows, 'has', 'have')} taint {taint_text(taint)} that it does not tolerate"
+        found.append(NodeCause(kind, int(rows.sum()), text))
+    return sorted(found, key=lambda cause: -cause.nodes)
+
+
+def _nodes(mask: Mask, one: str = "", many: str = "") -> str:
+    number = int(mask.sum())
+    return f"{number} {'node' if number == 1 else 'nodes'} {one if number == 1 else many}".rstrip()

@@ -11,12 +11,13 @@ import numpy as np
 from kohort.place.columns import Amounts, Mask, Rows
 from kohort.place.demand import Leaf, PendingPod
 from kohort.place.engine import Engine
-from kohort.place.leaf import size
-from kohort.place.nodecauses import scarcest
+from kohort.place.leaf import apart, separate, size
+from kohort.place.nodecauses import offered, scarcest
 from kohort.place.nodesets import NodeSet
 from kohort.place.quantities import shown
 from kohort.place.signatures import PodSignature
 
+_HOSTNAME = "kubernetes.io/hostname"
 _UNLIKE = 200  # unlike pods packed in thought
 _NAMED = 3  # nodes named before "and so many others"
 
@@ -44,6 +45,10 @@ class RemedyKind(StrEnum):
     MEMBERS = "members"
     TOPOLOGY = "topology"
     LABEL = "label"
+    UNCORDON = "uncordon"
+    TOLERATE = "tolerate"
+    TAINT = "taint"  # one that the node has for its own state: it goes when that is well again
+    CLAIM = "claim"
     GATES = "gates"
 
 
@@ -66,7 +71,7 @@ def nearest_miss(engine: Engine, leaf: Leaf, node_set: NodeSet, takes: int) -> N
     needs = leaf.missing or 1
     signature = scarcest(leaf).signature
     fit, _ = engine.evaluate(signature)
-    rows = _inside(node_set, fit.suits)
+    rows = _large_enough(engine, signature, _inside(node_set, fit.suits & offered(engine, signature)))
     where = "" if node_set.value is None else f"{leaf.topology}={node_set.value} takes {takes} of {needs}; "
     if not len(rows):
         return NearestMiss(f"{where}no node suits", node_set.value, takes, needs) if where else None
@@ -86,6 +91,12 @@ def nearest_miss(engine: Engine, leaf: Leaf, node_set: NodeSet, takes: int) -> N
     return NearestMiss(f"{where}{name} lacks {text} for one more pod", name, takes, needs, short)
 
 
+def _large_enough(engine: Engine, signature: PodSignature, rows: Rows) -> Rows:
+    """Those of the rows that would take a pod when empty; if there are none, all."""
+    large = rows[(engine.state.alloc[np.ix_(rows, signature.columns)] >= signature.amounts).all(axis=1)]
+    return large if len(large) else rows
+
+
 def _inside(node_set: NodeSet, suits: Mask) -> Rows:
     rows: Rows = np.flatnonzero(suits) if node_set.rows is None else node_set.rows[suits[node_set.rows]]
     return rows
@@ -103,7 +114,8 @@ def leaf_remedies(engine: Engine, leaf: Leaf, node_set: NodeSet, placed: Mapping
     """Changes that let the rest in beside what is placed now (and stays in the trial)."""
     left = [pod for pod in leaf.pods if pod.key not in placed][: (leaf.missing or 1) - len(placed)]
     freed = _freed(engine, leaf, node_set, len(left), list(placed.values()))
-    found = [_more_nodes(engine, leaf, node_set, left), freed, _labels(engine, leaf)]
+    found = [_more_nodes(engine, leaf, node_set, left), _more_domains(engine, leaf, node_set, len(left)), freed]
+    found.append(_labels(engine, leaf))
     total = len(placed) + leaf.members
     if placed and leaf.minimum is not None and total < leaf.minimum:
         found.append(Remedy(RemedyKind.MINIMUM, f"with minCount {total}, now", total))
@@ -128,6 +140,26 @@ def _more_nodes(engine: Engine, leaf: Leaf, node_set: NodeSet, left: Sequence[Pe
     name = engine.state.node(int(rows[best])).name
     where = "" if node_set.value is None else f" in {leaf.topology}={node_set.value}"
     return Remedy(RemedyKind.NODES, f"with {copies} more {_nodes(copies)} like {name}{where}", copies, (name,))
+
+
+def _more_domains(engine: Engine, leaf: Leaf, node_set: NodeSet, left: int) -> Remedy | None:
+    """Pods of one class that keep off each other, and nothing else is in their way: each needs a domain of its own."""
+    if len(leaf.eq_classes) != 1 or node_set.value is not None:
+        return None
+    signature, rules = scarcest(leaf).signature, apart(leaf)
+    others = signature.pod_affinity or signature.spread_constraints or signature.ports or signature.claims
+    rows = _inside(node_set, engine.evaluate(signature)[0].suits)
+    rows = rows[(engine.state.alloc[np.ix_(rows, signature.columns)] >= signature.amounts).all(axis=1)]
+    if len(rules) != 1 or len(signature.pod_anti_affinity) != 1 or others or not len(rows):
+        return None
+    missing, key = left - sum(separate(engine, leaf, node_set, rules[0])), rules[0].term.key
+    name = engine.state.node(int(rows[0])).name
+    if missing <= 0:
+        return None
+    if key == _HOSTNAME:
+        return Remedy(RemedyKind.NODES, f"with {missing} more {_nodes(missing)} like {name}", missing, (name,))
+    text = f"with {missing} more {_nodes(missing)} like {name}, each in a {key} of its own"
+    return Remedy(RemedyKind.NODES, text, missing, (name,))
 
 
 def _packed(room: Amounts, pods: Sequence[PendingPod]) -> int:
@@ -179,8 +211,22 @@ def _freed(engine: Engine, leaf: Leaf, node_set: NodeSet, pods: int, placed: Seq
     column, where, parts = best
     name, nodes = state.resources.names[column], [state.node(int(row)).name for row in where]
     amount = int(parts.sum())
-    text = f"with {shown(name, amount)} {name} freed on {_named(nodes)}"
+    text = f"with {shown(name, amount)} {name} freed on {named(nodes)}{_held_by(engine, where, column)}"
     return Remedy(RemedyKind.FREE, text, amount, tuple(nodes), tuple(parts.tolist()))
+
+
+def _held_by(engine: Engine, rows: Rows, column: int) -> str:
+    """Who holds most of the resource there; empty if there are many nodes."""
+    if len(rows) > _NAMED:
+        return ""
+    held: list[tuple[int, str]] = []
+    for row in rows.tolist():
+        for pod in engine.state.node(row).pods.values():
+            place = np.flatnonzero(pod.signature.columns == column)
+            if len(place):
+                held.append((-int(pod.signature.amounts[place[0]]), f"{pod.namespace}/{pod.name}"))
+    names = [name for _, name in sorted(held)]
+    return f" (held by {named(names)})" if names else ""
 
 
 # ---- labels
@@ -201,7 +247,8 @@ def _nodes(count: int) -> str:
     return "node" if count == 1 else "nodes"
 
 
-def _named(names: Sequence[str]) -> str:
+def named(names: Sequence[str]) -> str:
     if len(names) <= _NAMED:
         return ", ".join(names)
-    return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} others"
+    others = len(names) - _NAMED
+    return f"{', '.join(names[:_NAMED])} and {others} {'other' if others == 1 else 'others'}"

@@ -128,7 +128,7 @@ class VolumeCache:
             parts.append(provisioned_terms(storage_class or {}))
         if not parts:
             why = f"finds no free volume of class {_class(claim)!r} that fits, and nobody provisions one"
-            return Claim(once=found.once, usable=False, why=why)
+            return Claim(once=found.once, usable=False, why=why, remedy="has a free volume of its class that fits")
         return Claim(terms=any_of(parts), once=found.once)
 
     def _candidates(self, key: str, claim: Json) -> list[str]:
