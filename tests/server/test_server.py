@@ -129,3 +129,11 @@ async def test_old_history_is_forgotten(tmp_path: Path) -> None:
         assert server.store.compacted > 0
         code, _ = await send(server, "GET", "/api/v1/namespaces/default")
         assert code == 200
+
+
+async def test_closing_leaves_no_task_behind(tmp_path: Path) -> None:
+    before = asyncio.all_tasks()
+    server = Server(Settings(tmp_path, port=0, in_memory=True))
+    await server.start()
+    await server.close()
+    assert asyncio.all_tasks() == before

@@ -17,6 +17,8 @@ from kohort import garbage
 from kohort.cli.common import UsageError, as_json, friendly, out, say, write
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, ConfigError, TransportError
+from kohort.kube.files import raise_file_limit
+from kohort.kube.watchdog import watching
 from kohort.place.profile import ProfileError
 from kohort.run.options import Options, OptionsError, merged, read
 from kohort.run.plan import Plan
@@ -47,6 +49,7 @@ def run(config: str, output: str, *, once: bool, dry_run: bool, verbose: bool, *
 
 
 async def _run(chosen: Options, output: str, *, dry_run: bool) -> int:
+    raise_file_limit()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -60,11 +63,12 @@ async def _run(chosen: Options, output: str, *, dry_run: bool) -> int:
             return 1
         garbage.settle()
         process = Process(client, chosen, found.plan)
-        async with page(process) as port:
-            host, _ = chosen.address
-            write(f"health, readiness and metrics at http://{host}:{port}\n")
-            sys.stdout.flush()
-            return await _until(process, stop)
+        with watching() as process.watchdog:
+            async with page(process) as port:
+                host, _ = chosen.address
+                write(f"health, readiness and metrics at http://{host}:{port}\n")
+                sys.stdout.flush()
+                return await _until(process, stop)
 
 
 async def _until(process: Process, stop: asyncio.Event) -> int:

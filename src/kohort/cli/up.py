@@ -157,9 +157,12 @@ def _here(settings: Settings, around: Around) -> int:
 async def _serve(settings: Settings, around: Around, began: float) -> None:
     if around.pools is None:
         lean.serving()
+    from kohort.kube.files import raise_file_limit
+    from kohort.kube.watchdog import watching
     from kohort.server.server import Server
     from kohort.server.store import StoreError
 
+    raise_file_limit()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -173,7 +176,8 @@ async def _serve(settings: Settings, around: Around, began: float) -> None:
             garbage.settle()
             write(_ready(settings, server.url, around.pools, time.perf_counter() - began))
             sys.stdout.flush()
-            await stop.wait()
+            with watching() as server.api.metrics.watchdog:
+                await stop.wait()
     finally:
         await server.close()
 

@@ -33,6 +33,7 @@ from kohort.kube.config import SERVICE_ACCOUNT
 from kohort.kube.errors import ApiError, ConfigError, KubeError, TransportError
 from kohort.kube.lease import Leadership
 from kohort.kube.limits import Backoff
+from kohort.kube.watchdog import Watchdog
 from kohort.place.profile import Profile
 from kohort.run.options import Options, host_and_port
 from kohort.run.plan import Plan, plan
@@ -97,6 +98,7 @@ class Process:
                 clock=client.clock,
             )
         self.scheduler: Scheduler | None = None
+        self.watchdog: Watchdog | None = None  # of the event loop, where one runs
 
     @property
     def leads(self) -> bool:
@@ -172,7 +174,15 @@ class Process:
 
     def metrics(self) -> bytes:
         text = generate_latest(self.registry)
+        if self.watchdog is not None:
+            text += generate_latest(_only(self.watchdog))
         return text + (self.scheduler.metrics.text() if self.scheduler is not None else b"")
+
+
+def _only(collector: Watchdog) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(collector)
+    return registry
 
 
 async def _first(tasks: Sequence[asyncio.Task[None]], event: asyncio.Event) -> None:

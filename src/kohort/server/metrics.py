@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric
 
+    from kohort.kube.watchdog import Watchdog
     from kohort.server.store import Store
 
 _BUCKETS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0)
@@ -27,6 +28,7 @@ class Metrics:
         self._seconds: dict[str, list[int]] = {}  # by verb: requests in each bucket, the last without a bound
         self._sums: dict[str, float] = {}
         self.watchers = 0
+        self.watchdog: Watchdog | None = None  # of the event loop, where one runs
 
     def count(self, verb: str, resource: str, code: int, seconds: float) -> None:
         key = (verb, resource, code)
@@ -64,6 +66,8 @@ class Metrics:
             ("kohort_store_history_bytes", "Values kept for watches.", self._store.kept),
         ):
             yield GaugeMetricFamily(name, text, value)
+        if self.watchdog is not None:
+            yield from self.watchdog.collect()
 
     def text(self) -> tuple[bytes, str]:
         """All of it, and its content type."""

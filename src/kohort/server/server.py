@@ -129,7 +129,7 @@ class Server:
             await self.http.close()
         elif hasattr(self, "api"):
             self.api.stop()
-        if hasattr(self, "jobs"):
+        if hasattr(self, "controllers"):
             await self.controllers.stop()
             await self.definitions.stop()
         if hasattr(self, "admission"):
