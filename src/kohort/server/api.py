@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _HEALTH: Final = {"/healthz", "/livez", "/readyz"}
+_UPGRADED: Final = {("pods", "exec"), ("pods", "attach"), ("pods", "portforward")}
 _CONNECTING: Final = {"exec", "attach", "portforward", "proxy"}
 
 
@@ -60,6 +61,7 @@ class Api:
         self.authenticator, self.authorizer = authenticator, authorizer
         self.resources = native_resources(ctx)
         self.core = Core(store, self.resources, ctx, plugins)
+        self.core.authorize_create = self._authorize_create
         self.core.reread()
         self.reader = Reader(self.core)
         self.writer = Writer(self.core)
@@ -129,12 +131,19 @@ class Api:
         if not allowed:
             raise forbidden(user, attributes, reason)
 
+    def _authorize_create(self, info: RequestInfo) -> None:
+        """An update or an apply that makes an object needs `create` as well. Asked after the rules of the kind."""
+        resource = info.resource
+        at = requestinfo.ResourcePath(
+            resource.group, resource.version, info.namespace, resource.plural, info.name, info.subresource
+        )
+        self._authorize(info.user, _attributes(at, "create"))
+
     # ---- what is not a resource
 
     def _non_resource(self, request: Request, user: User | None, at: ResourcePath | None) -> Response:
         path = request.path
-        verb = request.method.lower()
-        self._authorize(user, AuthorizerAttributes("get" if verb == "head" else verb, path=path))
+        self._authorize(user, AuthorizerAttributes(request.method.lower(), path=path))
         if request.method not in ("GET", "HEAD"):
             raise status.method_not_allowed()
         root = path.split("/")[1]
@@ -168,35 +177,30 @@ class Api:
 
     def _request_info(self, request: Request, at: ResourcePath, user: User | None) -> RequestInfo:
         resource = requestinfo.find(self.resources, at)
-        watching = at.watch or options.flag(request.query, "watch")
         named = bool(at.name)
+        watching = at.watch or (not named and options.flag(request.query, "watch"))
         verb = requestinfo.request_verb(
             request.method, named, watching and request.method == "GET" and not at.subresource
         )
+        asked = _attributes(at, verb)
+        if not named and verb in ("list", "watch"):
+            asked = asked._replace(name=options.singled_out(request.query))
+        self._authorize(user, asked)
         custom = resource is not None and not resource.native
         if verb == "create" and named and not at.subresource and not custom:
             verb = ""
         if verb in ("update", "patch") and not named and not custom:
             verb = ""
-        self._authorize(
-            user,
-            AuthorizerAttributes(
-                verb or request.method.lower(),
-                at.group,
-                at.plural,
-                at.subresource,
-                at.namespace or (at.name if at.plural == "namespaces" and not at.group else ""),
-                at.name or (options.singled_out(request.query) if verb in _ACROSS else ""),
-                at.version,
-            ),
-        )
-        if resource is None:
+        if resource is None or (at.rest and at.subresource not in _CONNECTING):
             raise status.no_such_path()
         if resource.namespaced != bool(at.namespace) and (named or not resource.namespaced or verb not in _ACROSS):
             if resource.namespaced and not named and verb == "create":
                 raise status.method_not_allowed()
             if not (resource.namespaced and not named):
                 raise status.no_such_path()
+        if verb == "get" and (at.plural, at.subresource) in _UPGRADED and not at.group:
+            # A websocket starts as a GET and may do what a POST may do.
+            self._authorize(user, _attributes(at, "create"))
         self._check_verb(resource, at, verb)
         form = negotiation.negotiate(request.headers.get("accept", ""), whole=not resource.stored)
         name = at.name
@@ -288,6 +292,11 @@ class Api:
 
 
 _ACROSS: Final = {"list", "watch", "deletecollection"}
+
+
+def _attributes(at: ResourcePath, verb: str) -> AuthorizerAttributes:
+    namespace = at.namespace or (at.name if at.plural == "namespaces" and not at.group else "")
+    return AuthorizerAttributes(verb, at.group, at.plural, at.subresource, namespace, at.name, at.version)
 
 
 def _no_subresource(resource: Resource, name: str) -> status.ApiError:

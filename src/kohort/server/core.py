@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kohort.api.kind import Context, Object
     from kohort.api.result import WriteResult
     from kohort.server.admission.attributes import AdmissionAttributes
+    from kohort.server.requestinfo import RequestInfo
     from kohort.server.resources import Resource, Resources
     from kohort.server.store import Item, Store
 
@@ -26,12 +27,16 @@ _PRIORITISED: Final = {"Pod", "PodGroup", "CompositePodGroup", "PriorityClass"}
 
 
 class Core:
-    """`plugins`: admission, in order. `after`: called with every write that was stored."""
+    """`plugins`: admission, in order. `after`: called with every write that was stored.
+
+    `authorize_create`: whether the user of an update or apply may also make what it found missing; or ApiError.
+    """
 
     def __init__(self, store: Store, resources: Resources, ctx: Context, plugins: Sequence[Any] = ()) -> None:
         self.store, self.resources, self.ctx = store, resources, ctx
         self.field_manager = FieldManager(ctx.release.minor, resources)
         self.lister = StoreLister(store, resources)
+        self.authorize_create: Callable[[RequestInfo], None] = lambda _info: None
         self.after: list[Callable[[AdmissionAttributes], Awaitable[None]]] = []
         self.service_allocator = ServiceAllocator(self.lister)
         self.pod_cache = PodAdmissionCache(store)

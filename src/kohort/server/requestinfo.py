@@ -24,6 +24,7 @@ class ResourcePath(NamedTuple):
     name: str = ""
     subresource: str = ""
     watch: bool = False  # the old way to ask for a watch: /api/v1/watch/...
+    rest: bool = False  # there is more of the path after the subresource; only a proxy can have that
 
 
 def address(path: str) -> ResourcePath | None:
@@ -43,10 +44,10 @@ def address(path: str) -> ResourcePath | None:
     inside = len(rest) > 2 and rest[0] == "namespaces"
     if inside and not (group == "" and len(rest) == 3 and rest[2] in {"status", "finalize"}):
         namespace, rest = rest[1], rest[2:]
-    if len(rest) > 3 or "" in rest:
+    if "" in rest[:3]:
         return None
     plural, name, subresource = (*rest, "", "", "")[:3]
-    return ResourcePath(group, version, namespace, plural, name, subresource, watch)
+    return ResourcePath(group, version, namespace, plural, name, subresource, watch, len(rest) > 3)
 
 
 @dataclass(slots=True)

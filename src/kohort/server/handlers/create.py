@@ -125,6 +125,8 @@ class Creator:
         resource, core, new = info.resource, self.core, attrs.object
         assert new is not None
         before = len(attrs.warnings)
+        if info.verb != "create":
+            core.authorize_create(info)
         await core.validate(attrs)
         info.warnings += attrs.warnings[before:]
         namespace = new["metadata"].get("namespace", "") if resource.namespaced else ""
