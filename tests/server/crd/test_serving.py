@@ -208,3 +208,55 @@ def test_our_own_definitions_have_our_own_rules(server: Running) -> None:
     found = server.api.resources.of_plural("jobset.x-k8s.io", "jobsets")
     assert found is not None
     assert found.rules is registry.find("jobset.x-k8s.io/v1alpha2", "JobSet")
+
+
+def _roles(plural: str = "roles", kind: str = "Role") -> Object:
+    made = crd()
+    made["metadata"] = {"name": f"{plural}.rbac.authorization.k8s.io"}
+    made["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, a test"}
+    made["spec"]["group"] = "rbac.authorization.k8s.io"
+    made["spec"]["names"] = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
+    return made
+
+
+def test_a_definition_cannot_take_the_place_of_a_built_in_api(server: Running) -> None:
+    roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+    refused = server.request("POST", CRDS, _roles())
+    assert refused.code == 422
+    assert "roles.rbac.authorization.k8s.io is served by the API server itself" in refused.json()["message"]
+    assert server.request("POST", roles, {"metadata": {"name": "r"}, "rules": []}).code == 201
+
+
+def test_another_version_of_a_built_in_group_may_be_defined(server: Running) -> None:
+    made = _roles("guilds", "Guild")
+    for one in made["spec"]["versions"]:
+        one["name"] = f"{one['name']}alpha9"
+    assert server.request("POST", CRDS, made).code == 201
+    until(lambda: server.request("GET", "/apis/rbac.authorization.k8s.io/v1alpha9/namespaces/default/guilds").ok)
+    taken = made | {"spec": {**made["spec"], "versions": [{**made["spec"]["versions"][0], "name": "v1"}]}}
+    found = server.request("GET", f"{CRDS}/{made['metadata']['name']}").json()
+    taken["metadata"] = found["metadata"]
+    assert server.request("PUT", f"{CRDS}/{made['metadata']['name']}", taken).code == 422
+
+
+def test_a_stored_definition_of_a_built_in_api_is_not_served(server: Running) -> None:
+    """One from another release, in whose place a built-in API came."""
+    made = _roles() | {"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1"}
+    made["metadata"] |= {"uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    name = made["metadata"]["name"]
+    table = "apiextensions.k8s.io/customresourcedefinitions"
+
+    async def put() -> None:
+        def encode(revision: int) -> bytes:
+            made["metadata"]["resourceVersion"] = str(revision)
+            return json.dumps(made).encode()
+
+        await server.store.write(table, "", name, encode, expect=None)
+
+    server._wait(put())
+    until(lambda: conditions(server, name).get("Established", ("",))[0] == "True")
+    roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+    assert server.request("POST", roles, {"metadata": {"name": "r"}, "rules": []}).code == 201
+    assert server.request("DELETE", f"{CRDS}/{name}").ok
+    until(lambda: server.request("GET", f"{CRDS}/{name}").code == 404)
+    assert server.request("GET", f"{roles}/r").code == 200

@@ -17,7 +17,8 @@ from kohort.server.crd import accepted_names, definition, resources, shipped
 from kohort.server.crd.definition import GROUP, PLURAL, spec_of
 
 if TYPE_CHECKING:
-    from kohort.api.kind import Object
+    from kohort.api.errors import FieldError
+    from kohort.api.kind import Context, Object
     from kohort.server.api import Api
     from kohort.server.resources import Resource
     from kohort.server.store.records import Entry, Item
@@ -36,11 +37,12 @@ class DefinitionController:
         found = self._resources.of_plural(GROUP, PLURAL)
         if found is None:
             raise ValueError(f"this release does not serve {PLURAL}.{GROUP}")
+        self._native = definition.Native.of(self._resources.every())
         self._own = resources.with_rules(
             found,
             default=definition.default,
-            validate=definition.validate,
-            validate_update=definition.validate_update,
+            validate=lambda crd, ctx: [*definition.validate(crd, ctx), *self._native.errors(crd)],
+            validate_update=self._validate_update,
             first_status=definition.first_status,
             warn=definition.warn,
             needs_version=True,
@@ -57,6 +59,11 @@ class DefinitionController:
     @property
     def _table(self) -> str:
         return self._own.table
+
+    def _validate_update(self, new: Object, old: Object, ctx: Context) -> list[FieldError]:
+        found = definition.validate_update(new, old, ctx)
+        known = {error.field for error in self._native.errors(old)}  # from before; it is not served
+        return [*found, *(error for error in self._native.errors(new) if error.field not in known)]
 
     async def start(self) -> None:
         self._store.listeners.append(self._listen)
@@ -167,9 +174,10 @@ class DefinitionController:
         self._shown[name] = mark
 
     def _put(self, name: str, fresh: list[Resource]) -> None:
-        for one in fresh:
+        """What the server has itself stays: a definition from another release or another server cannot take over."""
+        self._served[name] = [one for one in fresh if not self._native.has(one)]
+        for one in self._served[name]:
             self._resources.add(one)
-        self._served[name] = fresh
 
     def _withdraw(self, name: str) -> None:
         self._shown.pop(name, None)
@@ -192,7 +200,7 @@ class DefinitionController:
         if not definition.is_true(crd, "Established"):
             await self._finish(name, _NEVER)
             return
-        served = self._served.get(name) or resources.resources_of(crd)
+        served = [one for one in self._served.get(name) or resources.resources_of(crd) if not self._native.has(one)]
         table = self._store.table(served[0].table) if served else None
         if served:
             self._ends[served[0].table] = name

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import formats
-from kohort.api.errors import FieldError, invalid, not_supported, required
+from kohort.api.errors import FieldError, forbidden, invalid, not_supported, required
 from kohort.api.kind import Context, Object
+
+if TYPE_CHECKING:
+    from kohort.server.resources import Resource
 
 GROUP: Final = "apiextensions.k8s.io"
 PLURAL: Final = "customresourcedefinitions"
@@ -78,6 +82,33 @@ def validate(crd: Object, _: Context) -> list[FieldError]:
         text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         found.append(invalid("spec.preserveUnknownFields", True, text))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """What the server has itself, and a definition may not take the place of: group and version, group and plural."""
+
+    versions: frozenset[tuple[str, str]]
+    plurals: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, resources: Iterable[Resource]) -> Native:
+        found = [one for one in resources if one.native]
+        return cls(frozenset((one.group, one.version) for one in found), frozenset((o.group, o.plural) for o in found))
+
+    def has(self, one: Resource) -> bool:
+        return (one.group, one.version) in self.versions or (one.group, one.plural) in self.plurals
+
+    def errors(self, crd: Object) -> list[FieldError]:
+        spec = spec_of(crd)
+        group, plural = str(spec.get("group") or ""), str((spec.get("names") or {}).get("plural") or "")
+        if (group, plural) in self.plurals:
+            return [forbidden("spec.names.plural", f"{plural}.{group} is served by the API server itself")]
+        return [
+            forbidden(f"spec.versions[{place}].name", f"{group}/{one.get('name')} is served by the API server itself")
+            for place, one in enumerate(versions(crd))
+            if (group, one.get("name")) in self.versions
+        ]
 
 
 def validate_update(new: Object, old: Object, ctx: Context) -> list[FieldError]:
