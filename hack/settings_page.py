@@ -24,7 +24,7 @@ Two things can be chosen about workload kinds:
 | **settings** | how Kohort does its own work, where upstream leaves it open or Kohort differs from it | \
 `settings` of a configuration file, `--set`, `kohort.compile(settings=…)` |
 | **feature gates** | whether something is there at all: those of Kubernetes, and those of the kinds' own controllers \
-| `featureGates` of a configuration file, `--gates` (`translate`, `validate`), `--feature-gates` (`up`), \
+| `featureGates` of a configuration file, `--feature-gates` (`translate`, `validate`, `up`), \
 `kohort.compile(gates=…)` |
 
 ## The file

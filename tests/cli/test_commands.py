@@ -93,13 +93,14 @@ def test_validate_the_good_ones() -> None:
     assert out.endswith("1 document for Kubernetes 1.37: valid\n")
 
 
-def test_gates_are_switched() -> None:
+@pytest.mark.parametrize("flag", ["--feature-gates", "--gates"])
+def test_gates_are_switched(flag: str) -> None:
     group = (
         "{apiVersion: scheduling.k8s.io/v1alpha3, kind: CompositePodGroup, metadata: {name: a}, spec: "
         "{workloadRef: {workloadName: w, templateName: t}, schedulingPolicy: {basic: {}}}}"
     )
     assert kohort("validate", "-f", "-", stdin=group)[0] == 0
-    assert kohort("validate", "-f", "-", "--gates", "CompositePodGroup=false", stdin=group)[0] == 1
+    assert kohort("validate", "-f", "-", flag, "CompositePodGroup=false", stdin=group)[0] == 1
 
 
 def test_convert_between_releases() -> None:
@@ -127,8 +128,15 @@ def test_convert_down_names_what_is_lost() -> None:
     [
         (["translate", "-f", GANG, "--to", "1.12"], 'Kubernetes "1.12": not known; accepted are 1.35, 1.36, 1.37'),
         (["translate", "-f", GANG, "-o", "xml"], '-o "xml": not known; accepted are yaml, json, tree'),
-        (["validate", "-f", GANG, "--gates", "Nope=true"], "feature gate Nope: Kubernetes 1.37 does not know it"),
-        (["validate", "-f", GANG, "--gates", "GenericWorkload=maybe"], "accepted are true and false"),
+        (
+            ["validate", "-f", GANG, "--feature-gates", "Nope=true"],
+            "feature gate Nope: Kubernetes 1.37 does not know it",
+        ),
+        (
+            ["validate", "-f", GANG, "--gates", "GenericWorkload=maybe"],
+            "--feature-gates GenericWorkload=maybe: the value is",
+        ),
+        (["translate", "-f", GANG, "--gates", "GenericWorkload=maybe"], "accepted are true and false"),
         (["validate", "-f", "no/such/file.yaml"], "no/such/file.yaml: no such file or directory"),
     ],
 )

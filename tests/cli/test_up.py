@@ -90,6 +90,7 @@ def test_in_memory_leaves_nothing(tmp_path: Path) -> None:
         (("--kubernetes", "1.12"), "accepted are 1.35, 1.36, 1.37"),
         (("--feature-gates", "Nonsense=true"), "does not know it"),
         (("--feature-gates", "GenericWorkload=maybe"), "accepted are true and false"),
+        (("--gates", "GenericWorkload=maybe"), "accepted are true and false"),
     ],
 )
 def test_settings_that_cannot_be(tmp_path: Path, words: tuple[str, ...], said: str) -> None:

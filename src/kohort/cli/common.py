@@ -98,7 +98,7 @@ def parse_gates(text: str) -> dict[str, bool]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = part.partition("=")
         if value.lower() not in {"", "true", "false"}:
-            raise UsageError(f'--gates {part}: the value is "{value}"; accepted are true and false')
+            raise UsageError(f'--feature-gates {part}: the value is "{value}"; accepted are true and false')
         settings[name.strip()] = value.lower() != "false"
     return settings
 

@@ -61,7 +61,11 @@ _files = click.option(
     help="A file, a directory, or - for standard input. Repeatable.",
 )
 _recursive = _flag("-R", "--recursive", says="Look into directories below, too.")
-_gates = _text("--gates", metavar="A=true,B=false", says="Feature gates of Kubernetes or of Kohort to switch.")
+_gates = _text(
+    *("--feature-gates", "--gates", "gates"),
+    metavar="A=true,B=false",
+    says="Feature gates of Kubernetes or of Kohort to switch.",
+)
 _set = click.option(
     "--set",
     "assignments",
@@ -122,17 +126,17 @@ def convert(filename: tuple[str, ...], to: str, output: str, flatten: bool, recu
 @_number("--port", most=65535, default=6443, says="On loopback; 0 takes a free one.")
 @_text("--kubeconfig", metavar="FILE", says="To write; DIR/kubeconfig by default.")
 @_minor("--kubernetes")
-@_text("--feature-gates", metavar="A=true,B=false", says="Feature gates to switch.")
+@_gates
 @_flag("--in-memory", says="Forget everything at the end.")
 @_flag("--detach", says="Return when it is ready; end it with down.")
 @_text("--profile", metavar="FILE", says="What placement weighs; as kube-scheduler by default.")
 @_text("--config", metavar="FILE", says="Feature gates, profile and settings in a file, as for run.")
 @_set
-def up(data_dir: str, port: int, kubeconfig: str, kubernetes: str, feature_gates: str, **chosen: Any) -> None:
+def up(data_dir: str, port: int, kubeconfig: str, kubernetes: str, gates: str, **chosen: Any) -> None:
     """Start an embedded Kubernetes: API server, controllers, gang scheduler and virtual nodes."""
     from kohort.cli import up as command
 
-    sys.exit(command.up(data_dir, port, kubeconfig, kubernetes, feature_gates, **chosen))
+    sys.exit(command.up(data_dir, port, kubeconfig, kubernetes, gates, **chosen))
 
 
 @app.command()

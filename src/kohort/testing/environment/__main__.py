@@ -68,7 +68,12 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("up", help="start an environment and stay until interrupted")
     command.add_argument("--kubernetes", default="1.37", metavar="MINOR", help=f"{minors} (default 1.37)")
     command.add_argument("--with", dest="with_", metavar="LIST", help=f"more components: {','.join(COMPONENTS)}")
-    command.add_argument("--gates", metavar="LIST", help="NAME=true,NAME=false; laid over the environment's defaults")
+    command.add_argument(
+        *("--feature-gates", "--gates"),
+        dest="gates",
+        metavar="LIST",
+        help="NAME=true,NAME=false; laid over the environment's defaults",
+    )
     command.add_argument("--kubeconfig", metavar="FILE", help="where to write it (default ./kubeconfig)")
     command.set_defaults(run=up)
 
