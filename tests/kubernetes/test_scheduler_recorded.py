@@ -181,11 +181,11 @@ class Player:
         }
 
         async def heard() -> bool:
-            keep, space = self.scheduler.keep.objects, self.here.namespace
-            known = keep.get("podgroups", {})
+            stored, space = self.scheduler.objects.objects, self.here.namespace
+            known = stored.get("podgroups", {})
             return (
-                f"{space}/{mark}" in keep.get("pods", {})
-                and set(keep.get("nodes", {})) == nodes
+                f"{space}/{mark}" in stored.get("pods", {})
+                and set(stored.get("nodes", {})) == nodes
                 and {key.split("/")[1] for key in known if key.startswith(f"{space}/")} == groups
                 and all(known[f"{space}/{n}"].metadata.resource_version == v for n, v in versions.items())
             )

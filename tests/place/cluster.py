@@ -87,22 +87,22 @@ class Cluster:
             self.groups[name] = dict(item)
             self.second[name] = self.now
 
-    def change(self, eq_class: str, name: str, what: dict[str, Any]) -> None:
+    def change(self, kind: str, name: str, what: dict[str, Any]) -> None:
         if "minCount" in what:
             self.groups[name]["gang"] = what["minCount"]
         elif "ungate" in what:
             del self.pods[name]["gates"]
         elif what.get("phase") in {"Succeeded", "Failed"}:
-            self.delete(eq_class, name)
+            self.delete(kind, name)
         else:
             raise AssertionError(f"no such change: {what}")
 
-    def delete(self, eq_class: str, name: str) -> None:
-        if eq_class == "pod":
+    def delete(self, kind: str, name: str) -> None:
+        if kind == "pod":
             self.pods.pop(name)
             if self.bound.pop(name, None):
                 self.state.remove_pod(name)
-        elif eq_class == "node":
+        elif kind == "node":
             self.state.remove_node(name)
         else:
             self.groups.pop(name)

@@ -59,7 +59,7 @@ def test_the_largest_and_the_finest_amounts(talk: Talk, written: str, kept: str,
         talk.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"requests.cpu": "1e999999999"}}})
     try:
         answer = talk.request("POST", f"{PODS}?dryRun=All", pod(written))
-        assert answer.code == 201, answer.text
+        assert answer.code == 201, answer.body
         assert answer.json()["spec"]["containers"][0]["resources"]["requests"]["cpu"] == kept
     finally:
         if quota:
