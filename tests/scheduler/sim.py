@@ -18,7 +18,7 @@ from kohort.place.score import Profile
 from kohort.scheduler.core import SchedulerCore, Step
 from kohort.scheduler.model import DisruptionBudget, GroupObject, Node, Pod, composite_key
 from kohort.scheduler.settings import Settings
-from kohort.scheduler.status import Patch, SchedulerEvent, Writes, written
+from kohort.scheduler.status import Eviction, Patch, SchedulerEvent, Writes, written
 
 SPACE = "default"
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -45,6 +45,8 @@ class Sim:
     running: bool = True  # the scheduler
     refuse: dict[str, int] = field(default_factory=dict)  # pod -> how many bindings are refused, -1: all
     evicted: dict[str, str] = field(default_factory=dict)
+    hold_evictions: bool = False  # they wait in `evictions` for a test to carry them out
+    evictions: list[Eviction] = field(default_factory=list)
     events: list[SchedulerEvent] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     crash: int = 0  # the scheduler dies after so many bindings more, in the middle of a decision, and starts anew
@@ -149,11 +151,27 @@ class Sim:
                     if not self.crash:
                         self.restart()
                         return
-        for eviction in step.evictions:
-            name = eviction.pod.name
-            if name in self.objects["pod"] and self.core.still_preempting(eviction.root, self.now):
-                self.evicted[name] = eviction.condition.message
-                self.remove_pod(name)
+        self.evictions += step.evictions
+        while self.evictions and not self.hold_evictions:
+            self.evict(self.evictions[0])
+
+    def evict(self, eviction: Eviction) -> bool:
+        """The server is asked, and does it, unless nobody needs it any more."""
+        self.evictions.remove(eviction)
+        name, uid = eviction.pod.name, eviction.pod.uid
+        body = self.objects["pod"].get(name)
+        if body is None or body["metadata"]["uid"] != uid:
+            return False
+        if not self.core.still_wanted(uid, self.now):
+            self.core.not_sent(uid)
+            return False
+        self.evicted[name] = eviction.condition.message
+        self.remove_pod(name)
+        return True
+
+    def refuse_eviction(self, eviction: Eviction) -> None:
+        self.evictions.remove(eviction)
+        self.write(self.core.not_evicted(eviction.pod.uid, "refused on purpose", self.now))
 
     def remove_pod(self, name: str) -> None:
         """As the kubelet does it: at once, or after its time."""

@@ -27,7 +27,9 @@ class Pods:
 
     def __init__(self, sim: Sim) -> None:
         self.sim = sim
-        self.faults: dict[str, list[Exception | Callable[[], None]]] = {"bind": [], "patch": [], "delete": []}
+        self.faults: dict[str, list[Exception | Callable[[], None]]] = {
+            verb: [] for verb in ("bind", "get", "patch", "delete")
+        }
         self.calls: list[str] = []
         self.at_once = self.most = 0
         self.hold: asyncio.Event | None = None
@@ -56,6 +58,9 @@ class Pods:
         self.sim.bind(uid, node)
 
     async def get(self, name: str, namespace: str) -> dict[str, Any]:
+        fault = self.faults["get"].pop(0) if self.faults["get"] else None
+        if isinstance(fault, Exception):
+            raise fault
         if name not in self.sim.objects["pod"]:
             raise refusal(404, "NotFound")
         return self.sim.objects["pod"][name]
@@ -242,7 +247,41 @@ async def test_a_victim_that_cannot_be_deleted_voids_the_plan(bench: Bench) -> N
     assert not list(bench.sim.core.cache.reservations)
     entry = bench.sim.core.queue.get("default/g")
     assert entry is not None
-    assert entry.queue == "active"
+    assert entry.queue == "backoff"  # not at once: the same would be refused again
+    [first] = {call.split()[1] for call in bench.pods.calls}
+    assert not bench.sim.core.cache.members[bench.sim.objects["pod"][first]["metadata"]["uid"]].evicting
+    second = bench.sim.core.step(bench.clock.monotonic() + 60)
+    assert second is not None
+    assert [one.pod.name for one in second.evictions] != [first]
+
+
+@pytest.mark.parametrize("heard", [True, False])
+async def test_an_eviction_that_is_not_answered_is_asked_for_until_it_is(bench: Bench, heard: bool) -> None:
+    """The victim counts as leaving all the while, and nobody else is taken for it."""
+    for number in range(8):
+        create(bench.sim, {"pod": f"w{number}", "cpu": "1", "node": f"n{number % 2 + 1}", "priority": "p10"})
+    bench.gang(1, priority="p100")
+    step = bench.decide()
+    [eviction] = step.evictions
+    bench.pods.faults["delete"] = [TransportError("cut")] * 8  # more than the attempts of one round
+    bench.pods.faults["get"] = [TransportError("cut")]
+    bench.binder.evict(step.evictions)
+    await bench.clock.advance(3.0)
+    assert bench.binder.busy == 1
+    assert bench.sim.core.cache.members[eviction.pod.uid].evicting
+    bench.sim.core.cache.move_requests += 1
+    while (again := bench.sim.core.step(bench.clock.monotonic())) is not None:
+        assert not again.evictions
+    if heard:
+        await bench.clock.advance(60.0)
+    else:  # the server had heard, only the answers were lost
+        bench.sim.delete("pod", eviction.pod.name)
+        await bench.clock.advance(60.0)
+    assert bench.binder.busy == 0
+    assert {call.split()[1] for call in bench.pods.calls} == {eviction.pod.name}
+    assert eviction.pod.name not in bench.sim.objects["pod"]
+    await bench.carry_out(bench.decide())
+    assert "g-0" in bench.sim.bound
 
 
 async def test_a_victim_whose_binding_is_under_way_is_bound_first(bench: Bench) -> None:

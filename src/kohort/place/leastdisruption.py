@@ -48,7 +48,11 @@ class VictimArrays:
         ranks = {key: place for place, key in enumerate(sorted({victim_set.importance for victim_set in victim_sets}))}
         fine = 4 * (len(ranks) + 1)
         self.price = np.array(
-            [_price(victim_set, over) * fine + ranks[victim_set.importance] for victim_set in victim_sets], np.int64
+            [
+                0 if victim_set.leaving else _price(victim_set, over) * fine + ranks[victim_set.importance]
+                for victim_set in victim_sets
+            ],
+            np.int64,
         )
         self.amounts = _amounts(engine, self.eq_classes)[self.eq_class] if assignments else np.zeros((0, 1), np.int64)
 

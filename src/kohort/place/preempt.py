@@ -24,13 +24,12 @@ from kohort.place.leastdisruption import LeastDisruption, VictimArrays
 from kohort.place.nodesets import NodeSet
 from kohort.place.reservations import Reservation
 from kohort.place.search import Search
-from kohort.place.victims import Budget, VictimSet, exceeded, reverse, violating
+from kohort.place.victims import LOWEST, Budget, VictimSet, exceeded, reverse, violating
 
 _DOMAINS = 32  # root domains compared by what they cost
 _SPARED = 12  # up to so many victims, each is tried to be spared by another placement
 _UNITS = 200  # up to so many victim sets the exact solver is asked for the cheapest plan
 _UNKNOWNS = 4000
-_LOWEST = -(2**31)
 _CANDIDATES = 100  # nodes compared for a single pod, or a tenth of all: kube-scheduler's defaults
 
 
@@ -45,12 +44,18 @@ class Preemption:
     @property
     def cost(self) -> tuple[int, int, int, int, int, tuple[str, ...]]:
         """Less is better: budgets broken, the highest priority touched, gangs broken, victim sets, pods, work lost."""
-        pods = [victim.pod for victim_set in self.victims for victim in victim_set.pods]
-        top = max((victim_set.priority for victim_set in self.victims), default=_LOWEST)
-        broken = sum(victim_set.breaks for victim_set in self.victims)
+        staying = [victim_set for victim_set in self.victims if not victim_set.leaving]
+        pods = [victim.pod for victim_set in staying for victim in victim_set.pods]
+        top = max((victim_set.priority for victim_set in staying), default=LOWEST)
+        broken = sum(victim_set.breaks for victim_set in staying)
         # Without a clock: of equally many pods, those that started later have done less.
         work = tuple(sorted((reverse(pod.started) for pod in pods), reverse=True))
-        return (self.over_budget, top, broken, len(self.victims), len(pods), work)
+        return (self.over_budget, top, broken, len(staying), len(pods), work)
+
+    @property
+    def evictions(self) -> int:
+        """Pods that go for it and were not going anyway."""
+        return sum(not victim.pod.terminating for victim_set in self.victims for victim in victim_set.pods)
 
     def reservation(self, engine: Engine, root: Demand, priority: int) -> Reservation:
         """The freed room, for the root to land in: keep it in `engine.reservations` until it has or gives up."""
@@ -88,7 +93,7 @@ class Preemptor:
             level = self._level(root, eligible)
             if level is None:
                 return None
-            removable = [victim_set for victim_set in eligible if victim_set.priority <= level]
+            removable = [victim_set for victim_set in eligible if victim_set.level <= level]
             plans = [
                 plan for node_set in self._choices(root, removable) if (plan := self._on(root, removable, node_set))
             ]
@@ -108,13 +113,13 @@ class Preemptor:
 
     def _level(self, root: Demand, eligible: Sequence[VictimSet]) -> int | None:
         """The lowest priority up to which victim sets must be removable for the tree to fit."""
-        levels = sorted({victim_set.priority for victim_set in eligible})
+        levels = sorted({victim_set.level for victim_set in eligible})
         if not levels or not self._fits(root, eligible):
             return None
         low, high = 0, len(levels) - 1
         while low < high:
             middle = (low + high) // 2
-            if self._fits(root, [victim_set for victim_set in eligible if victim_set.priority <= levels[middle]]):
+            if self._fits(root, [victim_set for victim_set in eligible if victim_set.level <= levels[middle]]):
                 high = middle
             else:
                 low = middle + 1
@@ -258,10 +263,10 @@ def _settled(engine: Engine, root: Demand, victims: VictimArrays, effort: Effort
 
 def _ranked(plan: Preemption) -> tuple[object, ...]:
     """Fewest budgets broken, lowest top priority, lowest sum, fewest pods, latest start; then the first node."""
-    pods = [victim.pod for victim_set in plan.victims for victim in victim_set.pods]
-    top = max((pod.priority for pod in pods), default=_LOWEST)
+    pods = [victim.pod for one in plan.victims if not one.leaving for victim in one.pods]
+    top = max((pod.priority for pod in pods), default=LOWEST)
     oldest = [pod.started for pod in pods if pod.priority == top and pod.started]
-    total = sum(pod.priority - _LOWEST for pod in pods)
+    total = sum(pod.priority - LOWEST for pod in pods)
     return (plan.over_budget, top, total, len(pods), reverse(min(oldest, default="")))
 
 

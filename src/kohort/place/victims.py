@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
+from typing import Final
 
 from kohort.place.state import AssignedPod, ClusterState
+
+LOWEST: Final = -(2**31)  # of all priorities
 
 
 class Rank(IntEnum):
@@ -48,12 +51,18 @@ class VictimSet:
     started: str  # earliest start; empty counts as now
     group: str | None = None  # key of the group that goes as a whole
     breaks: bool = False  # a whole group, or a member that its gang cannot spare
-    # Sorts the least important first: lower priority, surplus, simpler kind, fewer pods, later start.
-    importance: tuple[int, bool, int, int, str] = field(init=False)
+    leaving: bool = False  # all of it is going already: nothing is lost by counting on that
+    # Sorts the least important first: leaving, lower priority, surplus, simpler kind, fewer pods, later start.
+    importance: tuple[bool, int, bool, int, int, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        key = (self.priority, self.breaks, int(self.rank), len(self.pods), reverse(self.started))
+        key = (not self.leaving, self.priority, self.breaks, int(self.rank), len(self.pods), reverse(self.started))
         object.__setattr__(self, "importance", key)
+
+    @property
+    def level(self) -> int:
+        """The priority that is touched if it goes."""
+        return LOWEST if self.leaving else self.priority
 
 
 @lru_cache(maxsize=1 << 16)
@@ -71,8 +80,10 @@ class Budget:
     allowed: int
 
 
-def find_victim_sets(state: ClusterState, groups: Mapping[str, GroupInfo]) -> list[VictimSet]:
-    """All victim sets of the cluster, in the order of their first pod's row."""
+def find_victim_sets(
+    state: ClusterState, groups: Mapping[str, GroupInfo], protected: Container[str] = ()
+) -> list[VictimSet]:
+    """All victim sets of the cluster, in the order of their first pod's row; those of `protected` pods left out."""
     gathered: dict[str, list[Victim]] = {}
     facts: dict[str, tuple[int, Rank, str | None]] = {}
     for row, node in enumerate(state.node_infos):
@@ -85,7 +96,10 @@ def find_victim_sets(state: ClusterState, groups: Mapping[str, GroupInfo]) -> li
     for name, pods in gathered.items():
         priority, rank, group = facts[name]
         breaks = group is not None or name in needed
-        found.append(VictimSet(name, tuple(pods), priority, rank, _start(pods), group, breaks))
+        if protected and any(one.pod.uid in protected for one in pods):
+            continue
+        leaving = all(one.pod.terminating for one in pods)
+        found.append(VictimSet(name, tuple(pods), priority, rank, _start(pods), group, breaks, leaving))
     return found
 
 

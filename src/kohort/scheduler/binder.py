@@ -12,11 +12,9 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from kohort.kube.errors import ApiError, KubeError, TransportError
 from kohort.kube.limits import Backoff
-from kohort.scheduler.status import Eviction, SchedulerEvent, Writes
+from kohort.scheduler.status import Eviction, SchedulerEvent, Target, Writes, written
 from kohort.scheduler.volumebinder import VolumeBinder, VolumeBindingError
 
 if TYPE_CHECKING:
@@ -182,14 +180,29 @@ class Binder:
     # ---- evictions
 
     async def _evict(self, eviction: Eviction) -> None:
-        """Say why, then delete. A victim whose own binding is under way is bound first: that cannot be called back."""
-        pod = eviction.pod
+        """Say why, then delete, until the server has answered: a victim whose going is not certain is neither given up
+        nor replaced. One whose own binding is under way is bound first: that cannot be called back."""
+        pod, pause = eviction.pod, Backoff(first=1.0, most=30.0, jitter=self._jitter)
         under_way = self._binding.get(pod.uid)
         if under_way is not None:
             await asyncio.wait({under_way})
-        if not self._core.still_preempting(eviction.root, self._clock.monotonic()):
-            return
-        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [msgspec.to_builtins(eviction.condition)]}}
+        sent = False
+        while True:
+            if not self._core.still_wanted(pod.uid, self._clock.monotonic()):
+                if not sent or await self._goes(pod) is False:
+                    self._core.not_sent(pod.uid)
+                    return
+            elif await self._evicted(eviction):
+                return
+            sent = True
+            if await self._goes(pod) or not self._is_leader():
+                return  # the watch shows it, or it is for the next leader to see
+            await self._clock.sleep(pause.next())
+
+    async def _evicted(self, eviction: Eviction) -> bool:
+        """Whether the server has answered, in one way or the other."""
+        pod = eviction.pod
+        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [written(eviction.condition)]}}
         try:
             async with self._slots:
                 await self._insist(
@@ -197,14 +210,32 @@ class Binder:
                 )
                 await self._insist(lambda: self._pods.delete(pod.name, pod.namespace, uid=pod.uid))
         except ApiError as error:
-            if not error.not_found and not error.conflict:
+            if error.not_found or (error.conflict and await self._goes(pod)):
+                return True
+            if error.code not in _BUSY:
                 self._not_evicted(eviction, error)
+                return True
+            log.warning("eviction of %s/%s: %s", pod.namespace, pod.name, error)
+            return False
         except KubeError as error:
-            self._not_evicted(eviction, error)
+            log.warning("eviction of %s/%s: %s", pod.namespace, pod.name, error)
+            return False
+        return True
 
-    def _not_evicted(self, eviction: Eviction, error: KubeError) -> None:
+    async def _goes(self, target: Target) -> bool | None:
+        """Whether a pod is gone or going; None if nobody answers."""
+        try:
+            pod = await self._pods.get(target.name, target.namespace)
+        except ApiError as error:
+            return True if error.not_found else None
+        except KubeError:
+            return None
+        return bool(pod["metadata"]["uid"] != target.uid or pod["metadata"].get("deletionTimestamp"))
+
+    def _not_evicted(self, eviction: Eviction, error: ApiError) -> None:
         log.warning("%s/%s is not evicted: %s", eviction.pod.namespace, eviction.pod.name, error)
-        self._core.not_evicted(eviction.root, self._clock.monotonic())
+        text = error.message or str(error)
+        self._report(self._core.not_evicted(eviction.pod.uid, text, self._clock.monotonic()))
 
     async def _insist(self, call: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Again where the server did not answer or was busy: it may or may not have acted, and both are fine."""

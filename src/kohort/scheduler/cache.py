@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -113,6 +114,8 @@ class SchedulerCache:
     def _bound(self, pod: Pod, known: PodInfo | None) -> None:
         """Bound, by us or by others. What we assumed is now confirmed, or was overtaken."""
         node = pod.spec.node_name
+        if known is not None and known.evicting and pod.metadata.deletion_timestamp is not None:
+            self.budgets.left(known.uid)
         if known is None:
             self._add(PodInfo(pod, next(self._order), node=node))
             return
@@ -170,6 +173,7 @@ class SchedulerCache:
 
     def _remove(self, member: PodInfo, *, finished: bool = False) -> None:
         self.mark_dirty(member)
+        self.budgets.left(member.uid)
         if member.node:
             self._remove_from_node(member)
         self.reservations.drop_pod(self.root_key(member), member.uid)
@@ -221,6 +225,12 @@ class SchedulerCache:
         if group is not None:
             self.trees.move(group, member, node, assumed=assumed)
         member.node, member.assumed = node, assumed
+
+    def set_evicting(self, member: PodInfo, evicting: bool) -> None:
+        """It was chosen to go, or stays after all. To the engine it is terminating meanwhile."""
+        member.evicting = evicting
+        if member.node:
+            self.state.put_pod(self.assigned_pod(member), member.node)
 
     # ---- groups
 
@@ -364,7 +374,8 @@ class SchedulerCache:
         return body
 
     def assigned_pod(self, member: PodInfo) -> AssignedPod:
-        return self.state.assigned_pod(self.as_json(member))
+        pod = self.state.assigned_pod(self.as_json(member))
+        return replace(pod, terminating=True) if member.evicting else pod
 
     def _nominate_again(self, member: PodInfo) -> None:
         """After a restart: the API says where it was meant to go."""

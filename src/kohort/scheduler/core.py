@@ -19,6 +19,7 @@ from kohort.scheduler.backfill import BackfillReservation
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.decision import Decider, Decision, DecisionKind
 from kohort.scheduler.diagnosis import Pending, PendingDiagnosis, gate, unrooted
+from kohort.scheduler.evictions import Evictions
 from kohort.scheduler.faults import Fault, failed_decision, members_of
 from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
 from kohort.scheduler.queue import Queue, QueuedRoot, SubQueue
@@ -51,14 +52,14 @@ class SchedulerCore:
         self.settings = settings
         self.cache = SchedulerCache(settings)
         self.queue = Queue(settings)
-        self.decider = Decider(self.cache)
+        self.evictions = Evictions(self.cache)
+        self.decider = Decider(self.cache, self.evictions)
         self.status = StatusBuilder(group_condition, next(iter(sorted(settings.names)), "kohort"))
         self.backfill = BackfillReservation(self.cache.engine, settings, self._freed)
         self.decisions: dict[str, Decision] = {}  # the last failure of each root that waits
-        self._victims: dict[str, set[str]] = {}  # preemptor -> uids that must be gone first
         self.unwritten = Writes()  # found between two steps
         self.faults: list[Fault] = []  # of ours, for the log
-        self.why = PendingDiagnosis(self.cache, self.decider, self.decisions, self._victims)
+        self.why = PendingDiagnosis(self.cache, self.decider, self.decisions, self.evictions.victims)
         self._stamp = stamp
         self._move_requests = (0, 0)
         self._noticed: set[tuple[str, str]] = set()
@@ -178,21 +179,20 @@ class SchedulerCore:
 
     def _give_up(self, key: str) -> None:
         """A root no longer needs the room that was to be made for it."""
-        self._victims.pop(key, None)
+        self.evictions.drop(key)
         if self.cache.reservations.drop(key):
             self.cache.move_requests += 1
 
     def _victims_gone(self, now: float) -> None:
-        for root, victims in list(self._victims.items()):
-            if not victims & self.cache.members.keys():
-                del self._victims[root]
-                self.queue.activate(root, now, "VictimsGone")
+        for root in self.evictions.gone():
+            self.queue.activate(root, now, "VictimsGone")
 
     # ---- deciding
 
     def step(self, now: float) -> Step | None:
         """The next decision; None if there is nothing to decide now and nothing to write."""
         writes, self.unwritten = _joined(self.unwritten, self.sync(now)), Writes()
+        self.evictions.expire(now)
         entry = self.queue.pop(now)
         if entry is None:
             return Step(writes=writes) if writes else None
@@ -254,7 +254,7 @@ class SchedulerCore:
 
     def _scheduled(self, entry: QueuedRoot, decision: Decision, now: float) -> None:
         self.decisions.pop(entry.key, None)
-        self._victims.pop(entry.key, None)
+        self.evictions.drop(entry.key)
         self.backfill.release(now, entry.key)
         for uid, node in decision.assignments.items():
             self.cache.assume(decision.members[uid], node)
@@ -266,7 +266,7 @@ class SchedulerCore:
 
     def _failed(self, entry: QueuedRoot, decision: Decision, now: float) -> None:
         self.decisions[entry.key] = decision
-        self._victims.pop(entry.key, None)
+        self.evictions.drop(entry.key)
         kept = self.cache.reservations.get(entry.key)
         if kept is not None and not kept.backfill:
             self.cache.reservations.drop(entry.key)
@@ -284,13 +284,12 @@ class SchedulerCore:
             wanted = self.cache.pending_pod
             assignments = {uid: (wanted(decision.members[uid]), node) for uid, node in decision.nominations.items()}
             self.cache.reservations.put(Reservation(entry.key, decision.priority, assignments))
-            self._victims[entry.key] = {
-                victim.pod.uid for victim_set in decision.preemption.victims for victim in victim_set.pods
-            }
+            victims = [victim.pod.uid for one in decision.preemption.victims for victim in one.pods]
+            self.evictions.plan(entry.key, victims, now)
             step.evictions, more = self.status.evictions(decision, _target(root), self.cache.trees, self._stamp())
             _add(step.writes, more)
         else:
-            self._victims.setdefault(entry.key, self._leaving_from(decision))
+            self.evictions.wait(entry.key, self._leaving_from(decision))
         self.queue.preempting(entry, decision.hint, now, Reason.PREEMPTING)
 
     def _leaving_from(self, decision: Decision) -> set[str]:
@@ -413,15 +412,25 @@ class SchedulerCore:
         if member is not None and member.assumed:
             self.cache.forget(member)
 
-    def still_preempting(self, root: str, now: float) -> bool:
+    def still_wanted(self, uid: str, now: float) -> bool:
         """Right before an eviction: whether anybody still waits for it."""
         self.unwritten = _joined(self.unwritten, self.sync(now))
-        return root in self._victims
+        return self.evictions.wanted(uid)
 
-    def not_evicted(self, root: str, now: float) -> None:
-        """A victim could not be deleted: the plan is void."""
-        self._give_up(root)
-        self.queue.activate(root, now, "PreemptionFailed")
+    def not_sent(self, uid: str) -> None:
+        """A victim was not asked to go after all."""
+        self.evictions.keep(uid)
+
+    def not_evicted(self, uid: str, text: str, now: float) -> Writes:
+        """The server does not let a victim go: plans with it are void, and it is left alone for a while."""
+        for root in self.evictions.refused(uid, now + self.settings.retry_after):
+            self._give_up(root)
+            entry = self.queue.get(root)
+            if entry is not None:
+                member = self.cache.members.get(uid)
+                entry.refusal = f"{member.pod.key if member else uid}: eviction was refused: {text}"
+                self.queue.later(entry, now, "PreemptionFailed")
+        return self.sync(now)
 
     # ---- why
 

@@ -19,6 +19,7 @@ from kohort.place.preempt import Preemption, Preemptor
 from kohort.place.search import Search
 from kohort.place.victims import find_victim_sets
 from kohort.scheduler.cache import SchedulerCache
+from kohort.scheduler.evictions import Evictions
 from kohort.scheduler.model import is_pod_key, shown
 from kohort.scheduler.queueinghint import QueueingHint, fits_empty, placements, queueing_hint
 from kohort.scheduler.trees import Group, PodInfo
@@ -27,6 +28,7 @@ from kohort.scheduler.validate import problems
 NEVER = "Never"
 _VOLUME_TRIES = 8
 _NO_HELP = "preemption would not help"
+_UNDER_WAY = "preemption is under way on the nominated nodes"
 Limits = dict[tuple[EquivalenceClass, int], int]  # kind and row -> pods
 
 
@@ -64,7 +66,7 @@ class Decision:
         if self.reason is not None:
             known["reason"] = self.reason.value
         if self.preemption is not None:
-            known["victims"] = sum(len(victim_set.pods) for victim_set in self.preemption.victims)
+            known["victims"] = self.preemption.evictions
         return known
 
     @property
@@ -88,9 +90,10 @@ class Decision:
 class Decider:
     """Decides on one cache."""
 
-    def __init__(self, cache: SchedulerCache) -> None:
+    def __init__(self, cache: SchedulerCache, evictions: Evictions) -> None:
         self.cache = cache
         self.engine = cache.engine
+        self._evictions = evictions
 
     def decide(self, root: Group | PodInfo) -> Decision:
         decision = self._start(root)
@@ -247,7 +250,7 @@ class Decider:
         elif self._under_way(decision):
             decision.kind = DecisionKind.PREEMPTING
             decision.nominations = self._nominated(decision)
-            decision.note = "preemption is under way on the nominated nodes"
+            decision.note = _UNDER_WAY
         else:
             self._preempt(demand, decision)
 
@@ -260,7 +263,7 @@ class Decider:
         if not fits_empty(self.engine, demand):
             decision.note = _NO_HELP
             return
-        victim_sets = find_victim_sets(cache.state, cache.trees.group_infos)
+        victim_sets = find_victim_sets(cache.state, cache.trees.group_infos, self._evictions.protected())
         preemptor = Preemptor(self.engine, victim_sets, cache.budgets.cover(cache.state))
         plan = (preemptor.plan_pod if decision.is_pod else preemptor.plan)(demand, decision.priority)
         if plan is None or not plan.victims:
@@ -269,9 +272,10 @@ class Decider:
         decision.kind, decision.preemption = DecisionKind.PREEMPTING, plan
         name = cache.state.node
         decision.nominations = {uid: name(row).name for uid, row in plan.result.placed.items()}
-        pods = sum(len(victim_set.pods) for victim_set in plan.victims)
         kind = "pod" if decision.is_pod else "podgroup"
-        decision.note = f"found a placement for {kind}, preempting {pods} victims"
+        decision.note = f"found a placement for {kind}, preempting {plan.evictions} victims"
+        if not plan.evictions:
+            decision.note = _UNDER_WAY
 
     def _lower(self, priority: int) -> bool:
         """Whether somebody may be less important. A group's priority counts, not that of its pods."""
@@ -279,8 +283,13 @@ class Decider:
         return min(self.cache.priorities) < priority or any(one.priority < priority for one in facts.values())
 
     def _under_way(self, decision: Decision) -> bool:
-        """Somebody less important is going, on a node that a member is nominated for (spec scheduler 5.1)."""
-        for node in set(self._nominated(decision).values()):
+        """Somebody less important is going, on a node that a member is nominated for (spec scheduler 5.1), or anywhere
+        by its own plan while all of the plan's nodes are there."""
+        nodes = set(self._nominated(decision).values())
+        going = self._evictions.victims.get(decision.root, set()) & self.cache.members.keys()
+        if going and nodes and all(self.cache.state.row(node) is not None for node in nodes):
+            return True
+        for node in nodes:
             row = self.cache.state.row(node)
             for pod in self.cache.state.node(row).pods.values() if row is not None else ():
                 if pod.terminating and self._unit_priority(pod.uid, pod.priority) < decision.priority:

@@ -115,11 +115,10 @@ class Metrics:
         plan = decision.preemption
         if plan is None:
             return
-        pods = sum(len(victim_set.pods) for victim_set in plan.victims)
         preemptor = "pod" if alone else "podgroup"
         if not alone:
             self._preemptions.labels("success").inc()
-            self._victims.observe(pods)
+            self._victims.observe(plan.evictions)
         self._disruptions.labels(preemptor).observe(len(plan.victims))
         self._over_budget.labels(preemptor).inc(plan.over_budget)
 

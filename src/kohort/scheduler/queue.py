@@ -169,11 +169,11 @@ class Queue:
         entry.hint, entry.reason = hint, reason
         self._place(entry, SubQueue.PREEMPTING, now, "Preemption")
 
-    def later(self, entry: QueuedRoot, now: float) -> None:
-        """A binding was refused: soon again, each time a little later."""
+    def later(self, entry: QueuedRoot, now: float, cause: str = "BindingFailure") -> None:
+        """A binding (or an eviction for it) was refused: soon again, each time a little later."""
         entry.errors += 1
         entry.until = now + self._backoff(entry, entry.errors)
-        self._place(entry, SubQueue.BACKOFF, now, "BindingFailure")
+        self._place(entry, SubQueue.BACKOFF, now, cause)
 
     def activate(self, key: str, now: float, cause: str) -> None:
         """Now, whatever it waited for."""

@@ -33,6 +33,7 @@ class PodInfo:
     refusals: int = 0
     gated: bool = False
     leaving: bool = False
+    evicting: bool = False  # chosen to go for another, and the watch has not shown it yet
 
     @property
     def uid(self) -> str:
