@@ -17,6 +17,7 @@ from kohort.kube.wire import Request
 from kohort.server.crd import shipped
 from kohort.server.server import Server
 from kohort.server.settings import Settings
+from kohort.server.store.sqlite import SqliteJournal
 
 
 @pytest.fixture
@@ -137,3 +138,33 @@ async def test_closing_leaves_no_task_behind(tmp_path: Path) -> None:
     await server.start()
     await server.close()
     assert asyncio.all_tasks() == before
+
+
+async def _get(server: Server, path: str) -> tuple[int, str]:
+    answer = await server.api.handle(Request("GET", path, {}, {}, b"", ADMIN))
+    assert isinstance(answer.body, bytes)
+    return answer.status, answer.body.decode()
+
+
+async def test_a_disk_that_cannot_be_written_is_told_and_got_over(tmp_path: Path) -> None:
+    """Not ready, but alive; clients are told when to come again; the server's own loops go on afterwards."""
+    async with Server(Settings(tmp_path, port=0)) as server:
+        assert (await _get(server, "/readyz"))[0] == 200
+        journal = server.store._journal
+        assert isinstance(journal, SqliteJournal)
+        journal._db.execute("PRAGMA query_only=1")
+        headers = {"content-type": "application/json"}
+        body = json.dumps({"metadata": {"name": "n"}}).encode()
+        request = Request("POST", "/api/v1/namespaces", {}, headers, body, ADMIN)
+        refused = await server.api.handle(request)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        code, text = await _get(server, "/readyz")
+        assert code == 500
+        assert "[-]store failed" in text
+        assert (await _get(server, "/livez"))[0] == 200
+        assert (await _get(server, "/api/v1/namespaces/default"))[0] == 200  # reading goes on
+        journal._db.execute("PRAGMA query_only=0")
+        await asyncio.wait_for(server.store.until_writable(), 30)
+        assert (await _get(server, "/readyz"))[0] == 200
+        assert (await server.api.handle(request)).status == 201
+        await until(server, "/api/v1/namespaces/n/serviceaccounts/default", 200)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from pathlib import Path
 
@@ -181,15 +182,117 @@ async def test_text_is_not_a_store(tmp_path: Path) -> None:
         _journal("sqlite", tmp_path)
 
 
-async def test_after_a_failed_write_nothing_is_accepted(tmp_path: Path) -> None:
+async def _refused(store: Store, name: str) -> bool:
+    try:
+        await put(store, name, "x")
+    except StoreError:
+        return True
+    return False
+
+
+async def test_a_failed_write_is_refused_and_later_ones_too_until_there_is_room(tmp_path: Path) -> None:
     journal = SqliteJournal(tmp_path / "store.db")
     store = Store(journal)
     await store.open()
     await put(store, "a", "1")
-    journal._db.execute("PRAGMA query_only=1")  # as a full disk would
+    journal._db.execute("PRAGMA query_only=1")  # as a disk that cannot be written
     with pytest.raises(StoreError):
         await put(store, "b", "2")
+    assert not store.accepts_writes
     with pytest.raises(StoreError):
         await put(store, "c", "3")
     assert state(store) == {"a": b"1"}
+    journal._db.execute("PRAGMA query_only=0")
+    await asyncio.wait_for(store.until_writable(), 30)
+    await put(store, "b", "4")
+    assert state(store) == {"a": b"1", "b": b"4"}
     await store.close()
+
+
+async def test_a_full_disk_loses_nothing_that_was_acknowledged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SQLite's own limit of pages: the error is the one of a full disk. Many writers, some on top of others' writes."""
+    journal = SqliteJournal(tmp_path / "store.db")
+    store = Store(journal)
+    await store.open()
+    pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
+    journal._db.execute(f"PRAGMA max_page_count={pages + 40}")
+    acknowledged: dict[str, bytes] = {}
+    failures = 0
+
+    async def write(writer: int) -> None:
+        nonlocal failures
+        for turn in range(200):
+            name, value = f"w{writer}", f"{turn} ".encode() * 500
+            try:
+                head = store.table("pods").head("d", name)
+                await store.write("pods", "d", name, lambda _, value=value: value, expect=head)
+                acknowledged[name] = value
+            except StoreError:
+                failures += 1
+                return
+
+    await asyncio.gather(*(write(number) for number in range(20)))
+    assert failures == 20
+    assert state(store) == acknowledged
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert "the disk is full" in caplog.text
+    store.compact(store.revision)  # waits for room
+    journal._db.execute("PRAGMA max_page_count=1000000")
+    await asyncio.wait_for(store.until_writable(), 30)
+    assert "accepts writes again" in caplog.text
+    await put(store, "after", "1")
+    await store.close()
+    again = Store(SqliteJournal(tmp_path / "store.db"))
+    await again.open()
+    assert state(again) == acknowledged | {"after": b"1"}
+    assert again.compacted > 0
+    await again.close()
+
+
+async def test_closing_while_nothing_can_be_written(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "store.db")
+    store = Store(journal)
+    await store.open()
+    journal._db.execute("PRAGMA query_only=1")
+    assert await _refused(store, "a")
+    await asyncio.wait_for(store.close(), 10)
+
+
+async def test_files_are_for_us_only(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "data" / "store.db"
+    old_mask = os.umask(0)
+    try:
+        store = Store(SqliteJournal(path))
+        await store.open()
+        await put(store, "a", "1")
+        modes = {one.name: one.stat().st_mode & 0o777 for one in path.parent.iterdir()}
+        assert set(modes.values()) == {0o600}, modes
+        assert [one.stat().st_mode & 0o777 for one in (path.parent, path.parent.parent)] == [0o700, 0o700]
+        await store.close()
+        path.chmod(0o644)  # a restored backup
+        await _opened(path)
+        assert path.stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(old_mask)
+
+
+async def _opened(path: Path) -> None:
+    store = Store(SqliteJournal(path))
+    await store.open()
+    await store.close()
+
+
+async def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = Store(SqliteJournal(path))
+    await store.open()
+    for number in range(300):
+        await put(store, f"a{number}", "x" * 500)
+    await store.close()
+    content = bytearray(path.read_bytes())
+    content[4096 * 3 :] = os.urandom(len(content) - 4096 * 3)
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="the file is damaged"):
+        await _opened(path)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _HEALTH: Final = {"/healthz", "/livez", "/readyz"}
+_READINESS: Final = {"store"}  # a restart would not mend it
 _UPGRADED: Final = {("pods", "exec"), ("pods", "attach"), ("pods", "portforward")}
 _CONNECTING: Final = {"exec", "attach", "portforward", "proxy"}
 
@@ -71,7 +72,7 @@ class Api:
         self.metrics = Metrics(store)
         self.discovery = DiscoveryHandler(ctx.release.minor, self.resources, version, address)
         self.special: dict[tuple[str, str], Callable[[RequestInfo], Awaitable[tuple[int, Item | Object]]]] = {}
-        self.checks: dict[str, Callable[[], bool]] = {"ping": lambda: True}
+        self.checks: dict[str, Callable[[], bool]] = {"ping": lambda: True, "store": lambda: store.accepts_writes}
         self._stop = asyncio.Event()
 
     def stop(self) -> None:
@@ -101,7 +102,7 @@ class Api:
         except status.ApiError as error:
             found = render.failure(error)
         except StoreError as error:
-            found = render.failure(status.unavailable(f"the store does not accept writes: {error}"))
+            found = render.failure(status.unavailable(f"the store does not accept writes: {error}", seconds=1))
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -160,6 +161,8 @@ class Api:
     def _health(self, request: Request, path: str) -> Response:
         parts = path.strip("/").split("/")
         excluded = set(request.query.get("exclude", []))
+        if parts[0] == "livez":
+            excluded |= _READINESS
         checks = {name: check() for name, check in self.checks.items() if name not in excluded}
         if len(parts) > 1:
             if parts[1] not in checks:

@@ -20,16 +20,19 @@ from kohort.server.auth.serviceaccounts import ServiceAccountTokens
 from kohort.server.controllers import ControllerManager, clusterrole_aggregation, namespace_bootstrap
 from kohort.server.crd import DefinitionController
 from kohort.server.http import HttpServer
-from kohort.server.store import Store
+from kohort.server.store import Store, StoreError
 from kohort.server.store.journal import MemoryJournal
 from kohort.server.store.sqlite import SqliteJournal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from kohort.kube.clock import Clock
     from kohort.server.settings import Settings
 
 log = logging.getLogger(__name__)
 _LOOPBACK: Final = {"127.0.0.1", "::1", "localhost"}
+_PAUSE: Final = 1.0  # before a loop that failed goes on
 _COMPACTION: Final = 10.0  # seconds between looks at the history
 
 
@@ -94,14 +97,14 @@ class Server:
             self.http = HttpServer(self.api, context=context, authenticator=authenticator)
             await self.http.listen(settings.host, settings.port)
         authority = self.pki.ca_pem if self.pki is not None else None
-        loops = [
-            self._compact(),
-            self.admission.quotas.run(),
-            clusterrole_aggregation.run(self.store, self.api.resources),
-        ]
+        loops: dict[str, Callable[[], Coroutine[None, None, None]]] = {
+            "compaction": self._compact,
+            "resource quotas": self.admission.quotas.run,
+            "clusterrole aggregation": lambda: clusterrole_aggregation.run(self.store, self.api.resources),
+        }
         if authority is not None:
-            loops.append(namespace_bootstrap.run(self.store, self.api.resources, authority))
-        self._tasks = [asyncio.create_task(loop) for loop in loops]
+            loops["namespace bootstrap"] = lambda: namespace_bootstrap.run(self.store, self.api.resources, authority)
+        self._tasks = [asyncio.create_task(self._keep(name, loop)) for name, loop in loops.items()]
         if settings.listen:
             kubeconfig.write(settings.kubeconfig_path, url=self.url, authority=authority, token=self.token)
 
@@ -135,6 +138,18 @@ class Server:
         if hasattr(self, "admission"):
             await self.admission.caller.close()
         await self.store.close()
+
+    async def _keep(self, name: str, loop: Callable[[], Coroutine[None, None, None]]) -> None:
+        """A loop that goes on after a fault; while nothing can be written it waits."""
+        while True:
+            try:
+                await loop()
+                return
+            except StoreError:
+                await self.store.until_writable()
+            except Exception:
+                log.exception("%s", name)
+            await asyncio.sleep(_PAUSE)
 
     async def _compact(self) -> None:
         """Forget history that is older than it needs to be, or larger."""

@@ -134,8 +134,11 @@ def internal(message: str) -> ApiError:
     return ApiError(failure(500, "InternalError", f"Internal error occurred: {message}", {"causes": causes}))
 
 
-def unavailable(message: str) -> ApiError:
-    return ApiError(failure(503, "ServiceUnavailable", message))
+def unavailable(message: str, *, seconds: int = 0) -> ApiError:
+    headers = {"retry-after": str(seconds)} if seconds else {}
+    return ApiError(
+        failure(503, "ServiceUnavailable", message, {"retryAfterSeconds": seconds or None}), headers=headers
+    )
 
 
 def version_too_large(asked: int, newest: int) -> ApiError:

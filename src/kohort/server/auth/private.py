@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from typing import TYPE_CHECKING
@@ -13,8 +14,18 @@ FILE, FOLDER = 0o600, 0o700
 
 
 def folder(path: Path) -> Path:
-    path.mkdir(mode=FOLDER, parents=True, exist_ok=True)
+    """Made with its parents, all of them for us only; one that was there is left as it is."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(mode=FOLDER, exist_ok=True)
     return path
+
+
+def tighten(path: Path) -> None:
+    """A file that lets others in (a copy, a restored backup) no longer does."""
+    with contextlib.suppress(FileNotFoundError):
+        if path.stat().st_mode & 0o077:
+            path.chmod(FILE)
 
 
 def write(path: Path, content: bytes) -> None:

@@ -8,6 +8,8 @@ journal keeps their order.
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -44,6 +46,7 @@ __all__ = [
     "Table",
 ]
 
+log = logging.getLogger(__name__)
 Encode = Callable[[int], bytes]  # a value that knows its own revision
 
 
@@ -56,6 +59,9 @@ class Store:
         self._last = 0  # the newest revision given out
         self._waiting: deque[tuple[Entry, asyncio.Future[Item]]] = deque()
         self._failed: BaseException | None = None
+        self._failed_since = 0.0
+        self._accepts = asyncio.Event()
+        self._accepts.set()
         self.revision = 0  # the newest committed one
         self.compacted = 0
         self.kept = 0  # bytes of values in the log
@@ -67,7 +73,7 @@ class Store:
             self._replay(revision, Change(change), table, namespace, name, value, saved.compacted)
         self._last = self.revision = saved.revision
         self.compacted = saved.compacted
-        self._journal.start(self._committed)
+        self._journal.start(self._committed, self._writable)
 
     def _replay(
         self, revision: int, change: Change, table: str, namespace: str, name: str, value: bytes, compacted: int
@@ -126,7 +132,6 @@ class Store:
         for entry in entries:
             _, waiter = self._waiting.popleft()
             if error is not None:
-                self._failed = error
                 self.table(entry.table).give_up([entry.event])
                 if not waiter.done():
                     waiter.set_exception(StoreError(str(error)))
@@ -138,11 +143,36 @@ class Store:
             touched.add(entry.table)
             if not waiter.done():  # whoever asked may have gone
                 waiter.set_result(event.item)
-        if error is None:
-            for listen in self.listeners:
-                listen(entries)
+        if error is not None:
+            self._fail(error)
+            return
+        for listen in self.listeners:
+            listen(entries)
         for name in touched:
             self._tables[name].wake()
+
+    def _fail(self, error: BaseException) -> None:
+        """The journal could not write: nothing is accepted until it can, so that memory and file stay the same."""
+        if self._failed is not None:
+            return
+        self._failed, self._failed_since = error, time.monotonic()
+        self._accepts.clear()
+        log.error("%s: writes are refused until it can be written again", error)
+        self._journal.refuses()
+
+    def _writable(self) -> None:
+        if self._accepts.is_set():
+            return
+        log.warning("the store accepts writes again, after %.0f s", time.monotonic() - self._failed_since)
+        self._failed = None
+        self._accepts.set()
+
+    @property
+    def accepts_writes(self) -> bool:
+        return self._failed is None
+
+    async def until_writable(self) -> None:
+        await self._accepts.wait()
 
     # ---- the past
 

@@ -21,11 +21,20 @@ class Saved:
 
 
 class Journal(Protocol):
-    """`done` is called on the event loop, once for every batch, in order, when the batch is durable."""
+    """`done` is called on the event loop, once for every batch, in order, when the batch is durable, or with an error.
+
+    After an error the store and the journal agree on what is there in three steps: the store refuses writes and says so
+    (`refuses`), the journal gives back what came before that, and says when it can write again (`writable`).
+    """
 
     def load(self) -> Saved: ...
 
-    def start(self, done: Callable[[Sequence[Entry], BaseException | None], None]) -> None: ...
+    def start(
+        self, done: Callable[[Sequence[Entry], BaseException | None], None], writable: Callable[[], None]
+    ) -> None: ...
+
+    def refuses(self) -> None:
+        """The store accepts no writes, until `writable` is called."""
 
     def append(self, entry: Entry) -> None: ...
 
@@ -44,8 +53,13 @@ class MemoryJournal:
     def load(self) -> Saved:
         return Saved()
 
-    def start(self, done: Callable[[Sequence[Entry], BaseException | None], None]) -> None:
+    def start(
+        self, done: Callable[[Sequence[Entry], BaseException | None], None], _writable: Callable[[], None]
+    ) -> None:
         self._done = done
+
+    def refuses(self) -> None:
+        """Memory does not fail."""
 
     def append(self, entry: Entry) -> None:
         if self._done is None:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import logging
 import os
 import queue
 import sqlite3
 import threading
 from typing import TYPE_CHECKING, Final
 
+from kohort.server.auth import private
 from kohort.server.store.journal import Saved
 from kohort.server.store.records import StoreError
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from kohort.server.store.records import Entry
 
+log = logging.getLogger(__name__)
 SCHEMA: Final = 1
 _APPLICATION: Final = 0x4B6F686F  # "Koho": tells our files from others
 _BATCH: Final = 2_000  # rows of a transaction; more wait for the next one
@@ -32,6 +36,8 @@ CREATE TABLE log (revision INTEGER PRIMARY KEY, change INTEGER NOT NULL, resourc
                   namespace TEXT NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL) STRICT;
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 """
+_PROBE_SECONDS: Final = 0.5  # between looks whether a file that failed can be written again
+_PROBE_BYTES: Final = 64 << 10
 _INSERT: Final = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)"
 _SET: Final = "INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
@@ -45,14 +51,20 @@ class _Compaction:
         self.superseded = superseded
 
 
+class _Refuses:
+    """What comes after this mark was written in the knowledge that a write had failed."""
+
+
 class SqliteJournal:
     """`about`: facts that must be the same at every opening, such as the Kubernetes minor of the objects."""
 
     def __init__(self, path: Path, about: dict[str, str] | None = None) -> None:
         self._path = path
-        self._queue: queue.SimpleQueue[Entry | _Compaction | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Entry | _Compaction | _Refuses | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._done: Callable[[Sequence[Entry], BaseException | None], None] | None = None
+        self._writable: Callable[[], None] | None = None
+        self._owed: list[_Compaction] = []  # not yet in the file
         self._loop: asyncio.AbstractEventLoop | None = None
         self._db = _open(path)
         try:
@@ -62,18 +74,29 @@ class SqliteJournal:
             raise
 
     def load(self) -> Saved:
-        facts = dict(self._db.execute("SELECT name, value FROM about"))
-        newest = self._db.execute("SELECT max(revision) FROM log").fetchone()[0] or 0
+        try:
+            facts = dict(self._db.execute("SELECT name, value FROM about"))
+            newest = self._db.execute("SELECT max(revision) FROM log").fetchone()[0] or 0
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path}: {_reason(error)}") from None
         return Saved(self._rows(), max(newest, int(facts.get("revision", 0))), int(facts.get("compacted", 0)))
 
     def _rows(self) -> Iterator[tuple[int, int, str, str, str, bytes]]:
-        yield from self._db.execute("SELECT revision, change, resource, namespace, name, value FROM log ORDER BY 1")
+        try:
+            yield from self._db.execute("SELECT revision, change, resource, namespace, name, value FROM log ORDER BY 1")
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path}: {_reason(error)}") from None
 
-    def start(self, done: Callable[[Sequence[Entry], BaseException | None], None]) -> None:
-        self._done = done
+    def start(
+        self, done: Callable[[Sequence[Entry], BaseException | None], None], writable: Callable[[], None]
+    ) -> None:
+        self._done, self._writable = done, writable
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._write, name="kohort-journal", daemon=True)
         self._thread.start()
+
+    def refuses(self) -> None:
+        self._queue.put(_Refuses())
 
     def append(self, entry: Entry) -> None:
         self._queue.put(entry)
@@ -95,28 +118,61 @@ class SqliteJournal:
         going = True
         while going:
             entries, compactions, going = self._take()
-            error: BaseException | None = None
+            self._owed += compactions
             try:
-                self._commit(entries, compactions)
+                self._commit(entries)
             except sqlite3.Error as found:
-                error = StoreError(f"{self._path}: {found}")
-                with contextlib.suppress(sqlite3.Error):
-                    self._db.execute("ROLLBACK")
-            if entries and self._loop is not None and self._done is not None:
-                with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits
-                    self._loop.call_soon_threadsafe(self._done, entries, error)
-            if error is not None:
-                going = self._refuse(error)
+                error = self._rolled_back(found)
+                self._tell(entries, error)
+                going = going and self._recover(error)
+                continue
+            self._tell(entries, None)
+            self._compact()
 
-    def _refuse(self, error: BaseException) -> bool:
-        """After a failed write the store in memory and the file differ: nothing more is accepted."""
+    def _rolled_back(self, error: sqlite3.Error) -> StoreError:
+        with contextlib.suppress(sqlite3.Error):
+            self._db.execute("ROLLBACK")
+        return StoreError(f"{self._path}: {_reason(error)}")
+
+    def _tell(self, entries: Sequence[Entry], error: BaseException | None) -> None:
+        if entries and self._done is not None:
+            self._call(self._done, entries, error)
+
+    def _call(self, function: Callable[..., None], *args: object) -> None:
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits
+                self._loop.call_soon_threadsafe(function, *args)
+
+    def _recover(self, error: StoreError) -> bool:
+        """Give back what was queued on top of a failed write, until the store says that it refuses more; then try until
+        the file can be written. Whether to go on: not if the journal is closed meanwhile."""
+        agreed = False
         while True:
-            entries, _, going = self._take()
-            if entries and self._loop is not None and self._done is not None:
-                with contextlib.suppress(RuntimeError):
-                    self._loop.call_soon_threadsafe(self._done, entries, error)
-            if not going:
+            try:
+                found = self._queue.get(timeout=_PROBE_SECONDS if agreed else None)
+            except queue.Empty:
+                if self._probe() and self._writable is not None:
+                    self._call(self._writable)
+                    return True
+                continue
+            if found is None:
                 return False
+            if isinstance(found, _Compaction):
+                self._owed.append(found)
+            elif isinstance(found, _Refuses):
+                agreed = True
+            else:
+                self._tell([found], error)
+
+    def _probe(self) -> bool:
+        """Whether there is room for more than a page. A full disk may have some bytes left."""
+        try:
+            self._db.execute(_SET, ("probe", "x" * _PROBE_BYTES))
+            self._db.execute("DELETE FROM about WHERE name = 'probe'")
+        except sqlite3.Error as error:
+            self._rolled_back(error)
+            return False
+        return True
 
     def _take(self) -> tuple[list[Entry], list[_Compaction], bool]:
         entries: list[Entry] = []
@@ -127,7 +183,7 @@ class SqliteJournal:
                 return entries, compactions, False
             if isinstance(found, _Compaction):
                 compactions.append(found)
-            else:
+            elif not isinstance(found, _Refuses):
                 entries.append(found)
             if len(entries) >= _BATCH:
                 return entries, compactions, True
@@ -136,16 +192,27 @@ class SqliteJournal:
             except queue.Empty:
                 return entries, compactions, True
 
-    def _commit(self, entries: list[Entry], compactions: list[_Compaction]) -> None:
-        db = self._db
-        if not entries and not compactions:
+    def _commit(self, entries: list[Entry]) -> None:
+        if entries:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany(_INSERT, map(_row, entries))
+            self._db.execute("COMMIT")
+
+    def _compact(self) -> None:
+        """In a transaction of its own: it can wait, and nobody's write fails with it."""
+        if not self._owed:
             return
-        db.execute("BEGIN IMMEDIATE")
-        db.executemany(_INSERT, map(_row, entries))
-        for one in compactions:
-            db.executemany("DELETE FROM log WHERE revision = ?", ((revision,) for revision in one.superseded))
-            db.executemany(_SET, (("compacted", str(one.revision)), ("revision", str(one.last))))
-        db.execute("COMMIT")
+        db = self._db
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            for one in self._owed:
+                db.executemany("DELETE FROM log WHERE revision = ?", ((revision,) for revision in one.superseded))
+                db.executemany(_SET, (("compacted", str(one.revision)), ("revision", str(one.last))))
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            log.warning("history is kept, to be dropped later: %s", self._rolled_back(error))
+            return
+        self._owed.clear()
 
 
 def _row(entry: Entry) -> tuple[int, int, str, str, str, bytes]:
@@ -155,8 +222,10 @@ def _row(entry: Entry) -> tuple[int, int, str, str, str, bytes]:
 
 def _open(path: Path) -> sqlite3.Connection:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # secrets are in it
+        private.folder(path.parent)
+        for one in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+            private.tighten(one)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, private.FILE))  # secrets are in it
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0.2)
         # One process at a time: a second server on the same folder is told so.
         db.execute("PRAGMA locking_mode=EXCLUSIVE")
@@ -174,6 +243,10 @@ def _reason(error: Exception) -> str:
         return "another process has it open; stop that one (kohort down) or give another --data-dir"
     if "not a database" in text:
         return "this is not a Kohort store; give another --data-dir"
+    if "full" in text or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+        return "the disk is full; make room, or give another --data-dir"
+    if "malformed" in text:
+        return f"the file is damaged ({text}); restore it from a backup, or give another --data-dir"
     return text
 
 
@@ -198,6 +271,13 @@ def _prepare(db: sqlite3.Connection, path: Path, about: dict[str, str]) -> None:
         raise StoreError(f"{path}: this is not a Kohort store; give another --data-dir")
     if schema != SCHEMA:
         raise StoreError(f"{path}: written by another Kohort (schema {schema}; this one reads schema {SCHEMA})")
+    try:
+        _check_facts(db, path, about)
+    except sqlite3.Error as error:
+        raise StoreError(f"{path}: {_reason(error)}") from None
+
+
+def _check_facts(db: sqlite3.Connection, path: Path, about: dict[str, str]) -> None:
     facts = dict(db.execute("SELECT name, value FROM about"))
     for name, wanted in about.items():
         found = facts.get(name)
