@@ -54,7 +54,7 @@ JOB = {
 STAY = """
 import sys, time
 from kohort.testing.environment import Environment
-environment = Environment("1.37", ("kcm",))
+env = Environment("1.37", ("kcm",))
 env.start()
 print(env.folder, *env.pids().values(), flush=True)
 time.sleep(600)
@@ -229,7 +229,7 @@ def test_up_writes_a_kubeconfig_stays_and_ends_on_ctrl_c(tmp_path: Path) -> None
     assert process.stdout is not None
     try:
         head = [process.stdout.readline() for _ in range(4)]
-        assert re.match(r"Kubernetes 1\.37\.\d+ is ready at https://127\.0\.0\.1:\d+ after \d\.\d s", head[0]), head
+        assert re.match(r"Kubernetes 1\.37\.\d+ is ready at https://127\.0\.0\.1:\d+ after \d+\.\d s", head[0]), head
         assert "kube-scheduler" in head[0]
         command = head[2].removeprefix("try:").split()
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
