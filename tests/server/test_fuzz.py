@@ -26,7 +26,7 @@ from kohort.api import definitions
 from kohort.api.openapi import structural
 from kohort.kube.transport import ADMIN
 from kohort.kube.wire import Request, Response
-from kohort.server.http import MAX_BODY
+from kohort.server.limits import DEFAULT as LIMITS
 from kohort.server.resources import Resource
 from kohort.server.server import Server
 from kohort.server.settings import Settings
@@ -393,7 +393,10 @@ async def test_memory_is_bounded(server: Server) -> None:
     """Dozens of bodies of three megabytes that turn out to be nonsense only at their ends."""
     nested = b'{"metadata":{"name":"x","labels":{' + b'"a":"b",' * 350_000 + b'"c":1}},"data":{"k":[}'
     texts = b'{"metadata":{"name":"x"},"data":{' + b",".join(b'"k%d":"v"' % n for n in range(200_000)) + b"}"
-    bodies = [body[: MAX_BODY - 1] for body in (nested, texts, b"[" * MAX_BODY, b'"' + b"\\n" * (MAX_BODY // 2))]
+    bodies = [
+        body[: LIMITS.body_bytes - 1]
+        for body in (nested, texts, b"[" * LIMITS.body_bytes, b'"' + b"\\n" * (LIMITS.body_bytes // 2))
+    ]
     path = "/api/v1/namespaces/default/configmaps"
     for body in bodies:
         await send(server, "POST", path, body)

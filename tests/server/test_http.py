@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.server.talk import Talk
 
-from kohort.server.http import MAX_BODY
+from kohort.server.limits import DEFAULT as LIMITS
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 
@@ -102,7 +102,7 @@ async def test_closing_ends_watches_in_order(tmp_path: Path) -> None:
 
 async def test_a_body_that_is_too_large(session: aiohttp.ClientSession) -> None:
     async with session.post(
-        MAPS, data=io.BytesIO(b"x" * (MAX_BODY + 1)), headers={"Content-Type": "application/json"}
+        MAPS, data=io.BytesIO(b"x" * (LIMITS.body_bytes + 1)), headers={"Content-Type": "application/json"}
     ) as answer:
         assert answer.status == 413
         assert (await answer.json())["reason"] == "RequestEntityTooLarge"

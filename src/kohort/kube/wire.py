@@ -36,8 +36,10 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """Keys of `headers` are lower case. An iterator as `body` is a stream (watch) of chunks of any size."""
+    """Keys of `headers` are lower case. An iterator as `body` is a stream of chunks of any size.
+    `seconds`: after how many a watch has to end; None for everything else."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | AsyncIterator[bytes] = b""
+    seconds: float | None = None

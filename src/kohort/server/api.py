@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 _HEALTH: Final = {"/healthz", "/livez", "/readyz"}
 _READINESS: Final = {"store"}  # a restart would not mend it
 _UPGRADED: Final = {("pods", "exec"), ("pods", "attach"), ("pods", "portforward")}
+_WITH_BODY: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _CONNECTING: Final = {"exec", "attach", "portforward", "proxy"}
 
 
@@ -82,8 +83,9 @@ class Api:
 
     # ---- one request
 
-    async def handle(self, request: Request) -> Response:
-        """Never raises: whatever goes wrong is a Status."""
+    async def handle(self, request: Request, read_body: Callable[[], Awaitable[bytes]] | None = None) -> Response:
+        """Never raises: whatever goes wrong is a Status. `read_body` brings a body that has not come yet; it is asked
+        once it is known that its sender may do what the request is for."""
         began = time.perf_counter()
         verb, resource = "", ""
         try:
@@ -95,6 +97,8 @@ class Api:
                 info = self._request_info(request, at, user)
                 verb, resource = info.verb, at.plural
                 try:
+                    if read_body is not None and verb in _WITH_BODY:
+                        info.request = replace(request, body=await read_body())
                     found = await self._answer(info)
                 except status.ApiError as error:
                     error.warnings = (*info.warnings, *error.warnings)  # warnings about the body go with a refusal, too
@@ -283,7 +287,8 @@ class Api:
             info.request = replace(info.request, query=query)
         watch = Watch(self.core, info, self._stop)
         media = "application/json;stream=watch" if info.accepted.stream else "application/json"
-        return Response(200, {"content-type": media, "cache-control": "no-cache, private"}, self._counted(watch))
+        headers = {"content-type": media, "cache-control": "no-cache, private"}
+        return Response(200, headers, self._counted(watch), watch.seconds)
 
     async def _counted(self, watch: Watch) -> AsyncGenerator[bytes]:
         self.metrics.watchers += 1

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
-from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
-from aiohttp.web_protocol import RequestHandler, RequestPayloadError
+from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response as HttpResponse
 from aiohttp.web_response import StreamResponse
 from aiohttp.web_server import Server
 
 from kohort.kube.wire import Request
-from kohort.server import render, status
+from kohort.server import render, request_stream, status
+from kohort.server.flowcontrol import FlowControl
+from kohort.server.limits import DEFAULT
 
 if TYPE_CHECKING:
     import ssl
@@ -28,15 +30,13 @@ if TYPE_CHECKING:
 
     from kohort.kube.wire import Response, User
     from kohort.server.api import Api
+    from kohort.server.limits import Limits
 
 log = logging.getLogger(__name__)
-MAX_BODY: Final = 3 << 20  # as kube-apiserver
-_MAX_HEADER: Final = 32 << 10
-_BODY_SECONDS: Final = 30.0
-_REQUEST_SECONDS: Final = 60.0  # watches aside, as upstream
-_IDLE_SECONDS: Final = 180.0
 _GRACE_SECONDS: Final = 5.0
 _FLUSHING: Final = 50  # hundredths of a second
+_LATE_SECONDS: Final = 1.0  # of a watch after its end
+_BUFFERED: Final = 64 << 10  # answers up to here fit what a connection buffers
 _NO_QUERY: Final[dict[str, list[str]]] = {}
 
 
@@ -66,8 +66,17 @@ class _Server(Server):
 class HttpServer:
     """Listens until `close`. `authenticator`: None if everybody is let in."""
 
-    def __init__(self, api: Api, *, context: ssl.SSLContext | None = None, authenticator: Any = None) -> None:
+    def __init__(
+        self,
+        api: Api,
+        *,
+        context: ssl.SSLContext | None = None,
+        authenticator: Any = None,
+        limits: Limits = DEFAULT,
+    ) -> None:
         self._api, self._context, self._authenticator = api, context, authenticator
+        self.limits = limits
+        self.flow = api.metrics.flow = FlowControl(limits)
         self._server: _Server | None = None
         self._listening: asyncio.Server | None = None
         self.host, self.port = "", 0
@@ -75,6 +84,7 @@ class HttpServer:
     async def listen(self, host: str, port: int) -> None:
         """Port 0: any that is free; `port` says which."""
         loop = asyncio.get_running_loop()
+        body, header = self.limits.body_bytes, self.limits.header_bytes
 
         def make(
             message: RawRequestMessage,
@@ -83,15 +93,16 @@ class HttpServer:
             writer: AbstractStreamWriter,
             task: asyncio.Task[None],
         ) -> BaseRequest:
-            return BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY)
+            return BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=body)
 
         self._server = _Server(
             self._handle,
             request_factory=make,
             handler_cancellation=True,
-            keepalive_timeout=_IDLE_SECONDS,
-            max_line_size=_MAX_HEADER,
-            max_field_size=_MAX_HEADER,
+            keepalive_timeout=self.limits.idle_seconds,
+            max_line_size=header,
+            max_field_size=header,
+            auto_decompress=False,  # a kilobyte can become gigabytes: see request_stream
             access_log=None,
         )
         self._listening = await loop.create_server(self._server, host, port, ssl=self._context, backlog=1024)
@@ -122,23 +133,48 @@ class HttpServer:
     # ---- one request
 
     async def _handle(self, incoming: BaseRequest) -> StreamResponse:
+        """In kube-apiserver's order: who it is, a seat, whether they may, and only then the body."""
         try:
-            request = await self._read(incoming)
+            request = self._head(incoming)
+            seats, name = self.flow.seats(request.method, request.path, request.user), _name(request.user)
+            if seats is not None:
+                await seats.take(name)
         except status.ApiError as error:
-            return _plain(render.failure(error))
-        # A client that hangs up ends its watch, but not a write that is half way.
-        answer = asyncio.ensure_future(self._api.handle(request))
+            return await self._send(incoming, render.failure(error))
         try:
-            async with asyncio.timeout(_REQUEST_SECONDS):
-                response = await asyncio.shield(answer)
-        except TimeoutError:
-            late = status.ApiError(status.failure(504, "Timeout", "the request took too long"))
-            return _plain(render.failure(late))
-        if isinstance(response.body, bytes):
-            return _plain(response)
-        return await _stream(incoming, response, response.body)
+            response = await self._answer(incoming, request)
+            if response.seconds is None:
+                return await self._send(incoming, response)
+        finally:
+            if seats is not None:
+                seats.leave(name)
+        return await self._send(incoming, response)  # a watch: it lasts, and holds no seat
 
-    async def _read(self, incoming: BaseRequest) -> Request:
+    async def _answer(self, incoming: BaseRequest, request: Request) -> Response:
+        read_body = partial(request_stream.read, incoming, self.limits) if incoming.can_read_body else None
+        # A client that hangs up ends its watch, but not a write that is half way.
+        answer = asyncio.ensure_future(self._api.handle(request, read_body))
+        try:
+            async with asyncio.timeout(self.limits.request_seconds):
+                return await asyncio.shield(answer)
+        except TimeoutError:
+            return render.failure(status.ApiError(status.failure(504, "Timeout", "the request took too long")))
+
+    async def _send(self, incoming: BaseRequest, response: Response) -> StreamResponse:
+        if not isinstance(response.body, bytes):
+            return await _stream(incoming, response, response.body, self.limits.write_seconds)
+        outgoing = _plain(response)
+        if len(response.body) > _BUFFERED:
+            try:
+                async with asyncio.timeout(self.limits.write_seconds):
+                    await outgoing.prepare(incoming)
+                    await outgoing.write_eof()
+            except TimeoutError:
+                _cut(incoming)
+        return outgoing
+
+    def _head(self, incoming: BaseRequest) -> Request:
+        """Everything but the body."""
         headers: dict[str, str] = {}
         for name, value in incoming.headers.items():
             key = name.lower()
@@ -148,25 +184,12 @@ class HttpServer:
                 value = headers[key] + ("\n" if key.startswith("impersonate") else ", ") + value  # noqa: PLW2901
             headers[key] = value
         user = self._who(incoming, headers)
-        body = b""
-        if incoming.can_read_body:
-            if (incoming.content_length or 0) > MAX_BODY:
-                raise status.too_large(MAX_BODY)
-            try:
-                async with asyncio.timeout(_BODY_SECONDS):
-                    body = await incoming.read()
-            except HTTPRequestEntityTooLarge:
-                raise status.too_large(MAX_BODY) from None
-            except TimeoutError:
-                raise status.ApiError(status.failure(408, "Timeout", "the body did not come")) from None
-            except RequestPayloadError as error:
-                raise status.bad_request(f"the body cannot be read: {' '.join(str(error).split())}") from None
         query = incoming.rel_url.raw_query_string
         try:
             parsed = parse_qs(query, keep_blank_values=True, max_num_fields=200) if query else _NO_QUERY
         except ValueError:
             raise status.bad_request("the query has too many fields") from None
-        return Request(incoming.method, incoming.rel_url.path, parsed, headers, body, user)
+        return Request(incoming.method, incoming.rel_url.path, parsed, headers, b"", user)
 
     def _who(self, incoming: BaseRequest, headers: dict[str, str]) -> User | None:
         if self._authenticator is None:
@@ -194,16 +217,33 @@ def _plain(response: Response) -> HttpResponse:
     return HttpResponse(body=response.body, status=response.status, headers=response.headers)
 
 
-async def _stream(incoming: BaseRequest, response: Response, chunks: AsyncIterator[bytes]) -> StreamResponse:
+def _name(user: User | None) -> str:
+    return user.name if user is not None else ""
+
+
+def _cut(incoming: BaseRequest) -> None:
+    """What a client does not take is not kept for it."""
+    if incoming.transport is not None:
+        incoming.transport.abort()
+
+
+async def _stream(
+    incoming: BaseRequest, response: Response, chunks: AsyncIterator[bytes], write_seconds: float
+) -> StreamResponse:
     outgoing = StreamResponse(status=response.status, headers=response.headers)
     outgoing.enable_chunked_encoding()
     try:
-        await outgoing.prepare(incoming)
-        async for chunk in chunks:
-            await outgoing.write(chunk)
-        await outgoing.write_eof()
+        # The end of a watch that nobody reads is not sent either: it is cut, shortly after.
+        async with asyncio.timeout(None if response.seconds is None else response.seconds + _LATE_SECONDS):
+            await outgoing.prepare(incoming)
+            async for chunk in chunks:
+                async with asyncio.timeout(write_seconds):
+                    await outgoing.write(chunk)
+            await outgoing.write_eof()
     except (ConnectionResetError, BrokenPipeError):
         pass  # the watcher has gone
+    except TimeoutError:
+        _cut(incoming)
     finally:
         close = getattr(chunks, "aclose", None)
         if close is not None:

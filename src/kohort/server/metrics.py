@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from kohort.kube.watchdog import Watchdog
+    from kohort.server.flowcontrol import FlowControl
     from kohort.server.store import Store
 
 _BUCKETS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0)
@@ -28,6 +29,7 @@ class Metrics:
         self._seconds: dict[str, list[int]] = {}  # by verb: requests in each bucket, the last without a bound
         self._sums: dict[str, float] = {}
         self.watchers = 0
+        self.flow: FlowControl | None = None  # where requests come over HTTP
         self.watchdog: Watchdog | None = None  # of the event loop, where one runs
 
     def count(self, verb: str, resource: str, code: int, seconds: float) -> None:
@@ -66,8 +68,26 @@ class Metrics:
             ("kohort_store_history_bytes", "Values kept for watches.", self._store.kept),
         ):
             yield GaugeMetricFamily(name, text, value)
+        if self.flow is not None:
+            yield from self._in_flight(self.flow)
         if self.watchdog is not None:
             yield from self.watchdog.collect()
+
+    def _in_flight(self, flow: FlowControl) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        kinds = (("readOnly", flow.reading), ("mutating", flow.mutating))
+        names = ["request_kind"]
+        seats = GaugeMetricFamily("apiserver_current_inflight_requests", "Requests that hold a seat.", labels=names)
+        queued = GaugeMetricFamily("apiserver_current_inqueue_requests", "Requests that wait for one.", labels=names)
+        rejected = CounterMetricFamily(
+            "apiserver_flowcontrol_rejected_requests", "Requests answered with 429 for want of a seat.", labels=names
+        )
+        for kind, one in kinds:
+            seats.add_metric([kind], one.taken)
+            queued.add_metric([kind], one.waiting)
+            rejected.add_metric([kind], one.rejected)
+        yield from (seats, queued, rejected)
 
     def text(self) -> tuple[bytes, str]:
         """All of it, and its content type."""

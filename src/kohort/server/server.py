@@ -94,7 +94,7 @@ class Server:
         self.controllers = ControllerManager(self.api, self.clock)
         self.controllers.start()
         if settings.listen:
-            self.http = HttpServer(self.api, context=context, authenticator=authenticator)
+            self.http = HttpServer(self.api, context=context, authenticator=authenticator, limits=settings.limits)
             await self.http.listen(settings.host, settings.port)
         authority = self.pki.ca_pem if self.pki is not None else None
         loops: dict[str, Callable[[], Coroutine[None, None, None]]] = {

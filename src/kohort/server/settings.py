@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 from kohort.api.kind import Context
 from kohort.api.options import context
 from kohort.api.releases import NEWEST
+from kohort.server.limits import DEFAULT as LIMITS
+from kohort.server.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +34,7 @@ class Settings:
     custom_kinds: bool = True  # definitions of JobSet, Trainer, Grove and LeaderWorkerSet
     history_seconds: float = 300.0  # how long watches can be resumed
     history_bytes: int = 256 << 20
+    limits: Limits = LIMITS
 
     @property
     def kubeconfig_path(self) -> Path:

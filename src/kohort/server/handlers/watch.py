@@ -45,6 +45,7 @@ class Watch:
         }
         self._plain = info.accepted.kind == negotiation.OBJECT and not info.resource.converts
         self.bookmarks = options.flag(info.query, "allowWatchBookmarks")
+        self.seconds = self._seconds()
         self._read_start()
 
     def _read_start(self) -> None:
@@ -75,7 +76,7 @@ class Watch:
             yield _line("ERROR", error.status)
             return
         loop = asyncio.get_running_loop()
-        end = loop.time() + self._seconds()
+        end = loop.time() + self.seconds
         if self.first:
             self.at = self.core.store.revision
             for chunk in _chunks(self._initial()):
