@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kohort.api.copying import copied
+from kohort.api.sameness import identity
 from kohort.api.schema import UNSET, Arr, Map, Node, Obj, Ref, known
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ def drop_gated(node: Node, value: Any, old: Any, ctx: Context) -> None:
                 drop_gated(member, value[name], before.get(name), ctx)
     elif isinstance(node, Arr) and isinstance(value, list):
         stored = old if isinstance(old, list) else []
+        by_key = _by_key(node, stored)
         for index, item in enumerate(value):
-            drop_gated(node.item, item, _counterpart(node, item, index, stored), ctx)
+            drop_gated(node.item, item, _counterpart(node, item, index, stored, by_key), ctx)
     elif isinstance(node, Ref):
         for path, gate in node.gated.items():
             if not ctx.on(gate):
@@ -55,8 +57,16 @@ def _drop_path(value: Any, old: Any, path: list[str]) -> None:
         value.pop(path[-1], None)
 
 
-def _counterpart(node: Arr, item: Any, index: int, stored: list[Any]) -> Any:
+def _counterpart(node: Arr, item: Any, index: int, stored: list[Any], by_key: dict[Any, Any]) -> Any:
     if not node.key or node.by_position or not isinstance(item, dict):
         return stored[index] if index < len(stored) else None
-    wanted = [item.get(part) for part in node.key]
-    return next((one for one in stored if [one.get(part) for part in node.key] == wanted), None)
+    return by_key.get(identity([item.get(part) for part in node.key]))
+
+
+def _by_key(node: Arr, stored: list[Any]) -> dict[Any, Any]:
+    """The stored items of a list by their keys; the first of several."""
+    found: dict[Any, Any] = {}
+    if node.key and not node.by_position:
+        for one in stored:
+            found.setdefault(identity([one.get(part) for part in node.key]), one)
+    return found

@@ -86,6 +86,9 @@ class FieldError:
         return f"{self.field}: {self.message}" if self.field else self.message
 
 
+_SHOWN = 200  # letters of a value in a message
+
+
 def show(value: Any) -> str:
     """A value as an API server prints it in messages: JSON, cut where it would fill the screen."""
     if isinstance(value, str):
@@ -93,11 +96,13 @@ def show(value: Any) -> str:
     elif value is None:
         text = "null"
     else:
+        if isinstance(value, list):
+            value = value[:_SHOWN]  # the rest would be cut anyway
         try:
             text = msgspec.json.encode(value).decode()
         except (TypeError, ValueError):
             text = repr(value)
-    return text if len(text) <= 200 else text[:197] + "..."
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 def required(field: str, detail: str = "") -> FieldError:

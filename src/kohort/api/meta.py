@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import formats
 from kohort.api.errors import FieldError, forbidden, invalid, required, too_long
-from kohort.api.sameness import same
+from kohort.api.sameness import identity, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,9 +58,11 @@ def prepare_update(new: Object, old: Object) -> None:
 
 def _drop_repeated_owners(meta: dict[str, Any]) -> None:
     owners = meta.get("ownerReferences") or []
-    kept = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
+    kept: dict[Any, Any] = {}
+    for owner in owners:
+        kept.setdefault(identity(owner), owner)
     if len(kept) < len(owners):
-        meta["ownerReferences"] = kept
+        meta["ownerReferences"] = list(kept.values())
 
 
 def count(kind: Kind, new: Object, old: Object | None = None) -> None:

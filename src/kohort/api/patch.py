@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-import msgspec
-
 from kohort.api import definitions
 from kohort.api.copying import copied
 from kohort.api.json_patch import PatchError, json_patch
-from kohort.api.sameness import same, whole
+from kohort.api.sameness import identity, same, whole
 
 MERGE: Final = "application/merge-patch+json"  # RFC 7396
 JSON: Final = "application/json-patch+json"  # RFC 6902
@@ -19,7 +17,6 @@ STRATEGIC: Final = "application/strategic-merge-patch+json"
 __all__ = ["JSON", "MERGE", "STRATEGIC", "PatchError", "json_patch", "merge", "strategic"]
 
 Json = Any
-_encode = msgspec.json.Encoder(order="sorted").encode
 
 
 # ---- JSON merge patch
@@ -73,10 +70,10 @@ def _merge_map(target: dict[str, Any], patch: dict[str, Any], schema: dict[str, 
     for name, value in patch.items():
         if name.startswith("$deleteFromPrimitiveList/"):
             field = name.partition("/")[2]
-            gone = set(map(_identity, _listed(name, value)))
-            merged[field] = [item for item in _listed(field, merged.get(field) or []) if _identity(item) not in gone]
+            gone = set(map(identity, _listed(name, value)))
+            merged[field] = [item for item in _listed(field, merged.get(field) or []) if identity(item) not in gone]
     if "$retainKeys" in patch:
-        kept = set(map(_identity, _listed("$retainKeys", patch["$retainKeys"])))
+        kept = set(map(identity, _listed("$retainKeys", patch["$retainKeys"])))
         merged = {name: value for name, value in merged.items() if name in kept}
     return merged
 
@@ -112,22 +109,22 @@ def _merge_list(
 ) -> Json:
     key = schema.get("x-kubernetes-patch-merge-key")
     if key is None or not all(isinstance(item, dict) for item in patch):
-        known = set(map(_identity, before))
-        added = [item for item in patch if _identity(item) not in known]
+        known = set(map(identity, before))
+        added = [item for item in patch if identity(item) not in known]
         return _in_order(before, [*before, *added], order or patch, None)
     if any(item.get("$patch") == "replace" for item in patch):
         return [item for item in copied(patch) if "$patch" not in item]
-    gone = {_identity(item.get(key)) for item in patch if item.get("$patch") == "delete"}
-    merged = [copied(item) for item in before if _identity(item.get(key)) not in gone]
+    gone = {identity(item.get(key)) for item in patch if item.get("$patch") == "delete"}
+    merged = [copied(item) for item in before if identity(item.get(key)) not in gone]
     places: dict[Any, int] = {}
     for index, item in enumerate(merged):
-        places.setdefault(_identity(item.get(key)), index)
+        places.setdefault(identity(item.get(key)), index)
     changes = [item for item in patch if item.get("$patch") != "delete"]
     inner = _resolved(schema["items"], minor)
     for item in changes:
         if item.get(key) is None:
             raise PatchError(f"an item of the list has no {key}, by which items are told apart")
-        place = places.setdefault(_identity(item[key]), len(merged))
+        place = places.setdefault(identity(item[key]), len(merged))
         if place == len(merged):
             merged.append(_merge_map({}, item, inner, minor))
         else:
@@ -135,16 +132,11 @@ def _merge_list(
     return _in_order(before, merged, order or changes, key)
 
 
-def _identity(value: Any) -> Any:
-    """Equal for equal values, and with a hash, so that long lists are merged in one pass."""
-    return (_encode(value),) if isinstance(value, (dict, list)) else value
-
-
 def _in_order(before: list[Any], merged: list[Any], wanted: list[Any], key: str | None) -> list[Any]:
     """Items of the patch in its order; a stored one stands before one of them only if it stood there before."""
 
     def name(item: Any) -> Any:
-        return _identity(item.get(key) if key is not None and isinstance(item, dict) else item)
+        return identity(item.get(key) if key is not None and isinstance(item, dict) else item)
 
     stored, named = _first_places(map(name, before)), _first_places(map(name, wanted))
     ours = sorted((item for item in merged if name(item) in named), key=lambda item: named[name(item)])

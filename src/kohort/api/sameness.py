@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 _encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 def same(one: Any, other: Any) -> bool:
@@ -21,6 +22,11 @@ def same(one: Any, other: Any) -> bool:
     if kind is dict or kind is list:  # nearly always told apart by the quickest of all walks
         return _encode(one) == _encode(other) or _same_inside(one, other)
     return (kind is bool) == (other.__class__ is bool)
+
+
+def identity(value: Any) -> Any:
+    """Equal for values that are the `same`, and with a hash: long lists are compared in one pass."""
+    return value if isinstance(value, str) else _encode_sorted(whole(value))
 
 
 def _same_inside(one: Any, other: Any) -> bool:

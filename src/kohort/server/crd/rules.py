@@ -11,7 +11,7 @@ from kohort.server.crd.cel import language as cel
 from kohort.server.crd.cel.run import PER_CALL, run
 from kohort.server.crd.cel.values import NONE, CostError, Optional, equal
 from kohort.server.crd.schema import Schema, inner
-from kohort.server.crd.validate import ABSENT, counterpart
+from kohort.server.crd.validate import ABSENT, Counterparts
 
 PER_OBJECT: Final = 10_000_000  # what all rules of an object may cost
 _LONGEST_MESSAGE: Final = 5 * 1024
@@ -27,7 +27,7 @@ _MOST_SCHEMAS: Final = 10_000
 
 
 def check(schema: Schema, value: Any, old: Any = ABSENT) -> Iterator[FieldError]:
-    """Rules of the value, then of what is in it. `old`: its stored counterpart."""
+    """Rules of the value, then of what is in it. `old`: its stored Counterparts."""
     yield from _Validation().check(schema, value, old, "")
 
 
@@ -50,8 +50,9 @@ class _Validation:
                 if sub:
                     yield from self.check(sub, member, before.get(name, ABSENT), f"{path}.{name}" if path else name)
         elif isinstance(value, list) and isinstance(schema.get("items"), Mapping):
+            stored = Counterparts(schema, old)
             for place, item in enumerate(value):
-                yield from self.check(schema["items"], item, counterpart(schema, item, old), f"{path}[{place}]")
+                yield from self.check(schema["items"], item, stored.of(item), f"{path}[{place}]")
 
     def _rules(self, rules: Any, schema: Schema, value: Any, old: Any, path: str) -> Iterator[FieldError]:
         changed = old is ABSENT or not equal(value, old)

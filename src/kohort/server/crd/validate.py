@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kohort.api.errors import ErrorKind, FieldError, duplicate, invalid, not_supported, required
+from kohort.api.sameness import identity
 from kohort.apimachinery import regexp
 from kohort.server.crd.cel.values import equal
 from kohort.server.crd.formats import fits
@@ -95,18 +96,24 @@ def _list(schema: Schema, value: list[Any], path: str, old: Any) -> Iterator[Fie
     yield from _count(schema, len(value), path, "Items", "items")
     items = schema.get("items")
     if isinstance(items, Mapping):
+        stored = Counterparts(schema, old)
         for place, item in enumerate(value):
-            yield from check(items, item, f"{path}[{place}]", counterpart(schema, item, old))
+            yield from check(items, item, f"{path}[{place}]", stored.of(item))
     yield from _repeated(schema, value, path)
 
 
-def counterpart(schema: Schema, item: Any, old: Any) -> Any:
-    """The stored item with the same keys; only lists by key have one."""
-    keys = schema.get("x-kubernetes-list-map-keys")
-    if schema.get("x-kubernetes-list-type") != "map" or not keys or not isinstance(old, list):
-        return ABSENT
-    wanted = _keys(item, keys)
-    return next((one for one in old if _keys(one, keys) == wanted), ABSENT)
+class Counterparts:
+    """The stored items of a list, by their keys; only lists by key have some."""
+
+    def __init__(self, schema: Schema, old: Any) -> None:
+        keyed = schema.get("x-kubernetes-list-type") == "map" and isinstance(old, list)
+        self._keys = schema.get("x-kubernetes-list-map-keys") if keyed else None
+        self._found: dict[Any, Any] = {}
+        for one in old if self._keys else ():
+            self._found.setdefault(identity(_keys(one, self._keys)), one)
+
+    def of(self, item: Any) -> Any:
+        return self._found.get(identity(_keys(item, self._keys)), ABSENT) if self._found else ABSENT
 
 
 def _keys(item: Any, keys: Any) -> dict[str, Any]:
@@ -118,14 +125,13 @@ def _repeated(schema: Schema, value: list[Any], path: str) -> Iterator[FieldErro
     if sort not in {"set", "map"}:
         return
     keys = schema.get("x-kubernetes-list-map-keys") or ()
-    seen: list[Any] = []
-    told: list[Any] = []
+    seen: dict[Any, int] = {}
     for place, item in enumerate(value):
         mark = item if sort == "set" else _keys(item, keys)
-        if any(equal(mark, one) for one in seen) and not any(equal(mark, one) for one in told):
-            told.append(mark)
+        known = identity(mark)
+        seen[known] = seen.get(known, 0) + 1
+        if seen[known] == 2:
             yield duplicate(f"{path}[{place}]", mark)
-        seen.append(mark)
 
 
 def _count(schema: Schema, found: int, path: str, suffix: str, words: str) -> Iterator[FieldError]:
