@@ -160,10 +160,10 @@ def test_a_fault_at_any_moment_of_any_decision_delays_that_root_only(
 def test_a_root_that_always_fails_is_marked_and_tried_ever_later(monkeypatch: pytest.MonkeyPatch) -> None:
     decide = Decider.decide
 
-    def fail(self: Decider, root: Any) -> Any:
+    def fail(self: Decider, root: Any, **more: Any) -> Any:
         if getattr(root, "key", "") == "default/bad":
             raise _PlantedError("always")
-        return decide(self, root)
+        return decide(self, root, **more)
 
     monkeypatch.setattr(Decider, "decide", fail)
     sim = cluster()

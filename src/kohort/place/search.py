@@ -52,14 +52,17 @@ class Search:
         self._memo: dict[tuple[int, int, int], AssumedGroup | None] = {}
         self._pods: dict[str, PendingPod] = {}
 
-    def place(self, root: Demand, node_set: NodeSet | None = None) -> Result:
-        """Place the tree in a node set (None: anywhere). Assumed pods stay in the engine, for the caller to undo."""
+    def place(self, root: Demand, node_set: NodeSet | None = None, *, minimum_only: bool = False) -> Result:
+        """Place the tree in a node set (None: anywhere). Assumed pods stay in the engine, for the caller to undo.
+
+        `minimum_only`: what the root's minimum does not need is left for later, and no outcome speaks of it.
+        """
         engine = self._engine
         root, node_set = renewed(root, engine.state.interpod), node_set or engine.all_nodes
         mark = engine.mark()
         answer: SolverAnswer | None = None
         try:
-            assumed = self._attempt(root, node_set)
+            assumed = self._attempt(root, node_set, lean_first=minimum_only)
             if assumed is None and not self._hopeless(root, node_set):
                 assumed = self._packed(root, node_set)
                 if assumed is None:
@@ -73,12 +76,16 @@ class Search:
         if assumed is None:
             engine.undo(mark)
             return self._miss(root, node_set, answer)
+        if minimum_only:
+            outcomes = {one.group.name: Outcome(True, one.placed) for one in assumed.every()}
+            placed = {key: row for one in outcomes.values() for key, row in one.placed.items()}
+            return Result(bool(placed), outcomes, placed, exact=answer is not None)
         self._optional(assumed)
         self._extras(assumed)
         return self._result(root, node_set, assumed, answer)
 
-    def _attempt(self, root: Demand, node_set: NodeSet) -> AssumedGroup | None:
-        for lean in (False, True) if _has_choice(root) else (False,):
+    def _attempt(self, root: Demand, node_set: NodeSet, *, lean_first: bool = False) -> AssumedGroup | None:
+        for lean in (lean_first, not lean_first) if _has_choice(root) else (False,):
             self._lean = lean
             self._memo.clear()
             assumed = self._solve(root, node_set)

@@ -148,6 +148,8 @@ class SchedulerCore:
                 gated=gated,
                 now=now,
                 begun=self._begun(root),
+                surplus=_has_minimum(root),
+                family=root.spec.family if root.spec is not None else "",
             )
             if gated:
                 self._give_up(key)
@@ -210,17 +212,20 @@ class SchedulerCore:
             return Step(self._faulted(entry, members, writes, error, now), writes=writes)
 
     def _decide(self, entry: QueuedRoot, root: Group | PodInfo, writes: Writes, now: float) -> Step:
-        decision = self.decider.decide(root)
+        if entry.surplus and self.queue.hold_surplus(entry, now):
+            return Step(writes=writes)
+        aside = _is_gang(root) and not entry.surplus and self.queue.minimums_wait(entry)
+        decision = self.decider.decide(root, minimum_only=aside)
         step = Step(decision, writes=writes)
         if decision.kind is DecisionKind.SCHEDULED:
-            self._scheduled(entry, decision, now)
+            self._scheduled(entry, decision, root, now)
         elif decision.kind is DecisionKind.PREEMPTING:
             self._preempting(entry, decision, root, step, now)
         elif decision.kind is DecisionKind.NOTHING:
             self.queue.placed(entry, now, more=False)
         else:
             self._failed(entry, decision, now)
-        if decision.leftovers:
+        if decision.leftovers and not (decision.minimum_only and decision.kind is DecisionKind.SCHEDULED):
             _add(writes, self.status.failure(decision, self.cache.trees, self._stamp()))
         return step
 
@@ -252,13 +257,14 @@ class SchedulerCore:
             )
         return Step(self._faulted(entry, decision.members, writes, error, now), writes=writes)
 
-    def _scheduled(self, entry: QueuedRoot, decision: Decision, now: float) -> None:
+    def _scheduled(self, entry: QueuedRoot, decision: Decision, root: Group | PodInfo, now: float) -> None:
         self.decisions.pop(entry.key, None)
         self.evictions.drop(entry.key)
         self.backfill.release(now, entry.key)
         for uid, node in decision.assignments.items():
             self.cache.assume(decision.members[uid], node)
             self.cache.reservations.drop_pod(entry.key, uid)
+        entry.surplus = _is_gang(root)
         hint_before, entry.hint = entry.hint, None
         self.queue.placed(entry, now, more=bool(decision.leftovers))
         if hint_before is not None:
@@ -454,6 +460,15 @@ class SchedulerCore:
                 if not isinstance(root_or_broken, Group):
                     events += self.status.waiting(group.spec, _said(unrooted(group.key, root_or_broken)))
         return events
+
+
+def _is_gang(root: Group | PodInfo) -> bool:
+    return isinstance(root, Group) and root.spec is not None and root.spec.minimum is not None
+
+
+def _has_minimum(root: Group) -> bool:
+    """Of a gang: enough of it has nodes; what is pending is surplus."""
+    return _is_gang(root) and any(leaf.placed or leaf.finished for leaf in root.leaves()) and bool(startable(root))
 
 
 def _target(root: Group | PodInfo) -> Target:

@@ -58,6 +58,7 @@ class Decision:
     placements: tuple[int, int] | None = None  # domains there are, domains that may do
     explanation: Explanation | None = None  # why not: numbers, the nearest miss, what would help
     note: str = ""  # about preemption, or about room that is held for others
+    minimum_only: bool = False  # surplus was left out, for minimums of others come first: it has its own turn
 
     def facts(self) -> dict[str, str | int]:
         """For the log."""
@@ -95,8 +96,9 @@ class Decider:
         self.engine = cache.engine
         self._evictions = evictions
 
-    def decide(self, root: Group | PodInfo) -> Decision:
+    def decide(self, root: Group | PodInfo, *, minimum_only: bool = False) -> Decision:
         decision = self._start(root)
+        decision.minimum_only = minimum_only
         if not decision.members:
             decision.kind = DecisionKind.NOTHING
             return decision
@@ -184,7 +186,7 @@ class Decider:
         for _ in range(_VOLUME_TRIES):
             mark = self.engine.mark()
             with self._limited(limits):
-                result = Search(self.engine).place(demand)
+                result = Search(self.engine).place(demand, minimum_only=decision.minimum_only)
                 self.engine.undo(mark)
             short = self._without_volume(decision, result) if result.ok else {}
             if not short:

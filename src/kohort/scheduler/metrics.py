@@ -108,7 +108,8 @@ class Metrics:
         placed, left = len(decision.assignments), len(decision.leftovers)
         self._pod_attempts.labels("scheduled", self._profile).inc(placed)
         failed = "error" if decision.kind is DecisionKind.ERROR else "unschedulable"
-        self._pod_attempts.labels(failed, self._profile).inc(left)
+        if not decision.minimum_only or not placed:
+            self._pod_attempts.labels(failed, self._profile).inc(left)
         self._preempted(decision, alone)
 
     def _preempted(self, decision: Decision, alone: bool) -> None:

@@ -249,6 +249,7 @@ class GroupSpec:
     generation: int = 0
     claims: tuple[tuple[ClaimSource, str | None], ...] = ()  # shared by its pods, with the names of those that exist
     workload: str = ""  # that it was made from
+    family: str = ""  # what it shares with other groups of the same owner
     owners: tuple[Owner, ...] = field(default=(), compare=False)
     conditions: tuple[Condition, ...] = field(default=(), compare=False)
 
@@ -286,9 +287,21 @@ def group_spec(obj: GroupObject, *, composite: bool = False) -> GroupSpec:
         generation=meta.generation,
         claims=tuple((claim_source(one), made.get(one["name"])) for one in spec.resource_claims or ()),
         workload=_workload(spec),
+        family=_family(meta),
         owners=tuple(meta.owner_references or ()),
         conditions=tuple(obj.status.conditions or ()),
     )
+
+
+def _family(meta: Meta) -> str:
+    """The application that it is part of, by the label that Kubernetes recommends for it; else its controller.
+
+    A PodCliqueSet owns its groups through PodGangs, which nobody here reads: the label says what owners do not.
+    """
+    part_of = (meta.labels or {}).get("app.kubernetes.io/part-of")
+    if part_of:
+        return f"{meta.namespace}/{part_of}"
+    return next((owner.uid for owner in meta.owner_references or () if owner.controller), "")
 
 
 def _workload(spec: GroupObjectSpec) -> str:
@@ -312,6 +325,7 @@ def workload_group_spec(workload: Workload, key: str) -> GroupSpec | None:
         uid=meta.uid,
         kind="Workload",
         workload=meta.name,
+        family=_family(meta),
         owners=tuple(meta.owner_references or ()),
         minimum=None if gang is None else gang.min_count or 1,
         created=meta.creation_timestamp,

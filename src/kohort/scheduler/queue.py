@@ -1,5 +1,5 @@
-"""Whose turn is it? Gangs that were begun and are not whole, then roots by priority, then by the age of their oldest
-pending pod.
+"""Whose turn is it? Gangs that were begun and are not whole, then roots by priority; of equal ones those that have not
+their minimum before those that only want more; then by the age of their oldest pending pod.
 
 A root is in one place: active (may be decided now), backoff (soon), waiting (failed, until something happens that can
 help), gated (members are missing or held back) or preempting (until its victims are gone). Time is passed in.
@@ -17,11 +17,14 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from kohort.scheduler.settings import Settings
 
+_LOOK: Final = 0.5  # seconds between two looks whether the minimums that come before a surplus are placed
+
 Age = tuple[str, int]
-Order = tuple[bool, int, Age, str]
+Order = tuple[bool, int, bool, Age, str]
 
 
 class SubQueue(StrEnum):
@@ -42,6 +45,9 @@ class QueuedRoot:
     age: Age
     size: int
     begun: bool = False  # some of it is bound, and not enough: whoever began died, or was refused
+    surplus: bool = False  # it has its minimum: what is pending is above it
+    surplus_since: float | None = None  # when its surplus first had its turn
+    family: str = ""  # roots of one owner
     queue: SubQueue = SubQueue.GATED
     since: float = 0.0  # in this place
     attempts: int = 0  # failures in a row: did not fit
@@ -54,7 +60,7 @@ class QueuedRoot:
 
     @property
     def order(self) -> Order:
-        return (not self.begun, -self.priority, self.age, self.key)
+        return (not self.begun, -self.priority, self.surplus, self.age, self.key)
 
 
 @dataclass(slots=True)
@@ -78,6 +84,7 @@ class Queue:
         self._settings = settings
         self._entries: dict[str, QueuedRoot] = {}
         self._active: list[Order] = []
+        self._families: dict[str, set[str]] = {}  # keys of entries
         self._timers = _Timers()
         self._hints: dict[Hashable, list[Order]] = {}
         self.incoming: Counter[tuple[str, str]] = Counter()  # (place, cause): how often roots came there
@@ -94,16 +101,30 @@ class Queue:
     # ---- what the cache says
 
     def put(
-        self, key: str, *, priority: int, age: Age, size: int, gated: bool, now: float, begun: bool = False
+        self,
+        key: str,
+        *,
+        priority: int,
+        age: Age,
+        size: int,
+        gated: bool,
+        now: float,
+        begun: bool = False,
+        surplus: bool = False,
+        family: str = "",
     ) -> QueuedRoot:
         """A root with pods to place is there, or something about it changed that may help it."""
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = QueuedRoot(key, priority, age, size, begun, since=now)
+            entry = QueuedRoot(key, priority, age, size, begun, surplus, family=family, since=now)
+            self._entries[key] = entry
+            if family:
+                self._families.setdefault(family, set()).add(key)
             self._place(entry, SubQueue.GATED if gated else SubQueue.ACTIVE, now, "PodAdd")
             return entry
-        moved = (entry.begun, entry.priority, entry.age) != (begun, priority, age)
-        entry.begun, entry.priority, entry.age, entry.size = begun, priority, age, size
+        before = entry.order
+        entry.begun, entry.priority, entry.age, entry.size, entry.surplus = begun, priority, age, size, surplus
+        moved = entry.order != before
         if gated:
             if entry.queue is not SubQueue.GATED:
                 self._place(entry, SubQueue.GATED, now, "Gate")
@@ -114,20 +135,55 @@ class Queue:
         return entry
 
     def remove(self, key: str) -> None:
-        self._entries.pop(key, None)
+        entry = self._entries.pop(key, None)
+        if entry is not None and entry.family in self._families:
+            self._families[entry.family].discard(key)
+            if not self._families[entry.family]:
+                del self._families[entry.family]
 
     # ---- turns
 
     def pop(self, now: float) -> QueuedRoot | None:
         """The next root to decide. Whoever takes it says what came of it."""
         self._flush(now)
+        entry = self._first()
+        if entry is not None:
+            heapq.heappop(self._active)
+            entry.queue, entry.since = SubQueue.IN_FLIGHT, now
+        return entry
+
+    def _first(self) -> QueuedRoot | None:
         while self._active:
-            order = heapq.heappop(self._active)
+            order = self._active[0]
             entry = self._entries.get(order[-1])
             if entry is not None and entry.queue is SubQueue.ACTIVE and entry.order == order:
-                entry.queue, entry.since = SubQueue.IN_FLIGHT, now
                 return entry
+            heapq.heappop(self._active)
         return None
+
+    def minimums_wait(self, entry: QueuedRoot) -> bool:
+        """Whether, beside a root that has its turn, a minimum waits that comes before its surplus: of one that is as
+        important and ready, or of one of the same owner, ready or not."""
+        following = self._first()
+        if following is not None and following.priority == entry.priority and not following.surplus:
+            return True
+        return self.family_waits(entry)
+
+    def family_waits(self, entry: QueuedRoot) -> bool:
+        """Whether a root of the same owner has not had its turn. One that was tried and did not fit holds nobody up."""
+        family = (self._entries[key] for key in self._families.get(entry.family, ()) if key != entry.key)
+        return any(one.queue in {SubQueue.GATED, SubQueue.ACTIVE} and not one.surplus for one in family)
+
+    def hold_surplus(self, entry: QueuedRoot, now: float) -> bool:
+        """Minimums of the same owner come first, but are not waited for without end."""
+        if entry.surplus_since is None:
+            entry.surplus_since = now
+        ends = entry.surplus_since + self._settings.surplus_wait
+        if now >= ends or not self.family_waits(entry):
+            return False
+        entry.until = min(now + _LOOK, ends)
+        self._place(entry, SubQueue.BACKOFF, now, "Surplus")
+        return True
 
     def placed(self, entry: QueuedRoot, now: float, *, more: bool) -> None:
         """It got what it needs. `more`: pods are left over, and are tried again at once, at their own age."""
@@ -136,7 +192,7 @@ class Queue:
         if more:
             self._place(entry, SubQueue.ACTIVE, now, "Leftovers")
         else:
-            self._entries.pop(entry.key, None)
+            self.remove(entry.key)
 
     def failed(self, entry: QueuedRoot, hint: Hashable, now: float, reason: str = "") -> None:
         """It did not fit: it waits until what it lacked may be there."""
@@ -159,6 +215,8 @@ class Queue:
     def faulted(self, entry: QueuedRoot, now: float) -> None:
         """We failed on it: again after a pause that doubles, up to the one after which everything is tried again."""
         self._entries[entry.key] = entry
+        if entry.family:
+            self._families.setdefault(entry.family, set()).add(entry.key)
         entry.errors += 1
         pause = self._settings.first_backoff * 2.0 ** min(entry.errors - 1, 32)
         entry.until, entry.hint, entry.reason = now + min(pause, self._settings.retry_after), None, "SchedulerError"
