@@ -112,7 +112,7 @@ def test_members_that_do_not_exist() -> None:
     short = Short(n1=4)
     explanation = _explained(short, _gang(short, 2, minimum=5))
     assert explanation.reason is Reason.WAITING_FOR_MEMBERS
-    assert str(explanation) == "g: WaitingForMembers: 2 of 5 members exist\n  would fit: with 3 more members"
+    assert str(explanation) == "g: WaitingForMembers: 2 of 5 members exist\n  next step: 3 more members have to exist"
 
 
 def test_rules_between_pods() -> None:

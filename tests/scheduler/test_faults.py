@@ -65,4 +65,4 @@ def test_a_role_that_may_not_read_what_default_spreading_needs_still_starts(
     with caplog.at_level(logging.WARNING), asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(life())
     for name in ("services", "replicationcontrollers", "replicasets", "statefulsets"):
-        assert f"pods are not spread by their {name}" in caplog.text
+        assert f"{name} are not looked at" in caplog.text

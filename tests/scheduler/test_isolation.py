@@ -63,7 +63,7 @@ def test_a_deep_chain_that_lacks_members_says_so() -> None:
     sim.settle(5)
     [waiting] = [one for one in sim.core.pending() if one.key == "default/c0"]
     assert (waiting.queue, waiting.reason) == ("gated", "Misconfigured")
-    assert sim.core.waiting_events(sim.now + 60)
+    assert sim.core.notices(sim.now + 60)
 
 
 def test_as_deep_as_is_accepted_is_placed() -> None:

@@ -338,10 +338,15 @@ def test_a_group_that_is_not_ready_for_a_while_gets_an_event() -> None:
     create(sim, {"group": "orphan", "gang": 1, "parent": "nobody"})
     create(sim, {"pod": "orphan-0", "in": "orphan", "cpu": "1"})
     sim.settle()
-    said = {(note.regarding.name, note.text) for note in sim.core.waiting_events(10.0)}
-    assert ("g", "WaitingForMembers: 2 of 3 members exist") in said
-    assert ("orphan", "WaitingForPodGroup: CompositePodGroup default/nobody does not exist") in said
-    assert sim.core.waiting_events(20.0) == []
+    said = {(note.regarding.name, note.text) for note in sim.core.notices(10.0).events}
+    assert ("g", "WaitingForMembers: 2 of 3 members exist; next step: 1 more member has to exist") in said
+    orphan = (
+        "WaitingForPodGroup: CompositePodGroup default/nobody does not exist; "
+        "next step: create CompositePodGroup default/nobody, or correct spec.parentCompositePodGroupName"
+    )
+    assert ("orphan", orphan) in said
+    assert [note.regarding.name for note in sim.core.notices(20.0).events] == ["orphan-0"]
+    assert not sim.core.notices(30.0)
 
 
 def test_q4_a_lower_minimum_opens_the_gate() -> None:

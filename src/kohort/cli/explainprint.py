@@ -38,6 +38,10 @@ def _summary(answers: Sequence[RootStatus], now: datetime) -> tuple[str | tuple[
     pending, placed = sum(one.pending for one in answers), sum(one.placed for one in answers)
     finished = sum(one.finished for one in answers)
     ended = f"; {count(finished, 'pod')} succeeded" if finished else ""
+    missing = sum(one.missing for one in answers)
+    if not pending and placed and missing:
+        few = f"{placed} of at least {placed + missing} pods exist"
+        return " runs in part: ", (few, "yellow"), f"; {'it has a node' if placed == 1 else 'they have nodes'}{ended}"
     if not pending:
         if placed:
             return " ", ("runs", "green"), f": {_all(placed)} {'has a node' if placed == 1 else 'have nodes'}{ended}"
@@ -91,7 +95,9 @@ def _state(answer: RootStatus) -> str:
     waits = f"{count(answer.pending, 'pod')} {'waits' if answer.pending == 1 else 'wait'}"
     words = {
         RootState.RUNNING: "runs",
-        RootState.PARTLY: f"{answer.pending} of {answer.pending + answer.placed} pods wait",
+        RootState.PARTLY: f"{answer.pending} of {answer.pending + answer.placed} pods wait"
+        if answer.pending
+        else f"{answer.placed} of at least {answer.placed + answer.missing} pods exist",
         RootState.WAITING: waits,
         RootState.FITS: f"{waits}, but would fit now",
         RootState.EMPTY: "has no pods that need a node",
@@ -140,9 +146,10 @@ def _evidence(explanation: Explanation, names: Mapping[str, str], indent: int = 
         yield _line("nodes", "; ".join(str(cause) for cause in explanation.causes), indent=indent)
     if explanation.nearest is not None:
         yield _line("closest", _named(str(explanation.nearest), names), indent=indent)
-    for number, remedy in enumerate(explanation.remedies):
-        label = "would fit" if not number else "or"
-        yield _line(label, Text(str(remedy), "green"), indent=indent)
+    for label, wanted in (("would fit", False), ("next step", True)):
+        remedies = [remedy for remedy in explanation.remedies if remedy.is_step is wanted]
+        for number, remedy in enumerate(remedies):
+            yield _line("or" if number else label, Text(_named(str(remedy), names), "green"), indent=indent)
 
 
 def _below(explanation: Explanation, names: Mapping[str, str], said: dict[tuple[str, str], str]) -> Iterator[Text]:

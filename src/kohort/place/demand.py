@@ -130,6 +130,7 @@ class Reason(StrEnum):
     FRAGMENTED = "Fragmented"
     BLOCKED_BY_SIBLING = "BlockedBySibling"
     PREEMPTING = "PreemptionInProgress"
+    WAITING_FOR_VOLUME = "WaitingForVolume"
     NOT_FOUND = "NotFoundInTime"
     ERROR = "SchedulerError"  # a fault of the scheduler, nothing about the group
 

@@ -55,13 +55,21 @@ class Explanation:
         parts = [self.exclusions()] if any(cause.excludes for cause in self.causes) else []
         if self.nearest is not None:
             parts.append(f"closest: {self.nearest}")
-        if self.remedies:
-            parts.append("would fit " + ", or ".join(str(remedy) for remedy in self.remedies))
+        fits, steps = self._split()
+        if fits:
+            parts.append("would fit " + ", or ".join(fits))
+        if steps:
+            parts.append("next step: " + ", or ".join(steps))
         culprit = self.culprit()
         if culprit is not self:
             said = culprit.advice()
             parts.append(f"in {culprit.group} (level {culprit.level}): {said or culprit.detail}")
         return "; ".join(parts)
+
+    def _split(self) -> tuple[list[str], list[str]]:
+        """Remedies after which it would fit, and steps that come before anybody knows."""
+        fits = [str(remedy) for remedy in self.remedies if not remedy.is_step]
+        return fits, [str(remedy) for remedy in self.remedies if remedy.is_step]
 
     def exclusions(self) -> str:
         """Nodes counted by what keeps its pods off them."""
@@ -90,8 +98,11 @@ class Explanation:
             yield "  nodes: " + "; ".join(str(cause) for cause in self.causes)
         if self.nearest is not None:
             yield f"  closest: {self.nearest}"
-        if self.remedies:
-            yield "  would fit: " + "; or ".join(str(remedy) for remedy in self.remedies)
+        fits, steps = self._split()
+        if fits:
+            yield "  would fit: " + "; or ".join(fits)
+        if steps:
+            yield "  next step: " + "; or ".join(steps)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -102,6 +113,12 @@ def explain(engine: Engine, root: Demand, result: Result | None = None, node_set
     root, node_set = renewed(root, engine.state.interpod), node_set or engine.all_nodes
     outcomes = result.outcomes if result is not None else diagnose(engine, root, node_set)
     return _Explainer(engine, outcomes).group(root, node_set, 0)
+
+
+def more_members(missing: int, of: str = "member", by: str = "") -> Remedy:
+    """Members (or groups) that must exist before a group is tried; `by`: who creates them."""
+    has, whom = "has" if missing == 1 else "have", f"; {by} creates {'it' if missing == 1 else 'them'}" if by else ""
+    return Remedy(RemedyKind.MEMBERS, f"{count(missing, f'more {of}')} {has} to exist{whom}", missing)
 
 
 def waits(group: str, reason: Reason, detail: str) -> Explanation:
@@ -129,9 +146,7 @@ class _Explainer:
         elif explanation.reason is Reason.WAITING_FOR_MEMBERS:
             exist = len(group.pods) + group.members
             explanation.need, explanation.can = group.need, exist
-            explanation.remedies = [
-                Remedy(RemedyKind.MEMBERS, f"with {count(group.need - exist, 'more member')}", group.need - exist)
-            ]
+            explanation.remedies = [more_members(group.need - exist)]
         return explanation
 
     # ---- leaves

@@ -50,11 +50,17 @@ class RemedyKind(StrEnum):
     TAINT = "taint"  # one that the node has for its own state: it goes when that is well again
     CLAIM = "claim"
     GATES = "gates"
+    GROUP = "group"
+    QUOTA = "quota"
+    VOLUME = "volume"
+
+
+_STEPS = frozenset({RemedyKind.MEMBERS, RemedyKind.GATES, RemedyKind.GROUP, RemedyKind.QUOTA, RemedyKind.VOLUME})
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A change after which it would fit."""
+    """A change after which it would fit; or (`is_step`) without which nobody looks whether it does."""
 
     kind: RemedyKind
     text: str
@@ -64,6 +70,10 @@ class Remedy:
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def is_step(self) -> bool:
+        return self.kind in _STEPS
 
 
 def nearest_miss(engine: Engine, leaf: Leaf, node_set: NodeSet, takes: int) -> NearestMiss | None:

@@ -34,6 +34,7 @@ from kohort.scheduler.model import (
     group_spec,
     workload_group_spec,
 )
+from kohort.scheduler.quotas import ResourceQuotas
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.trees import BrokenChain, Group, GroupTrees, PodInfo
 from kohort.scheduler.volumes import VolumeCache, device_claims
@@ -54,6 +55,7 @@ class SchedulerCache:
         self.names: dict[str, str] = {}  # namespace/name -> uid
         self.finished: dict[str, str] = {}  # uid -> group, of pods that succeeded
         self.budgets = DisruptionBudgets()
+        self.quotas = ResourceQuotas()
         self.workloads: dict[str, Workload] = {}
         self.dirty_roots: dict[str, None] = {}  # roots, in order
         self.move_requests = 0

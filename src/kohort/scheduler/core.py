@@ -13,16 +13,16 @@ from typing import Final
 
 from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED
 from kohort.place.demand import Reason
-from kohort.place.explain import Explanation
 from kohort.place.reservations import Reservation
 from kohort.scheduler.backfill import BackfillReservation
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.decision import Decider, Decision, DecisionKind
-from kohort.scheduler.diagnosis import Pending, PendingDiagnosis, gate, unrooted
+from kohort.scheduler.diagnosis import Pending, PendingDiagnosis, gate, told
 from kohort.scheduler.evictions import Evictions
 from kohort.scheduler.faults import Fault, failed_decision, members_of
 from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
-from kohort.scheduler.queue import Queue, QueuedRoot, SubQueue
+from kohort.scheduler.notices import Notices
+from kohort.scheduler.queue import Queue, QueuedRoot
 from kohort.scheduler.queueinghint import QueueingHint, may_fit_now
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.status import Eviction, SchedulerEvent, StatusBuilder, Target, Writes
@@ -60,9 +60,9 @@ class SchedulerCore:
         self.unwritten = Writes()  # found between two steps
         self.faults: list[Fault] = []  # of ours, for the log
         self.why = PendingDiagnosis(self.cache, self.decider, self.decisions, self.evictions.victims)
+        self._notices = Notices(self.cache, self.queue, self.status, settings.notice_after, stamp)
         self._stamp = stamp
         self._move_requests = (0, 0)
-        self._noticed: set[tuple[str, str]] = set()
 
     def _freed(self) -> None:
         """Room that was held is free again."""
@@ -154,7 +154,7 @@ class SchedulerCore:
             if gated:
                 self._give_up(key)
                 for leaf in leaves:
-                    _add(writes, self.status.regressed(leaf, _said(gate(root)), self._stamp()))
+                    _add(writes, self.status.regressed(leaf, told(gate(root, self.cache)), self._stamp()))
 
     def _begun(self, root: Group) -> bool:
         """Some of it is bound, and never was enough: nothing may take the room that the rest needs."""
@@ -338,6 +338,8 @@ class SchedulerCore:
             self._send_back(assignments, "a volume that was free is not any more", now)
             return None
         self.cache.storage.assume(bindings)
+        if bindings:
+            self._notices.volumes_asked(found, now)
         return bindings
 
     def volumes_bound(self, decision: Decision, now: float) -> dict[str, str]:
@@ -446,20 +448,9 @@ class SchedulerCore:
             yield self.why.waiting(entry, self.root(entry.key))
         yield from self.why.parked()
 
-    def waiting_events(self, now: float) -> list[SchedulerEvent]:
-        """Events for roots that have not been ready for a while; each said once."""
-        events: list[SchedulerEvent] = []
-        for entry in self.queue:
-            root = self.root(entry.key)
-            late = entry.queue is SubQueue.GATED and now - entry.since >= self.settings.notice_after
-            if late and isinstance(root, Group) and root.spec is not None:
-                events += self.status.waiting(root.spec, _said(gate(root)))
-        for group in self.cache.trees:
-            if group.pending and group.spec is not None:
-                root_or_broken = self.cache.trees.root(group)
-                if not isinstance(root_or_broken, Group):
-                    events += self.status.waiting(group.spec, _said(unrooted(group.key, root_or_broken)))
-        return events
+    def notices(self, now: float) -> Writes:
+        """For roots that have not been ready for a while, pods without a group, claims without a volume; said once."""
+        return self._notices.due(now)
 
 
 def _is_gang(root: Group | PodInfo) -> bool:
@@ -485,7 +476,3 @@ def _add(writes: Writes, more: Writes) -> None:
 
 def _joined(one: Writes, other: Writes) -> Writes:
     return Writes([*one.patches, *other.patches], [*one.events, *other.events])
-
-
-def _said(explanation: Explanation) -> str:
-    return f"{explanation.reason}: {explanation.detail}"

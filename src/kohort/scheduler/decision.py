@@ -27,6 +27,7 @@ from kohort.scheduler.validate import problems
 
 NEVER = "Never"
 _VOLUME_TRIES = 8
+_NAMED = 3  # victims in a message
 _NO_HELP = "preemption would not help"
 _UNDER_WAY = "preemption is under way on the nominated nodes"
 Limits = dict[tuple[EquivalenceClass, int], int]  # kind and row -> pods
@@ -275,7 +276,7 @@ class Decider:
         name = cache.state.node
         decision.nominations = {uid: name(row).name for uid, row in plan.result.placed.items()}
         kind = "pod" if decision.is_pod else "podgroup"
-        decision.note = f"found a placement for {kind}, preempting {plan.evictions} victims"
+        decision.note = f"found a placement for {kind}, preempting {plan.evictions} victims: {_named_pods(plan)}"
         if not plan.evictions:
             decision.note = _UNDER_WAY
 
@@ -304,6 +305,17 @@ class Decider:
     def _unit_priority(self, uid: str, own: int) -> int:
         member = self.cache.members.get(uid)
         return own if member is None else self.cache.priority(member)
+
+
+def _named_pods(plan: Preemption) -> str:
+    names = sorted(
+        f"{victim.pod.namespace}/{victim.pod.name}"
+        for victim_set in plan.victims
+        for victim in victim_set.pods
+        if not victim.pod.terminating
+    )
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _may_preempt(root: Group | PodInfo) -> bool:

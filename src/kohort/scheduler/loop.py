@@ -28,7 +28,6 @@ from kohort.scheduler.model import shown
 from kohort.scheduler.release import ServedRelease, discover
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.sources import Source, served
-from kohort.scheduler.status import Writes
 from kohort.scheduler.writer import StatusWriter
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ class Scheduler:
                 continue
             if began - noticed >= _NOTICES:
                 noticed = began
-                writer.take(Writes(events=self.core.waiting_events(began)))
+                writer.take(self.core.notices(began))
             await self._wait(began)
 
     def _tell_faults(self) -> None:
@@ -165,7 +164,7 @@ class Scheduler:
         """Everything else before pods: a pod finds its group, and a nomination its node."""
         default_spread = bool(self.settings.profile.default_spread)
         found = await served(self.client.discovery, self.release, default_spread=default_spread)
-        informers = [self._informer(*one) for one in found if not one[0].default_spread or await self._may_list(*one)]
+        informers = [self._informer(*one) for one in found if not one[0].optional or await self._may_list(*one)]
         first, pods = informers[:-1], informers[-1]
         for informer in first:
             await stack.enter_async_context(informer)
@@ -174,14 +173,14 @@ class Scheduler:
         await pods.ready()
 
     async def _may_list(self, source: Source, version: str) -> bool:
-        """Spreading by what selects pods is a nicety: without the right to read it, there is none."""
+        """Spreading by what selects pods, and naming quotas, are niceties: without the right to read, there is none."""
         try:
             async for _ in self.client.kind(version, source.kind).pages(page=1):
                 break
         except ApiError as error:
             if error.code != 403:
                 raise
-            log.warning("pods are not spread by their %s: %s", source.name, error)
+            log.warning("%s are not looked at: %s", source.name, error)
             return False
         return True
 

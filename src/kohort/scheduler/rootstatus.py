@@ -13,7 +13,7 @@ from enum import StrEnum
 from kohort.place.explain import Explanation
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.decision import Decision, DecisionKind
-from kohort.scheduler.diagnosis import unrooted
+from kohort.scheduler.diagnosis import gate, unrooted
 from kohort.scheduler.model import GroupSpec
 from kohort.scheduler.status import scheduler_error
 from kohort.scheduler.trees import BrokenChain, Group, PodInfo
@@ -49,6 +49,7 @@ class RootStatus:
     placed: int = 0
     pending: int = 0
     finished: int = 0
+    missing: int = 0  # members that do not exist, and the minimum needs
     since: str = ""  # creation of the oldest pod that waits
     explanation: Explanation | None = None
     note: str = ""
@@ -64,7 +65,7 @@ def root_status(core: SchedulerCore, root: Group | PodInfo | BrokenChain, member
     if isinstance(root, BrokenChain):
         assert member is not None
         return _unrooted(core, root, member)
-    explanation, decision = core.why.now(root) if _pending(root) else (None, None)
+    explanation, decision = core.why.now(root) if _pending(root) else (_lost(core, root), None)
     places = list(_places(core, root))
     placed, pending = sum(sum(one.nodes.values()) for one in places), len(_pending(root))
     return RootStatus(
@@ -76,6 +77,7 @@ def root_status(core: SchedulerCore, root: Group | PodInfo | BrokenChain, member
         pending=pending,
         finished=0 if isinstance(root, PodInfo) else sum(len(leaf.finished) for leaf in root.leaves()),
         since=min((one.pod.metadata.creation_timestamp for one in _pending(root)), default=""),
+        missing=_missing(root),
         explanation=explanation,
         note=decision.note if decision is not None else "",
         places=places,
@@ -86,6 +88,18 @@ def root_status(core: SchedulerCore, root: Group | PodInfo | BrokenChain, member
         victims=sorted(_victims(core, decision)),
         names=_names(root),
     )
+
+
+def _lost(core: SchedulerCore, root: Group | PodInfo) -> Explanation | None:
+    """All its pods have nodes, but they are fewer than its minimum: others are gone and did not come back."""
+    if isinstance(root, PodInfo) or root.ready or not any(leaf.placed for leaf in root.leaves()):
+        return None
+    return gate(root, core.cache)
+
+
+def _missing(root: Group | PodInfo) -> int:
+    leaves = [] if isinstance(root, PodInfo) else list(root.leaves())
+    return sum(max((leaf.spec.minimum or 0) - leaf.members, 0) for leaf in leaves if leaf.spec is not None)
 
 
 def _unrooted(core: SchedulerCore, broken: BrokenChain, member: PodInfo) -> RootStatus:
@@ -126,7 +140,7 @@ def _scheduler(root: Group | PodInfo) -> str:
 
 
 def _state(placed: int, pending: int, explanation: Explanation | None) -> RootState:
-    if not pending:
+    if not pending and explanation is None:
         return RootState.RUNNING if placed else RootState.EMPTY
     if placed:
         return RootState.PARTLY

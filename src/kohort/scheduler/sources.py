@@ -33,13 +33,16 @@ class Source:
     drop: Callable[[SchedulerCore, Any], None]
     needed: bool = False  # without it nothing can be scheduled
     default_spread: bool = False  # read for the profile's default spread constraints only
+    optional: bool = False  # without the right to read it, it is left out
 
 
 def _key(one: Any) -> str:
     return str(identify(one).key)
 
 
-def _raw(name: str, group: str, kind: str, tell: Tell, *, default_spread: bool = False) -> Source:
+def _raw(
+    name: str, group: str, kind: str, tell: Tell, *, default_spread: bool = False, optional: bool = False
+) -> Source:
     """Read as it is."""
     return Source(
         name,
@@ -49,6 +52,7 @@ def _raw(name: str, group: str, kind: str, tell: Tell, *, default_spread: bool =
         lambda core, one: tell(core, _key(one), one),
         lambda core, one: tell(core, _key(one), None),
         default_spread=default_spread,
+        optional=optional or default_spread,
     )
 
 
@@ -89,6 +93,7 @@ SOURCES: Final = (
     _raw("persistentvolumes", "", "PersistentVolume", lambda c, k, body: c.cache.storage.set_volume(k, body)),
     _raw("persistentvolumeclaims", "", "PersistentVolumeClaim", lambda c, k, body: c.cache.storage.set_claim(k, body)),
     _raw("resourceclaims", "resource.k8s.io", "ResourceClaim", lambda c, k, body: c.cache.storage.set_devices(k, body)),
+    _raw("resourcequotas", "", "ResourceQuota", lambda c, k, body: c.cache.quotas.set(k, body), optional=True),
     _raw(
         "services",
         "",

@@ -7,7 +7,7 @@ A True condition is never taken back. Nothing that says the same as before is wr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -24,6 +24,7 @@ POD_SCHEDULED: Final = "PodScheduled"
 _EXTRA: Final = "no node has room for it beside the members that were placed"
 _REFUSAL: Final = "binding to {} was refused: {}"
 _KEPT: Final = "members that are bound keep their nodes, and the gang starts when this one is bound"
+_STARTS: Final = "it has the nodes that it needs to start"
 REFUSED: Final = "BindingRefused"  # it has a place, and the API server did not take it
 
 
@@ -35,6 +36,7 @@ class Target:
     namespace: str
     name: str
     uid: str
+    api_version: str = ""  # of an owner: of what the scheduler reads, it is known
 
     @classmethod
     def pod(cls, pod: Pod) -> Target:
@@ -43,6 +45,12 @@ class Target:
     @classmethod
     def group(cls, spec: GroupSpec) -> Target:
         return cls(spec.kind, spec.namespace, spec.name, spec.uid)
+
+    @classmethod
+    def owners(cls, spec: GroupSpec) -> list[Target]:
+        """Whom a group was made for: a Job, a JobSet, a TrainJob, a LeaderWorkerSet, a PodGang."""
+        found = (one for one in spec.owners if one.kind != "Workload" and one.uid)
+        return [cls(one.kind, spec.namespace, one.name, one.uid, one.api_version) for one in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +102,10 @@ class StatusBuilder:
         self._nominated: dict[str, str] = {}
         self._groups: dict[str, tuple[str, str, str]] = {}  # uid -> status, reason, message
         self._last_event: dict[str, str] = {}  # uid of a group -> text of its last event
+        self._owners_told: dict[str, str] = {}  # key of a root -> what its owners were told last: they know it waits
 
     def forget(self, uid: str) -> None:
-        for table in (self._pods, self._nominated, self._groups, self._last_event):
+        for table in (self._pods, self._nominated, self._groups, self._last_event, self._owners_told):
             table.pop(uid, None)
 
     def said(self, uid: str) -> tuple[str, str, str] | None:
@@ -131,12 +140,17 @@ class StatusBuilder:
             text = _minimum(group, decision) + _text(outcome, note, advice.get(key, ""))
             writes.patches += self._condition(group.spec, "False", reason, text, now)
             writes.events += self._new_event(group.spec, "Warning", "FailedScheduling", "Scheduling", text)
+            if key == decision.root:
+                writes.events += self._tell_owners(group.spec, "Warning", "FailedScheduling", text)
         return writes
 
     def settled(self, group: Group, now: str) -> Writes:
         """Enough of it has nodes."""
         writes = Writes()
         if group.spec is not None:
+            if self._owners_told.get(group.key):
+                writes.events += self._tell_owners(group.spec, "Normal", "Scheduled", _STARTS)
+                self._owners_told[group.key] = ""
             writes.patches += self._condition(group.spec, "True", words.REASON_SCHEDULED, "", now)
             if writes.patches:
                 text = f"{len(group.placed)} pods have nodes" if not group.spec.composite else "its groups have nodes"
@@ -157,9 +171,26 @@ class StatusBuilder:
                     writes.patches += self._pod(member, reason, text, None, now)
         return writes
 
-    def waiting(self, spec: GroupSpec, text: str) -> list[SchedulerEvent]:
+    def waiting(self, spec: GroupSpec, text: str, *, root: bool = True) -> list[SchedulerEvent]:
         """It is not ready to be tried, and has not been for a while."""
-        return self._new_event(spec, "Normal", "Waiting", "Scheduling", text)
+        events = self._new_event(spec, "Normal", "Waiting", "Scheduling", text)
+        return [*events, *(self._tell_owners(spec, "Normal", "Waiting", text) if root else ())]
+
+    def member_waiting(self, member: PodInfo, text: str, now: str) -> Writes:
+        """A pod whose group is not ready to be tried, or not there."""
+        return Writes(
+            list(self._pod(member, words.REASON_UNSCHEDULABLE, text, None, now)), list(self._failed(member, text))
+        )
+
+    def _tell_owners(
+        self, spec: GroupSpec, kind: Literal["Normal", "Warning"], reason: str, text: str
+    ) -> Iterator[SchedulerEvent]:
+        """Whoever looks at a workload sees why its gang waits, and that it no longer does."""
+        if self._owners_told.get(spec.key) != text:
+            self._owners_told[spec.key] = text
+            for owner in Target.owners(spec):
+                said = f"{spec.kind} {spec.name}: {text}"
+                yield SchedulerEvent(owner, kind, reason, "Scheduling", said, Target.group(spec))
 
     def refused(self, member: PodInfo, node: str, text: str, now: str) -> Writes:
         """The API server refused a binding."""
@@ -201,15 +232,33 @@ class StatusBuilder:
         text = f"{self._scheduler}: preempting to accommodate a higher priority {kind}"
         condition = Condition(words.DISRUPTION_TARGET, "True", words.REASON_PREEMPTION, text, now)
         assert decision.preemption is not None
+        by = f"{kind} {preemptor.namespace}/{preemptor.name} (priority {decision.priority}, uid {preemptor.uid})"
         for victim_set in decision.preemption.victims:
             writes.patches += self._disrupted(victim_set, trees, condition)
             for victim in victim_set.pods:
                 target = Target("Pod", victim.pod.namespace, victim.pod.name, victim.pod.uid)
                 if not victim.pod.terminating:
                     found.append(Eviction(target, decision.root, condition))
-                    said = f"Preempted by {kind} {preemptor.uid} on node {_place(decision)}"
+                    said = f"Preempted by {by} on node {_place(decision)}"
                     writes.events.append(SchedulerEvent(target, "Normal", "Preempted", "Preempting", said, preemptor))
+        writes.events += self._robbed(decision.preemption.victims, trees, by, preemptor)
         return found, writes
+
+    def _robbed(
+        self, victim_sets: Sequence[VictimSet], trees: GroupTrees, by: str, preemptor: Target
+    ) -> Iterator[SchedulerEvent]:
+        """A group that loses members is told to whom, and so are its owners: the pods will be gone."""
+        lost: dict[str, int] = {}
+        for victim in (victim for victim_set in victim_sets for victim in victim_set.pods):
+            if victim.pod.group is not None and not victim.pod.terminating:
+                lost[victim.pod.group] = lost.get(victim.pod.group, 0) + 1
+        for key, pods in lost.items():
+            group = trees.get(key)
+            if group is None or group.spec is None:
+                continue
+            text = f"{pods} of its pods {'was' if pods == 1 else 'were'} preempted by {by}"
+            for target in (Target.group(group.spec), *Target.owners(group.spec)):
+                yield SchedulerEvent(target, "Warning", "Preempted", "Preempting", text, preemptor)
 
     def _disrupted(self, victim_set: VictimSet, trees: GroupTrees, condition: Condition) -> Iterator[Patch]:
         """A group that goes as a whole is told, not only its pods."""

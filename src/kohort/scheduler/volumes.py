@@ -152,6 +152,14 @@ class VolumeCache:
     def _waits(self, claim: Json) -> bool:
         return not _spec(claim).get("volumeName") and waits_for_consumer(self._classes.get(_class(claim)))
 
+    def under_way(self, pod: Json) -> Iterator[tuple[str, str, str]]:
+        """Claims of a pod for which a volume has been asked for: the claim, who makes it, for which node."""
+        for key in self.unbound(pod):
+            node = _selected(self._claims[key])
+            if node:
+                storage_class = self._classes.get(_class(self._claims[key])) or {}
+                yield key, str(storage_class.get("provisioner") or "its provisioner"), node
+
     def choose(self, assignments: Mapping[str, PodOnNode]) -> tuple[list[VolumeBinding], list[str]]:
         """Volumes for pods that have been given nodes, and the pods that get none there. Nothing is promised yet."""
         chosen: dict[str, VolumeBinding] = {}

@@ -106,7 +106,7 @@ class StatusWriter:
         )
 
     def _reference(self, target: Target) -> Reference:
-        version = self._versions.get(target.kind, "v1")
+        version = target.api_version or self._versions.get(target.kind, "v1")
         return Reference(version, target.kind, target.namespace, target.name, target.uid)
 
     async def __aenter__(self) -> StatusWriter:
