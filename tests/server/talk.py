@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,6 +13,10 @@ from kohort.kube.wire import Request
 from kohort.server.api import Api
 from kohort.server.store import Store
 from kohort.testing.client import Response
+
+
+async def joined(chunks: AsyncIterator[bytes]) -> bytes:
+    return b"".join([chunk async for chunk in chunks])
 
 
 class Talk:
@@ -57,8 +62,8 @@ class Talk:
         headers = {"content-type": content_type, "accept": accept, "user-agent": "talk/1"}
         query = parse_qs(parts.query, keep_blank_values=True)
         found = self.loop.run_until_complete(self.api.handle(Request(method, parts.path, query, headers, raw)))
-        assert isinstance(found.body, bytes)
-        return Response(found.status, found.body, list(found.headers.items()))
+        body = found.body if isinstance(found.body, bytes) else self.loop.run_until_complete(joined(found.body))
+        return Response(found.status, body, list(found.headers.items()))
 
     def get(self, path: str) -> Any:
         return self.request("GET", path).json()

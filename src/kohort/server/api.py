@@ -69,7 +69,7 @@ class Api:
         self.writer = Writer(self.core)
         self.deleter = Deleter(self.core)
         self.subresources = Subresources(self.core, self.writer, self.deleter)
-        self.renderer = render.Renderer()
+        self.renderer = render.Renderer(self.core.slices)
         self.metrics = Metrics(store)
         self.discovery = DiscoveryHandler(ctx.release.minor, self.resources, version, address)
         self.special: dict[tuple[str, str], Callable[[RequestInfo], Awaitable[tuple[int, Item | Object]]]] = {}
@@ -113,7 +113,7 @@ class Api:
             log.exception("%s %s", request.method, request.path)
             found = render.failure(status.internal(f"{type(error).__name__}: {error}"))
         self.metrics.count(verb, resource, found.status, time.perf_counter() - began)
-        if request.method == "HEAD" and isinstance(found.body, bytes):
+        if request.method == "HEAD" and found.seconds is None:
             found.body = b""
         return found
 
@@ -247,7 +247,7 @@ class Api:
             case "watch":
                 return self._watch(info)
             case "list" | "deletecollection":
-                page = self.reader.page(info)
+                page = await self.reader.page(info)
                 if info.verb == "deletecollection":
                     await self.deleter.collection(info, page.items)
                 return self.renderer.page(info, page)

@@ -11,6 +11,7 @@ from kohort.server.fieldmanager import FieldManager
 from kohort.server.pod_admission_cache import PodAdmissionCache
 from kohort.server.service_allocator import ServiceAllocator
 from kohort.server.storage_codec import StoreLister
+from kohort.server.timeslice import TimeSlices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -36,6 +37,7 @@ class Core:
         self.store, self.resources, self.ctx = store, resources, ctx
         self.field_manager = FieldManager(ctx.release.minor, resources)
         self.lister = StoreLister(store, resources)
+        self.slices = TimeSlices()
         self.authorize_create: Callable[[RequestInfo], None] = lambda _info: None
         self.after: list[Callable[[AdmissionAttributes], Awaitable[None]]] = []
         self.service_allocator = ServiceAllocator(self.lister)

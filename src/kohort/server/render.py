@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.kube.wire import Response
-from kohort.server import codec, negotiation, options, storage_codec
+from kohort.server import codec, list_stream, negotiation, options, storage_codec
 from kohort.server.codec import encode
 from kohort.server.handlers import get
 from kohort.server.printers import table
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kohort.server.resources import Resource
     from kohort.server.status import ApiError
     from kohort.server.store import Item
+    from kohort.server.timeslice import TimeSlices
 
 _AGENT: Final = "-"
 
@@ -54,7 +55,8 @@ def document(value: Any, status: int = 200, media: str = codec.JSON) -> Response
 class Renderer:
     """Remembers how objects of each resource begin."""
 
-    def __init__(self) -> None:
+    def __init__(self, slices: TimeSlices) -> None:
+        self._slices = slices
         self._heads: dict[Resource, bytes] = {}
 
     def head(self, resource: Resource) -> bytes:
@@ -85,7 +87,7 @@ class Renderer:
         if form.kind == negotiation.TABLE:
             include = options.one(info.query, "includeObject")
             meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-            return table.table(info.resource, [obj], meta=meta, include=include, version=form.version)
+            return table.of_objects(info.resource, [obj], meta=meta, include=include, version=form.version)
         if form.kind == negotiation.PARTIAL:
             return table.partial(obj, form.version)
         return obj
@@ -97,22 +99,24 @@ class Renderer:
 
     def page(self, info: RequestInfo, page: ListPage) -> Response:
         resource, form, meta = info.resource, info.accepted, get.list_meta(page)
+        if list_stream.long(page.items):
+            envelope, name = _envelope(info, meta)
+            chunks = list_stream.stream(info, envelope, name, page.items, self.head(resource), self._slices)
+            found = response(200, b"", form.media, info.warnings)
+            found.body = chunks
+            return found
         if form.kind == negotiation.OBJECT and form.media == codec.JSON:
             start = encode({"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta})[:-1]
             return response(200, b"".join((start, b',"items":[', self._items(resource, page.items), b"]}\n")))
         loaded = (storage_codec.load(resource, item) for item in page.items)
-        body: Object
+        body, name = _envelope(info, meta)
         if form.kind == negotiation.TABLE:
-            include = options.one(info.query, "includeObject")
-            body = table.table(resource, loaded, meta=meta, include=include, version=form.version)
+            row = table.row_printer(resource, options.one(info.query, "includeObject"), form.version)
+            body[name] = [row(obj) for obj in loaded]
         elif form.kind in (negotiation.PARTIAL, negotiation.PARTIAL_LIST):
-            version = f"meta.k8s.io/{form.version}"
-            head = {"kind": "PartialObjectMetadata", "apiVersion": version}
-            items = [{**head, "metadata": obj["metadata"]} for obj in loaded]
-            body = {"kind": "PartialObjectMetadataList", "apiVersion": version, "metadata": meta, "items": items}
+            body[name] = [table.partial(obj, form.version) for obj in loaded]
         else:
-            items = list(loaded)
-            body = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta, "items": items}
+            body[name] = list(loaded)
         return self._written(info, body, 200)
 
     def _items(self, resource: Resource, items: list[Item]) -> bytes:
@@ -122,3 +126,14 @@ class Renderer:
         if resource.converts:
             return b",".join([storage_codec.list_item_bytes(resource, item) for item in items])
         return b",".join([item.value for item in items])
+
+
+def _envelope(info: RequestInfo, meta: dict[str, Any]) -> tuple[Object, str]:
+    """A list without its items, and the name of the member that they are."""
+    resource, form = info.resource, info.accepted
+    version = f"meta.k8s.io/{form.version}"
+    if form.kind == negotiation.TABLE:
+        return table.table(resource, meta=meta, version=form.version), "rows"
+    if form.kind in (negotiation.PARTIAL, negotiation.PARTIAL_LIST):
+        return {"kind": "PartialObjectMetadataList", "apiVersion": version, "metadata": meta}, "items"
+    return {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta}, "items"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kohort.api.errors import forbidden, not_supported
-from kohort.server import options, status, storage_codec
+from kohort.server import options, status, storage_codec, timeslice
 from kohort.server.selectors import (
     Fields,
     Labels,
@@ -123,8 +124,8 @@ class Reader:
             raise status.not_found(resource.group, resource.plural, info.name)
         return item
 
-    def page(self, info: RequestInfo) -> ListPage:
-        """A list, or the part of it that was asked for."""
+    async def page(self, info: RequestInfo) -> ListPage:
+        """A list, or the part of it that was asked for; all of one revision, though selecting takes several turns."""
         store, resource = self.core.store, info.resource
         limit = max(0, options.whole(info.query, "limit") or 0)  # less than nothing is no limit
         token = options.one(info.query, "continue")
@@ -143,7 +144,7 @@ class Reader:
             raise status.expired(f"The resourceVersion for the provided list is too old: {version}") from None
         if after is not None:
             items = [item for item in items if item.key > after]
-        return self._cut(resource, predicate, items, limit, revision)
+        return await self._cut(resource, predicate, items, limit, revision)
 
     def _all(self, resource: Resource, predicate: SelectionPredicate, revision: int) -> list[Item]:
         table = self.core.store.table(resource.table)
@@ -160,7 +161,7 @@ class Reader:
             return [found] if found is not None else []
         return table.items(predicate.namespace)
 
-    def _cut(
+    async def _cut(
         self, resource: Resource, predicate: SelectionPredicate, items: list[Item], limit: int, revision: int
     ) -> ListPage:
         if predicate.everything:
@@ -168,7 +169,11 @@ class Reader:
                 return ListPage(items, revision)
             return ListPage(items[:limit], revision, _token(revision, items[limit - 1].key), len(items) - limit)
         found: list[Item] = []
+        slices = self.core.slices
+        end = time.perf_counter() + timeslice.SECONDS
         for index, item in enumerate(items):
+            if time.perf_counter() >= end:
+                end = await slices.turn()
             if not matches(resource, predicate, storage_codec.decode(item.value)):
                 continue
             found.append(item)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.errors import forbidden, required
-from kohort.server import negotiation, options, status, storage_codec
+from kohort.server import negotiation, options, status, storage_codec, timeslice
 from kohort.server.codec import encode
 from kohort.server.handlers.get import SelectionPredicate, check_versions, matches, selection_predicate, version_number
 from kohort.server.printers import table
@@ -79,7 +80,7 @@ class Watch:
         end = loop.time() + self.seconds
         if self.first:
             self.at = self.core.store.revision
-            for chunk in _chunks(self._initial()):
+            async for chunk in self._chunks(self._initial()):
                 yield chunk
             if self.initial_end and self.bookmarks:
                 yield self._bookmark(self.at, {_INITIAL_END: "true"})
@@ -93,7 +94,7 @@ class Watch:
                 return
             seen = self.core.store.revision
             if events:
-                for chunk in _chunks(self._shown(events)):
+                async for chunk in self._chunks(self._shown(events)):
                     yield chunk
                 self.at = max(self.at, events[-1].revision)
                 continue
@@ -123,6 +124,23 @@ class Watch:
                 return False
             await asyncio.sleep(0.05)
         return True
+
+    async def _chunks(self, lines: Iterator[bytes]) -> AsyncGenerator[bytes]:
+        """Joined, in pieces that a socket likes; many of them take several turns of the loop."""
+        waiting: list[bytes] = []
+        size = 0
+        slices = self.core.slices
+        end = time.perf_counter() + timeslice.SECONDS
+        for line in lines:
+            waiting.append(line)
+            size += len(line)
+            if size >= _CHUNK:
+                yield b"".join(waiting)
+                waiting, size = [], 0
+            if time.perf_counter() >= end:
+                end = await slices.turn()
+        if waiting:
+            yield b"".join(waiting)
 
     def _seconds(self) -> float:
         given = options.whole(self.info.query, "timeoutSeconds")
@@ -171,7 +189,7 @@ class Watch:
         if form.kind == negotiation.TABLE:
             include = options.one(self.info.query, "includeObject")
             meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-            return table.table(self.resource, [obj], meta=meta, include=include, version=form.version)
+            return table.of_objects(self.resource, [obj], meta=meta, include=include, version=form.version)
         if form.kind in (negotiation.PARTIAL, negotiation.PARTIAL_LIST):
             return table.partial(obj, form.version)
         return obj
@@ -205,17 +223,3 @@ def _check_initial(match: str, wanted: bool) -> None:
 
 def _line(event_type: str, obj: Object) -> bytes:
     return encode({"type": event_type, "object": obj}) + b"\n"
-
-
-def _chunks(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Joined, in pieces that a socket likes."""
-    waiting: list[bytes] = []
-    size = 0
-    for line in lines:
-        waiting.append(line)
-        size += len(line)
-        if size >= _CHUNK:
-            yield b"".join(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield b"".join(waiting)

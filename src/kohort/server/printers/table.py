@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kohort.server import jsonpath, printers, timestamps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kohort.api.kind import Column, Object
     from kohort.server.resources import Resource
@@ -26,18 +26,27 @@ def of(resource: Resource) -> tuple[Column, ...]:
     return printers.of(resource.group, resource.kind) or resource.rules.columns or printers.PLAIN
 
 
-def table(
-    resource: Resource, objects: Iterable[Object], *, meta: dict[str, Any], include: str = "", version: str = "v1"
-) -> Object:
-    """`include`: None, Metadata (the default) or Object: what each row carries beside its cells."""
-    shown = of(resource)
+def table(resource: Resource, *, meta: dict[str, Any], version: str = "v1") -> Object:
+    """Without its rows."""
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": meta,
-        "columnDefinitions": [_NAME, *(_definition(resource, one) for one in shown)],
-        "rows": [_row(shown, obj, include or "Metadata", version) for obj in objects],
+        "columnDefinitions": [_NAME, *(_definition(resource, one) for one in of(resource))],
     }
+
+
+def of_objects(
+    resource: Resource, objects: Iterable[Object], *, meta: dict[str, Any], include: str = "", version: str = "v1"
+) -> Object:
+    row = row_printer(resource, include, version)
+    return {**table(resource, meta=meta, version=version), "rows": [row(obj) for obj in objects]}
+
+
+def row_printer(resource: Resource, include: str = "", version: str = "v1") -> Callable[[Object], dict[str, Any]]:
+    """`include`: None, Metadata (the default) or Object: what each row carries beside its cells."""
+    shown = of(resource)
+    return lambda obj: _row(shown, obj, include or "Metadata", version)
 
 
 def _definition(resource: Resource, one: Column) -> dict[str, Any]:
