@@ -14,12 +14,13 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, TextIO
 
 from kohort import garbage
 from kohort.api.releases import RELEASES
 from kohort.cli import lean
 from kohort.cli.common import UsageError, checked, choice, configured, friendly, parse_gates, say, write
+from kohort.server.auth import private
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -137,8 +138,7 @@ def _folder(data_dir: str, *, in_memory: bool, kept: bool) -> Iterator[Path]:
 def _here(settings: Settings, around: Around) -> int:
     began = time.perf_counter()
     gc.disable()  # nothing that is loaded goes away again
-    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with settings.pid_path.open("a+") as pid:
+    with _pid_file(settings) as pid:
         if not _lock(pid.fileno()):
             raise UsageError(f"{settings.data}: a server is running on this folder; stop it with kohort down")
         pid.seek(0)
@@ -159,6 +159,7 @@ async def _serve(settings: Settings, around: Around, began: float) -> None:
         lean.serving()
     from kohort.kube.files import raise_file_limit
     from kohort.kube.watchdog import watching
+    from kohort.server.auth.private import FileError
     from kohort.server.server import Server
     from kohort.server.store import StoreError
 
@@ -169,7 +170,7 @@ async def _serve(settings: Settings, around: Around, began: float) -> None:
     try:
         server = Server(settings)
         await server.start()
-    except (StoreError, OSError) as error:
+    except (StoreError, FileError, OSError) as error:
         raise UsageError(f"kohort up: {error}") from None
     try:
         async with _around(server, around):
@@ -214,6 +215,14 @@ def _ready(settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds
     return "\n".join([*lines, ""])
 
 
+def _pid_file(settings: Settings) -> TextIO:
+    try:
+        private.folder(settings.data)
+        return os.fdopen(os.open(settings.pid_path, os.O_RDWR | os.O_CREAT | os.O_APPEND, private.FILE), "a+")
+    except OSError as error:
+        raise UsageError(f"kohort up: {error}") from None
+
+
 def _lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -227,9 +236,12 @@ def _lock(descriptor: int) -> bool:
 
 def _detached(settings: Settings, around: Around) -> int:
     """A fork: what this process has loaded by now need not be loaded again."""
-    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    log = settings.data / "server.log"
-    log.touch(0o600)
+    try:
+        private.folder(settings.data)
+        log = settings.data / "server.log"
+        log.touch(0o600)
+    except OSError as error:
+        raise UsageError(f"kohort up: {error}") from None
     os.truncate(log, 0)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -110,7 +110,7 @@ class Api:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            log.exception("%s %s", request.method, request.path)
+            log.exception("%r %r", request.method, request.path)  # quoted: a path may hold line breaks
             found = render.failure(status.internal(f"{type(error).__name__}: {error}"))
         self.metrics.count(verb, resource, found.status, time.perf_counter() - began)
         if request.method == "HEAD" and found.seconds is None:

@@ -49,7 +49,7 @@ class _Protocol(RequestHandler):
         self, request: Any, status_code: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> StreamResponse:
         if status_code >= 500:
-            log.error("%s %s: %s", request.method, request.path, message or exc, exc_info=exc)
+            log.error("%s %r: %s", request.method, request.path, message or exc, exc_info=exc)
         reason = "BadRequest" if status_code < 500 else "InternalError"
         text = (message or str(exc or "")).strip().splitlines()
         wrong = status.ApiError(status.failure(status_code, reason, text[0][:500] if text else reason))

@@ -11,7 +11,7 @@ from kohort.server.handlers import get
 from kohort.server.printers import table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kohort.api.kind import Object
     from kohort.server.handlers.get import ListPage
@@ -21,17 +21,32 @@ if TYPE_CHECKING:
     from kohort.server.store import Item
     from kohort.server.timeslice import TimeSlices
 
+_WARNINGS_TOTAL: Final = 4096  # letters of all warnings of a response, as kube-apiserver
+_WARNING_CUT: Final = 256
 _AGENT: Final = "-"
 
 
 def warning_header(texts: Sequence[str]) -> str:
-    """The Warning headers of RFC 7234, joined: one value can hold several."""
-    return ", ".join(f'299 {_AGENT} "{_quoted(text)}"' for text in dict.fromkeys(texts))
+    """The Warning headers of RFC 7234, joined: one value can hold several. Bounded as upstream's are."""
+    return ", ".join(f'299 {_AGENT} "{_quoted(text)}"' for text in _bounded(list(dict.fromkeys(texts))))
+
+
+def _bounded(texts: list[str]) -> Iterator[str]:
+    """All of them while they are short together; else each is cut, and those that no longer fit are left out."""
+    if sum(map(len, texts)) <= _WARNINGS_TOTAL:
+        yield from texts
+        return
+    total = 0
+    for text in texts:
+        total += min(len(text), _WARNING_CUT)
+        if total > _WARNINGS_TOTAL:
+            return
+        yield text[:_WARNING_CUT]
 
 
 def _quoted(text: str) -> str:
     plain = "".join(sign if sign.isprintable() else " " for sign in text)
-    return plain.replace("\\", "\\\\").replace('"', '\\"')[:4096]
+    return plain.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def response(status: int, body: bytes, media: str = codec.JSON, warnings: Sequence[str] = ()) -> Response:

@@ -28,6 +28,9 @@ async def read(incoming: BaseRequest, limits: Limits) -> bytes:
         raise status.too_large(limits.body_bytes)
     try:
         async with asyncio.timeout(limits.body_seconds):
+            if incoming.headers.get("expect", "").lower() == "100-continue":
+                await incoming.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                incoming.writer.output_size = 0
             body = await incoming.read()
     except HTTPRequestEntityTooLarge:
         raise status.too_large(limits.body_bytes) from None

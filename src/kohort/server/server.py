@@ -17,7 +17,7 @@ from kohort.server.auth.jwt import SigningKey
 from kohort.server.auth.rbac import Authorizer
 from kohort.server.auth.reviews import Reviews
 from kohort.server.auth.serviceaccounts import ServiceAccountTokens
-from kohort.server.controllers import ControllerManager, clusterrole_aggregation, namespace_bootstrap
+from kohort.server.controllers import ControllerManager, clusterrole_aggregation, event_expiry, namespace_bootstrap
 from kohort.server.crd import DefinitionController
 from kohort.server.http import HttpServer
 from kohort.server.store import Store, StoreError
@@ -99,6 +99,7 @@ class Server:
         authority = self.pki.ca_pem if self.pki is not None else None
         loops: dict[str, Callable[[], Coroutine[None, None, None]]] = {
             "compaction": self._compact,
+            "event expiry": lambda: event_expiry.run(self.store, self.settings.event_ttl),
             "resource quotas": self.admission.quotas.run,
             "clusterrole aggregation": lambda: clusterrole_aggregation.run(self.store, self.api.resources),
         }

@@ -34,6 +34,7 @@ class Settings:
     custom_kinds: bool = True  # definitions of JobSet, Trainer, Grove and LeaderWorkerSet
     history_seconds: float = 300.0  # how long watches can be resumed
     history_bytes: int = 256 << 20
+    event_ttl: float = 3600.0  # seconds that an Event is kept after its last change, as kube-apiserver's --event-ttl
     limits: Limits = LIMITS
 
     @property

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import math
+from typing import Any, Final
 
 import yaml
 
 from kohort.server.status import bad_request
+
+_LONGEST_NUMBER: Final = 300  # letters; longer ones are text
 
 
 class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
@@ -28,7 +31,40 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
     return found
 
 
+def _integer(loader: _Loader, node: yaml.ScalarNode) -> int | float | str:
+    """As Go's reader: base 60 is text; what 64 bits cannot hold is a float, or text."""
+    text = str(loader.construct_scalar(node))
+    if ":" in text or len(text) > _LONGEST_NUMBER:
+        return text
+    value: int = loader.construct_yaml_int(node)
+    return value if -(1 << 63) <= value < 1 << 64 else float(value)
+
+
+def _floating(loader: _Loader, node: yaml.ScalarNode) -> float | str:
+    text = str(loader.construct_scalar(node))
+    if ":" in text or len(text) > _LONGEST_NUMBER:
+        return text
+    value: float = loader.construct_yaml_float(node)
+    if not math.isfinite(value):
+        raise ValueError(f"{text}: JSON has no such number")
+    return value
+
+
+def _binary(loader: _Loader, node: yaml.ScalarNode) -> str:
+    found: bytes = loader.construct_yaml_binary(node)
+    return found.decode()
+
+
+def _unknown(_loader: _Loader, node: yaml.Node) -> None:
+    raise ValueError(f"line {node.start_mark.line + 1}: tag {node.tag} is not accepted")
+
+
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+_Loader.add_constructor("tag:yaml.org,2002:int", _integer)
+_Loader.add_constructor("tag:yaml.org,2002:float", _floating)
+_Loader.add_constructor("tag:yaml.org,2002:binary", _binary)
+for _tag in ("set", "omap", "pairs"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _unknown)
 _Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: loader.construct_scalar(node))
 
 

@@ -215,6 +215,14 @@ def test_audiences(desk: Desk) -> None:
     )
 
 
+@pytest.mark.parametrize("given", [f"x{ISSUER}y", f"{ISSUER}2", {ISSUER: 1}, 5, None])
+def test_an_audience_that_is_a_string_is_the_whole_string(desk: Desk, given: Any) -> None:
+    claims = jwt.peek(desk.token())
+    assert claims is not None
+    assert desk.user(desk.key.sign({**claims, "aud": ISSUER})) is not None
+    assert desk.user(desk.key.sign({**claims, "aud": given})) is None
+
+
 def test_a_token_bound_to_a_pod_goes_with_the_pod(desk: Desk) -> None:
     pod = desk.objects.put(named("Pod", "p", "d", spec={"serviceAccountName": "sa", "nodeName": "n7"}))
     token = desk.token(boundObjectRef={"kind": "Pod", "apiVersion": "v1", "name": "p"})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
@@ -87,10 +87,14 @@ class SigningKey:
             return cls.of(key)
         try:
             loaded = serialization.load_pem_private_key(content, None)
-        except ValueError as error:
-            raise ValueError(f"{path}: not a private key ({error}); remove it, and tokens given out end") from None
+        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+            raise private.FileError(
+                f"{path}: not a private key ({error}); remove it, and tokens given out end"
+            ) from None
         if not isinstance(loaded, ec.EllipticCurvePrivateKey) or not isinstance(loaded.curve, ec.SECP256R1):
-            raise ValueError(f"{path}: the key is not an elliptic curve key on P-256, which is what signs tokens here")
+            raise private.FileError(
+                f"{path}: the key is not an elliptic curve key on P-256, which is what signs tokens here"
+            )
         return cls.of(loaded)
 
     def sign(self, claims: Claims) -> str:

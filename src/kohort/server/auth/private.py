@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 FILE, FOLDER = 0o600, 0o700
 
 
+class FileError(ValueError):
+    """A file of the data folder is not what it should be; the text says which, and what to do."""
+
+
 def folder(path: Path) -> Path:
     """Made with its parents, all of them for us only; one that was there is left as it is."""
     missing = [one for one in (path, *path.parents) if not one.exists()]

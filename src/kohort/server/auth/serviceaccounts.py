@@ -151,6 +151,7 @@ class ServiceAccountTokens:
             raise TokenError(f"the issuer is {claims.get('iss')!r}, not {self.issuer!r}")
         self._in_time(claims)
         given = claims.get("aud") or []
+        given = [given] if isinstance(given, str) else given if isinstance(given, list) else []
         fitting = tuple(one for one in wanted if one in given)
         if not fitting:
             shown, target = " ".join(f'"{one}"' for one in given), " ".join(f'"{one}"' for one in wanted)

@@ -8,13 +8,14 @@ name: user, organisations: groups), they need not.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+log = logging.getLogger(__name__)
 # What clients on this machine call the server, and what a pod would.
 NAMES: Final = (
     "localhost",
@@ -100,7 +102,12 @@ def ensure(folder: Path, *, now: datetime | None = None, names: Iterable[str] = 
     moment = now or datetime.now(UTC)
     wanted = (*NAMES, *(name for name in names if name not in NAMES))
     authority = _load(folder, "ca")
-    if authority is None or not _lasts(authority.certificate, moment):
+    if authority is not None and moment < authority.certificate.not_valid_before_utc:
+        # A new one would shut out every client that has the old one, also when the clock is right again.
+        log.warning("%s is not valid yet: is the clock of this machine behind?", folder / "ca.crt")
+    if authority is None or authority.certificate.not_valid_after_utc <= moment + _RENEW:
+        if authority is not None:
+            log.warning("%s has come to its end: clients need the new one", folder / "ca.crt")
         authority = _authority(moment)
         _save(folder, "ca", authority)
     server = _load(folder, "server")
@@ -122,8 +129,10 @@ def _load(folder: Path, name: str) -> Pair | None:
     try:
         loaded = serialization.load_pem_private_key(key, None)
         pair = x509.load_pem_x509_certificate(certificate)
-    except ValueError as error:
-        raise ValueError(f"{folder / name}.crt, .key: not a certificate and its key ({error}); remove both") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise private.FileError(
+            f"{folder / name}.crt, .key: not a certificate and its key ({error}); remove both"
+        ) from None
     if not isinstance(loaded, ec.EllipticCurvePrivateKey) or pair.public_key() != loaded.public_key():
         return None
     return Pair(pair, loaded)

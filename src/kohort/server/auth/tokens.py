@@ -36,7 +36,11 @@ class StaticTokens:
 def ensure(path: Path, wanted: Mapping[str, User] = DEFAULT) -> dict[str, str]:
     """The tokens of a data folder by name (0600); those that are wanted and missing are drawn."""
     known = _read(path)
-    missing = [name for name, user in wanted.items() if known.get(name, {}).get("user") != user.name]
+    missing = [
+        name
+        for name, user in wanted.items()
+        if known.get(name, {}).get("user") != user.name or not known[name].get("token")
+    ]
     for name in missing:
         known[name] = {"token": secrets.token_urlsafe(32), "user": wanted[name].name}
     if missing:
@@ -56,6 +60,6 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
     try:
         return msgspec.json.decode(content, type=dict[str, dict[str, str]])
     except msgspec.DecodeError as error:
-        raise ValueError(
+        raise private.FileError(
             f"{path}: not a file of tokens ({error}); remove it, and new tokens are drawn at the next start"
         ) from None

@@ -200,7 +200,7 @@ class Reader:
             revision, start = given["rv"], given["start"]
             if given["v"] != "meta.k8s.io/v1" or not isinstance(revision, int) or not isinstance(start, str):
                 raise ValueError
-        except (binascii.Error, msgspec.DecodeError, UnicodeError, KeyError, TypeError, ValueError):
+        except (binascii.Error, msgspec.DecodeError, RecursionError, KeyError, TypeError, ValueError):
             raise status.bad_request("continue key is not valid: it is not one that this server gave out") from None
         namespace, _, name = start.partition("/")
         newest = self.core.store.revision
