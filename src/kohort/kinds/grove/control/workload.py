@@ -6,15 +6,16 @@ are not as they should be are told about and left alone, and new pods of the gan
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kohort.api.kind import Object
 from kohort.api.meta import controller_of
-from kohort.controllers.groups import stages
-from kohort.controllers.objects import is_controlled_by, is_deleting, name_of, uid_of
-from kohort.controllers.reconcile import Refusal, Step
+from kohort.controllers import groups as kit
+from kohort.controllers.groups import ProblemType
+from kohort.controllers.objects import is_controlled_by, is_deleting, uid_of
+from kohort.controllers.reconcile import Part, Refusal
 from kohort.controllers.writes import create
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import render
@@ -22,7 +23,6 @@ from kohort.kinds.grove.compile import groups, names
 from kohort.kinds.grove.compile.expand import Gang
 from kohort.kinds.grove.compile.topology import Topology
 from kohort.kinds.grove.control.sets import CliqueSet
-from kohort.kinds.grove.control.writing import Part
 
 READY: Final = "GroupsCreated"
 MAPPING_FAILED: Final = "WorkloadMappingFailed"
@@ -32,15 +32,6 @@ TERMINATING: Final = "PodGroupTerminating"
 UNAVAILABLE: Final = "WorkloadAPIUnavailable"
 
 KINDS: Final = ("Workload", "CompositePodGroup", "PodGroup")
-_TEMPLATES: Final = ("compositePodGroupTemplates", "podGroupTemplates", "podGroups")
-_OWNED: Final = (
-    "policy",
-    "schedulingPolicy",
-    "schedulingConstraints",
-    "parentCompositePodGroupName",
-    "podGroupTemplateRef",
-    "workloadRef",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +87,7 @@ class Groups:
 
     def ensure(self, pcs: CliqueSet, gang: Gang, topology: Topology, podgang: Object, known: Sequence[Object]) -> Part:
         """-> Readiness"""
-        by_name = {(obj["kind"], name_of(obj)): obj for obj in known}
+        by_name = {kit.group_key(obj): obj for obj in known}
         problem = _below_minimum(gang)
         if problem:
             # What has been placed keeps the minimum it was placed with (D12).
@@ -106,31 +97,25 @@ class Groups:
         problem = problem or _preferred_topology(gang, topology)
         if problem:
             return Readiness(MAPPING_FAILED, problem)
-        wanted, problem = self._objects(pcs, gang, topology, podgang)
-        if problem:
-            return Readiness(MAPPING_FAILED, problem)
-        found = [by_name.get((obj["kind"], name_of(obj))) for obj in wanted]
-        for obj, stored in zip(wanted, found, strict=True):
-            fault = _fault(obj, stored, podgang) if stored is not None else None
-            if fault is not None:
-                return fault
-        return (yield from self._make([obj for obj, stored in zip(wanted, found, strict=True) if stored is None]))
-
-    def _objects(self, pcs: CliqueSet, gang: Gang, topology: Topology, podgang: Object) -> tuple[Sequence[Object], str]:
         plan = groups.plan(pcs.obj, gang, uid_of(podgang), topology, self.ctx)
         rendered = render(plan, self.ctx.release)
-        return rendered.objects, "; ".join(map(str, rendered.errors))
+        if rendered.errors:
+            return Readiness(MAPPING_FAILED, "; ".join(map(str, rendered.errors)))
+        # Where the kinds could not be listed, an object that exists is not seen.
+        policy = kit.GroupPolicy(owner=podgang, drift="stop", accept_existing=not self.served)
+        outcome: kit.GroupsOutcome = yield from kit.reconcile(policy, rendered.objects, known)
+        return _readiness(outcome.problems[0]) if outcome.problems else Readiness()
 
-    def _make(self, missing: Sequence[Object]) -> Part:
-        """Kind by kind, branches one after the other: each is made when what it names is there."""
-        for stage in stages(missing):
-            writes = [create(obj) for obj in stage]
-            answers = yield Step(writes)
-            for write, answer in zip(writes, answers, strict=True):
-                if answer.refusal is None or (answer.refusal.already_exists and not self.served):
-                    continue
-                return _refused(str(write), answer.refusal)
-        return Readiness()
+
+def _readiness(problem: kit.GroupProblem) -> Readiness:
+    what = kit.described(problem.object)
+    if problem.refusal is not None:
+        return _refused(str(create(problem.object)), problem.refusal)
+    if problem.type is ProblemType.TERMINATING:
+        return Readiness(TERMINATING, f"{what} is of an earlier gang and is being deleted", again=True)
+    if problem.type is ProblemType.FOREIGN:
+        return Readiness(SYNC_FAILED, f"{what} exists and belongs to somebody else; it is not adopted", again=True)
+    return Readiness(DRIFT, f"{what} is not as the gang would be made now: {', '.join(problem.places)}")
 
 
 def _refused(what: str, refusal: Refusal) -> Readiness:
@@ -145,40 +130,3 @@ def is_leftover(obj: Object, podgang: Object | None) -> bool:
     if is_deleting(obj):
         return True
     return above.get("kind") == "PodGang" and (podgang is None or above.get("uid") != uid_of(podgang))
-
-
-def _fault(wanted: Object, stored: Object, podgang: Object) -> Readiness | None:
-    what = f"{stored['kind']} {name_of(stored)}"
-    if is_leftover(stored, podgang):
-        return Readiness(TERMINATING, f"{what} is of an earlier gang and is being deleted", again=True)
-    if not is_controlled_by(stored, podgang):
-        return Readiness(SYNC_FAILED, f"{what} exists and belongs to somebody else; it is not adopted", again=True)
-    changed = _changed(_owned(wanted["spec"]), _owned(stored["spec"]))
-    if changed:
-        return Readiness(DRIFT, f"{what} is not as the gang would be made now: {', '.join(changed)}")
-    return None
-
-
-def _owned(block: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that a gang decides. What a server fills in otherwise (disruption, priority) is not looked at."""
-    found: dict[str, Any] = {key: block[key] for key in _OWNED if block.get(key)}
-    if block.get("priorityClassName"):
-        found["priorityClassName"] = block["priorityClassName"]
-    for key in _TEMPLATES:
-        if block.get(key):
-            found[key] = {one["name"]: _owned(one) for one in block[key]}
-    return found
-
-
-def _changed(wanted: Mapping[str, Any], stored: Mapping[str, Any], path: str = "spec") -> list[str]:
-    """Where the two differ. A priority class that nobody asked for is the server's."""
-    found: list[str] = []
-    for key in {**wanted, **stored}:
-        new, old, at = wanted.get(key), stored.get(key), f"{path}.{key}"
-        if key == "priorityClassName" and new is None:
-            continue
-        if isinstance(new, Mapping) and isinstance(old, Mapping):
-            found += _changed(new, old, at)
-        elif new != old:
-            found.append(at)
-    return found

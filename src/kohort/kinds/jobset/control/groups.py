@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from kohort.api.kind import Object
 from kohort.controllers import faults
 from kohort.controllers import groups as kit
-from kohort.controllers.objects import is_controlled_by
-from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, emit, one
-from kohort.controllers.writes import create, patch
+from kohort.controllers.conditions import holds
+from kohort.controllers.drift import Resize, minimum
+from kohort.controllers.groups import ProblemType
+from kohort.controllers.objects import name_of, status_of
+from kohort.controllers.reconcile import Event, Part, ReconcileError, Refusal, emit
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import pod_links, render
 from kohort.gang.tree import Plan
@@ -19,12 +21,10 @@ from kohort.kinds.jobset.api.gang_validation import is_external
 from kohort.kinds.jobset.api.gangs import active
 from kohort.kinds.jobset.api.reading import is_suspended
 from kohort.kinds.jobset.compile.jobset import compile_object
-from kohort.kinds.jobset.control import drift, quorum
+from kohort.kinds.jobset.control import quorum
 from kohort.kinds.jobset.control.state import Jobs
 from kohort.kinds.jobset.control.view import JobSetView
 from kohort.kinds.jobset.settings import JobSetSettings
-
-Part = Generator[Step, Sequence[Answer], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +89,14 @@ def _external(jobset: Object) -> Part:
 
 
 def _scheduled(groups: Iterable[Object]) -> list[str]:
-    def holds(group: Object) -> bool:
-        conditions = (group.get("status") or {}).get("conditions") or ()
-        return any(c.get("type") == quorum.INITIALLY_SCHEDULED and c.get("status") == "True" for c in conditions)
-
-    return [str(group["metadata"]["name"]) for group in groups if holds(group)]
+    return [name_of(group) for group in groups if holds(status_of(group), quorum.INITIALLY_SCHEDULED)]
 
 
 def _watch_quorum(jobset: Object, plan: Plan, jobs: Jobs, view: JobSetView, ctx: CompileContext) -> Part:
     if not quorum.has_begun_to_end(jobs):
         return
     stored = {str(group["metadata"]["name"]): group for group in view.groups if group["kind"] == "PodGroup"}
-    least = {name: found for name, group in stored.items() if (found := kit.minimum(group["spec"])) is not None}
+    least = {name: found for name, group in stored.items() if (found := minimum(group["spec"])) is not None}
     pods = view.pods()
     for lost in quorum.unreachable(plan, ctx.release, jobs, pods, least):
         yield from emit(Event(jobset, "Warning", "GangQuorumUnreachable", str(lost)))
@@ -109,68 +105,38 @@ def _watch_quorum(jobset: Object, plan: Plan, jobs: Jobs, view: JobSetView, ctx:
 # ---- objects
 
 
-def _objects(jobset: Object, wanted: Sequence[Object], view: JobSetView, ctx: CompileContext) -> Part:
-    """-> why to wait, if so. Nothing is made while a name is somebody else's or on its way out."""
-    pairs = [(obj, view.find(obj["kind"], obj["metadata"]["name"])) for obj in wanted]
-    stored = [found for _, found in pairs if found is not None]
-    foreign = [
-        _named(found) for found in stored if not is_controlled_by(found, jobset) and not _of_predecessor(found, jobset)
-    ]
-    if foreign:
-        note = f"{', '.join(foreign)}: not controlled by this JobSet; no Job starts until it is gone"
-        yield from emit(Event(jobset, "Warning", "GangNameConflict", note))
-        return note
-    going = [
-        _named(found)
-        for found in stored
-        if found["metadata"].get("deletionTimestamp") or not is_controlled_by(found, jobset)
-    ]
-    if going:
-        note = f"{', '.join(going)}: being deleted; made again once gone"
-        if any(not (job.get("spec") or {}).get("suspend") for job in view.jobs):
-            yield from emit(Event(jobset, "Warning", "GangDrift", note))
-        return note
-    yield from _make([obj for obj, found in pairs if found is None], jobset)
-    for obj, found in pairs:
-        if found is not None:
-            again = yield from _keep(jobset, obj, found, view, ctx)
-            if again:
-                return again
-    return ""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSetGroups(kit.GroupPolicy):
+    """Nothing is made while a name is somebody else's or on its way out.
+
+    Minimums follow where they may; all else is left alone while there are Jobs.
+    """
+
+    def created(self, objects: Sequence[Object]) -> Iterable[Event]:
+        return _events(self.owner, objects, "Created")
+
+    def deleted(self, objects: Sequence[Object]) -> Iterable[Event]:
+        return _events(self.owner, objects, "Deleted")
+
+    def refused(self, obj: Object, refusal: Refusal) -> Iterable[Event]:
+        if not refusal.already_exists:  # whose it is, the next reconcile sees
+            note = f"{kit.described(obj)} creation failed with error: {refusal.message}"
+            yield self._event("Warning", f"{obj['kind']}CreationFailed", note)
+
+    def resized(self, obj: Object, change: Resize) -> Iterable[Event]:
+        note = f"minCount of {kit.described(obj)}: {change.old} → {change.new}"
+        yield self._event("Normal", f"{obj['kind']}Updated", note)
+
+    def drifted(self, obj: Object, places: Sequence[str]) -> Iterable[Event]:
+        then = "it is left alone, as there are Jobs" if self.drift == "report" else "all groups are made again"
+        yield self._event("Warning", "GangDrift", f"{_drift(obj, places)}; {then}")
+
+    def _event(self, kind: Literal["Normal", "Warning"], reason: str, note: str) -> Event:
+        return Event(self.owner, kind, reason, note)
 
 
-def _named(obj: Object) -> str:
-    return f"{obj['kind']} {obj['metadata']['name']}"
-
-
-def _of_predecessor(obj: Object, jobset: Object) -> bool:
-    """Of a JobSet of this name that was deleted: it goes with it."""
-    owners = obj["metadata"].get("ownerReferences") or ()
-    name = jobset["metadata"]["name"]
-    return any(
-        found.get("controller") and (found.get("kind"), found.get("name")) == ("JobSet", name) for found in owners
-    )
-
-
-def _make(wanted: Sequence[Object], jobset: Object) -> Part:
-    """The Workload and each branch before what refers to them; leaves refer to nothing among themselves."""
-    for batch in kit.stages(wanted):
-        yield from _create(jobset, batch)
-
-
-def _create(jobset: Object, batch: Sequence[Object]) -> Part:
-    answers = yield Step([create(obj) for obj in batch])
-    done = [obj for obj, answer in zip(batch, answers, strict=True) if answer.refusal is None]
-    yield from emit(*_events(jobset, done, "Created"))
-    problems = []
-    for obj, answer in zip(batch, answers, strict=True):
-        if answer.refusal is None:
-            continue
-        problems.append(f"{_named(obj)} creation failed with error: {answer.refusal.message}")
-        if not answer.refusal.already_exists:  # whose it is, the next reconcile sees
-            yield from emit(Event(jobset, "Warning", f"{obj['kind']}CreationFailed", problems[-1]))
-    if problems:
-        raise ReconcileError("; ".join(problems))
+def _drift(obj: Object, places: Sequence[str]) -> str:
+    return f"{kit.described(obj)} is not what this JobSet asks for: {'; '.join(places)}"
 
 
 def _events(jobset: Object, objects: Sequence[Object], what: str) -> list[Event]:
@@ -190,36 +156,33 @@ def _note(what: str, kind: str, names: Sequence[str]) -> str:
     return f"{what.lower()} {len(names)} {kind}s, {names[0]} to {names[-1]}"
 
 
-# ---- drift
+def _objects(jobset: Object, wanted: Sequence[Object], view: JobSetView, ctx: CompileContext) -> Part:
+    """-> why to wait, if so."""
+    policy = JobSetGroups(
+        owner=jobset, resize=ctx.release.min_count_mutable, drift="report" if view.jobs else "recreate"
+    )
+    named = [found for obj in wanted if (found := view.find(*kit.group_key(obj))) is not None]
+    outcome: kit.GroupsOutcome = yield from kit.reconcile(policy, wanted, [*view.groups, *named])
+    wait = yield from _unusable(jobset, outcome, view)
+    outcome.raise_for(ProblemType.CREATE, ProblemType.UPDATE)
+    drifts = [_drift(one.object, one.places) for one in outcome.of(ProblemType.DRIFT)]
+    return wait or ("; ".join(drifts) if policy.drift == "recreate" else "")
 
 
-def _keep(jobset: Object, wanted: Object, stored: Object, view: JobSetView, ctx: CompileContext) -> Part:
-    """-> why to wait, if so. Minimums follow where they may; all else is left alone while there are Jobs."""
-    mutable = ctx.release.min_count_mutable and stored["kind"] != "CompositePodGroup"
-    if mutable:
-        yield from _resize(jobset, wanted, stored)
-    places = drift.differences(wanted, stored, minimums=not mutable)
-    if not places:
+def _unusable(jobset: Object, outcome: kit.GroupsOutcome, view: JobSetView) -> Part:
+    """-> why to wait, if names are taken."""
+    foreign = ", ".join(kit.described(one.object) for one in outcome.of(ProblemType.FOREIGN))
+    if foreign:
+        note = f"{foreign}: not controlled by this JobSet; no Job starts until it is gone"
+        yield from emit(Event(jobset, "Warning", "GangNameConflict", note))
+        return note
+    going = ", ".join(kit.described(one.object) for one in outcome.of(ProblemType.TERMINATING))
+    if not going:
         return ""
-    note = f"{_named(stored)} is not what this JobSet asks for: {'; '.join(places)}"
-    if view.jobs:
-        yield from emit(Event(jobset, "Warning", "GangDrift", f"{note}; it is left alone, as there are Jobs"))
-        return ""
-    yield from emit(Event(jobset, "Warning", "GangDrift", f"{note}; all groups are made again"))
-    yield from remove(jobset, view.groups)
+    note = f"{going}: being deleted; made again once gone"
+    if any(not (job.get("spec") or {}).get("suspend") for job in view.jobs):
+        yield from emit(Event(jobset, "Warning", "GangDrift", note))
     return note
-
-
-def _resize(jobset: Object, wanted: Object, stored: Object) -> Part:
-    resize = drift.resized(wanted, stored)
-    if resize is None:
-        return
-    write = patch(stored, {"spec": resize.body})
-    answer = yield from one(write)
-    if answer.refusal is not None:
-        raise ReconcileError(f"{write}: {answer.refusal.message}")
-    note = f"minCount of {_named(stored)}: {resize.old} → {resize.new}"
-    yield from emit(Event(jobset, "Normal", f"{stored['kind']}Updated", note))
 
 
 # ---- the end
@@ -233,4 +196,4 @@ def release(jobset: Object, view: JobSetView, ctx: CompileContext) -> Part:
 
 def remove(jobset: Object, known: Sequence[Object]) -> Part:
     """When the JobSet has ended or is suspended: leaves first, the Workload last."""
-    yield from kit.remove(jobset, known, lambda done: _events(jobset, done, "Deleted"))
+    yield from kit.remove(JobSetGroups(owner=jobset), known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -10,9 +10,9 @@ from kohort.api import formats
 from kohort.api.errors import ErrorKind, FieldError
 from kohort.api.kind import Object
 from kohort.api.releases import SCHEDULING_GROUP, Release
-from kohort.controllers.groups import minimum as minimum_of
-from kohort.controllers.objects import is_controlled_by, namespace_of
-from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, Write, emit, one
+from kohort.controllers import groups as kit
+from kohort.controllers.objects import is_controlled_by, name_of, namespace_of
+from kohort.controllers.reconcile import Event, Part, ReconcileError, Refusal, emit
 from kohort.gang import blocks
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.gang.render import pod_link, render
@@ -20,7 +20,7 @@ from kohort.gang.tree import Plan
 from kohort.kinds.batch.compile.job import compile_object
 from kohort.kinds.batch.compile.names import template_name, workload_name
 from kohort.kinds.batch.control.job.finish import is_decided
-from kohort.kinds.batch.control.job.writes import create, event_for
+from kohort.kinds.batch.control.job.writes import event_for
 from kohort.kinds.batch.settings import JobSettings
 
 WAIT: Final = 5.0  # seconds until a parent that still owes us something is looked for again
@@ -38,10 +38,7 @@ class Grouped:
     problem: str = ""
 
 
-Made = Generator[Step, Sequence[Answer], Any]
-
-
-def ensure(job: Object, others: Sequence[Object], ctx: CompileContext, *, running: bool) -> Made:
+def ensure(job: Object, others: Sequence[Object], ctx: CompileContext, *, running: bool) -> Part:
     """`others`: Workloads, PodGroups, pods and owners of the namespace; `running`: the Job has pods. -> Grouped"""
     parity = ctx.settings.of(JobSettings).parity
     done = compile_object(job, replace(ctx, lookup=Lookup(others)))
@@ -52,13 +49,13 @@ def ensure(job: Object, others: Sequence[Object], ctx: CompileContext, *, runnin
     if not done.plans:
         return Grouped()
     (plan,) = done.plans
-    plan, problem = yield from _objects(job, plan, others, ctx.release, parity)
+    problem: str = yield from _objects(job, plan, others, ctx.release, parity)
     if problem and (parity or not running):
         raise ReconcileError(problem)
     return Grouped(pod_link(plan, plan.groups[0].name, ctx.release), problem=problem)
 
 
-def _impossible(job: Object, done: Compilation, release: Release, parity: bool) -> Made:
+def _impossible(job: Object, done: Compilation, release: Release, parity: bool) -> Part:
     """What is missing may still come; anything else is told, and tried again."""
     error = done.errors[0]
     reason, _, text = error.detail.partition(": ")
@@ -102,91 +99,63 @@ def _still_to_come(job: Object) -> int | None:
     return None if completions is None else int(completions) - int((job.get("status") or {}).get("succeeded") or 0)
 
 
-def _objects(job: Object, plan: Plan, others: Sequence[Object], release: Release, parity: bool) -> Made:
-    """Workload first, then PodGroup: each exists before it is named. -> (plan, problem)"""
-    problems = []
-    # Once it is decided how the Job ends, nobody starts any more: what its group asks for does not matter.
-    resizable = release.min_count_mutable and (parity or not is_decided(job))
-    uids: dict[tuple[str, str], str] = {}
-    workload = _find(others, "Workload", plan.workload, plan.namespace)
-    if plan.own_workload:
-        if workload is None:
-            workload = yield from _make(job, plan, uids, release, parity)
-        elif resizable:
-            problems.append((yield from _resize_workload(job, plan, workload)))
-    if workload is not None:
-        uids["Workload", plan.workload] = str(workload["metadata"].get("uid") or "")
-    group = _find(others, "PodGroup", plan.groups[0].name, plan.namespace)
-    if group is None or not is_controlled_by(group, job):
-        yield from _make(job, plan, uids, release, parity, kind="PodGroup")
-    elif resizable:
-        problems.append((yield from _resize_group(job, plan, group)))
-    return plan, "; ".join(filter(None, problems))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobGroups(kit.GroupPolicy):
+    """Whoever made the Workload, it is used, even while it goes: upstream does so.
+
+    `silent`: kinds whose creation upstream tells nobody about, in parity; `silent_failures`: whose refusal.
+    """
+
+    silent: frozenset[str] = frozenset()
+    silent_failures: frozenset[str] = frozenset()
+
+    def created(self, objects: Sequence[Object]) -> Iterable[Event]:
+        return (
+            Event(self.owner, "Normal", f"{obj['kind']}Created", f"Created {kit.described(obj)} for Job {self._name}")
+            for obj in objects
+            if obj["kind"] not in self.silent
+        )
+
+    def refused(self, obj: Object, refusal: Refusal) -> Iterable[Event]:
+        if obj["kind"] not in self.silent_failures:
+            note = f"Failed to create {obj['kind']} for Job {self._name}: {refusal.message}"
+            yield Event(self.owner, "Warning", f"Failed{obj['kind']}Create", note)
+
+    @property
+    def _name(self) -> str:
+        return name_of(self.owner)
 
 
-def _find(others: Sequence[Object], kind: str, name: str, space: str) -> Object | None:
-    for obj in others:
-        if obj.get("kind") == kind and obj["metadata"]["name"] == name and namespace_of(obj) == space:
-            return obj
-    return None
+def _policy(job: Object, release: Release, parity: bool) -> JobGroups:
+    old = release.minor == "1.36"
+    return JobGroups(
+        owner=job,
+        use_foreign=True,
+        use_terminating=True,
+        # Once it is decided how the Job ends, nobody starts any more: what its group asks for does not matter.
+        resize=release.min_count_mutable and (parity or not is_decided(job)),
+        silent=frozenset({"PodGroup"} if parity and old else ()),
+        silent_failures=frozenset({"PodGroup", *({"Workload"} if old else ())} if parity else ()),
+    )
 
 
-def _make(
-    job: Object,
-    plan: Plan,
-    uids: Mapping[tuple[str, str], str],
-    release: Release,
-    parity: bool,
-    *,
-    kind: str = "Workload",
-) -> Made:
-    """-> the object as it was stored"""
-    rendered = render(plan, release, uids=uids)
+def _objects(job: Object, plan: Plan, others: Sequence[Object], release: Release, parity: bool) -> Part:
+    """-> what could not be brought in line, for people"""
+    rendered = render(plan, release)
     if rendered.errors:
         raise ReconcileError("; ".join(map(str, rendered.errors)))
-    wanted = next(obj for obj in rendered.objects if obj["kind"] == kind)
-    write, name = create(job, wanted), str(job["metadata"]["name"])
-    answer = yield from one(write)
-    old = release.minor == "1.36"
-    if answer.refusal is not None:
-        if not (parity and (old or kind == "PodGroup")):
-            note = f"Failed to create {kind} for Job {name}: {answer.refusal.message}"
-            yield from emit(event_for(job, "Warning", f"Failed{kind}Create", note))
-        raise ReconcileError(f"{write}: {answer.refusal.message}")
-    if not (parity and old and kind == "PodGroup"):
-        note = f"Created {kind} {wanted['metadata']['name']} for Job {name}"
-        yield from emit(event_for(job, "Normal", f"{kind}Created", note))
-    return answer.object or wanted
-
-
-def _resize_workload(job: Object, plan: Plan, stored: Object) -> Made:
-    known = ((stored.get("spec") or {}).get("podGroupTemplates") or [{}])[0]
-    minimum = plan.templates[0].minimum
-    if minimum is None or minimum_of(known) == minimum:
-        return ""
-    # The list is replaced as a whole, so everything that is in it is said again.
-    policy = {"schedulingPolicy": {"gang": {"minCount": minimum}}}
-    body = {"spec": {"podGroupTemplates": [{**known, **policy}]}}
-    return (yield from _patch(job, stored, body))
-
-
-def _resize_group(job: Object, plan: Plan, stored: Object) -> Made:
-    minimum = plan.minimum(plan.groups[0])
-    if minimum is None or minimum_of(stored.get("spec") or {}) in (None, minimum):
-        return ""
-    body = {"spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}}}
-    return (yield from _patch(job, stored, body))
-
-
-def _patch(job: Object, stored: Object, body: Object) -> Made:
-    write = Write(
-        verb="patch",
-        api_version=stored["apiVersion"],
-        kind=stored["kind"],
-        namespace=namespace_of(job),
-        name=str(stored["metadata"]["name"]),
-        body=body,
-        patch="strategic",
+    outcome: kit.GroupsOutcome = yield from kit.reconcile(
+        _policy(job, release, parity), rendered.objects, _known(job, others, plan.namespace)
     )
-    answer = yield from one(write)
-    return "" if answer.refusal is None else f"{write}: {answer.refusal.message}"
+    outcome.raise_for(kit.ProblemType.CREATE)
+    return "; ".join(map(str, outcome.problems))
+
+
+def _known(job: Object, others: Sequence[Object], space: str) -> list[Object]:
+    """A PodGroup of somebody else does not count: the server refuses a second one of its name."""
+    return [
+        obj
+        for obj in others
+        if namespace_of(obj) == space
+        and (obj.get("kind") == "Workload" or (obj.get("kind") == "PodGroup" and is_controlled_by(obj, job)))
+    ]
