@@ -17,9 +17,9 @@ from tests.e2e.training import trainjob
 
 from kohort import embedded
 from kohort.api.kind import Object
+from kohort.api.objects import name_of
 from kohort.controllers import faults as kit
 from kohort.controllers.controller import Controller, Key, Reader
-from kohort.controllers.objects import name_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.runtime import Runtime
 from kohort.kinds.controllers import Setup, make, names

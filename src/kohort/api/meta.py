@@ -24,12 +24,6 @@ def name_of(obj: Object) -> str:
     return str(meta.get("name") or "") if isinstance(meta, dict) else ""
 
 
-def controller_of(obj: Object) -> dict[str, Any] | None:
-    """The owner reference of what controls the object; None: nothing does."""
-    owners = (obj.get("metadata") or {}).get("ownerReferences") or ()
-    return next((owner for owner in owners if owner.get("controller")), None)
-
-
 def prepare_create(obj: Object, suffix: Callable[[], str] | None = None) -> None:
     """Take back what only the server sets; complete `generateName` where a source of random endings is given."""
     meta = obj.setdefault("metadata", {})

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import meta_of
+from kohort.api.objects import meta_of
 
 MINIMUM: Final = "minCount"
 # No server fills these in: where one is stored that nobody wants, somebody has put it there.

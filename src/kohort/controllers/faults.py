@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import meta_of, status_of
 from kohort.controllers.conditions import holds, set_condition
-from kohort.controllers.objects import meta_of, status_of
 from kohort.controllers.reconcile import Event, Write
 from kohort.controllers.writes import patch
 

@@ -12,10 +12,9 @@ from enum import StrEnum
 from typing import Any, Final, Literal
 
 from kohort.api.kind import Object
-from kohort.api.meta import controller_of
+from kohort.api.objects import controller_of, is_controlled_by, is_deleting, meta_of, name_of, uid_of
 from kohort.api.releases import SCHEDULING_GROUP
 from kohort.controllers.drift import Resize, differences, label_changes, resize
-from kohort.controllers.objects import is_controlled_by, is_deleting, meta_of, name_of, uid_of
 from kohort.controllers.reconcile import Event, Part, ReconcileError, Refusal, Step, emit, one
 from kohort.controllers.writes import create, delete, patch
 

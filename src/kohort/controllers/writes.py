@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import name_of, namespace_of, uid_of
+from kohort.api.objects import name_of, namespace_of, uid_of
 from kohort.controllers.reconcile import Verb, Write
 
 

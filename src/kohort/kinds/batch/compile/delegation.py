@@ -7,7 +7,7 @@ from typing import Final
 
 from kohort.api.errors import ErrorKind, FieldError
 from kohort.api.kind import Object
-from kohort.api.meta import controller_of
+from kohort.api.objects import controller_of
 from kohort.api.releases import Gate
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.render.common import read_controller

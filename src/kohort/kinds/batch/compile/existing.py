@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.api.meta import controller_of
+from kohort.api.objects import controller_of
 from kohort.apimachinery.labels import matches
 from kohort.gang.compile import Lookup, namespace_of
 from kohort.gang.render import v1alpha2, v1beta1

@@ -11,7 +11,7 @@ from dataclasses import replace
 from kohort.api import formats
 from kohort.api.errors import invalid
 from kohort.api.kind import Object
-from kohort.api.meta import controller_of
+from kohort.api.objects import controller_of
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.compile.builder import Builder
 from kohort.gang.stand_in import uid_of

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.api.meta import controller_of
+from kohort.api.objects import controller_of
 from kohort.api.releases import Gate
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.api.status import is_finished

@@ -9,8 +9,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from kohort.api.kind import Object
+from kohort.api.objects import meta_of
 from kohort.controllers.conditions import drop_condition, set_condition
-from kohort.controllers.objects import meta_of
 from kohort.controllers.reconcile import Reconcile, Result
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.control.writing import copy_status, write_status

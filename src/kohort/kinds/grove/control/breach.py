@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import meta_of, status_of
 from kohort.apimachinery import times
 from kohort.controllers.conditions import condition, holds
-from kohort.controllers.objects import meta_of, status_of
 from kohort.kinds.grove.api import constants
 
 GRACE: Final = timedelta(seconds=5)  # a condition that changed later than this after creation was another before

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
-from kohort.controllers.objects import name_of, owner_reference
+from kohort.api.objects import name_of, owner_reference
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile import names, startup
 from kohort.kinds.grove.compile.expand import Clique, Gang

@@ -12,8 +12,8 @@ from typing import Any
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
+from kohort.api.objects import label, name_of, namespace_of, owner_reference
 from kohort.controllers.controller import Key
-from kohort.controllers.objects import label, name_of, namespace_of, owner_reference
 from kohort.controllers.reconcile import ReconcileError
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile.podgang import part_of

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.apimachinery import times
 from kohort.controllers.conditions import holds, set_condition
-from kohort.controllers.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, emit
 from kohort.controllers.writes import create, delete, patch
 from kohort.kinds.grove.api import constants

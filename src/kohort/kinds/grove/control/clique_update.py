@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from kohort.api.kind import Object
+from kohort.api.objects import is_deleting, label, name_of, status_of
 from kohort.apimachinery import times
-from kohort.controllers.objects import is_deleting, label, name_of, status_of
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.control import podstate
 from kohort.kinds.grove.control.sets import CliqueSet

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.api.meta import controller_of
+from kohort.api.objects import controller_of, label, meta_of, name_of, namespace_of, status_of, uid_of
 from kohort.controllers.controller import (
     Controller,
     Enqueue,
@@ -21,7 +21,6 @@ from kohort.controllers.controller import (
     enqueue_nothing,
     key_of,
 )
-from kohort.controllers.objects import label, meta_of, name_of, namespace_of, status_of, uid_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
 from kohort.gang.compile import CompileContext, Lookup

@@ -10,8 +10,8 @@ from typing import Final
 
 from kohort.api.errors import FieldError
 from kohort.api.kind import Object
+from kohort.api.objects import status_of
 from kohort.apimachinery import times
-from kohort.controllers.objects import status_of
 from kohort.controllers.reconcile import Event, emit
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import backend, options, topology, validation

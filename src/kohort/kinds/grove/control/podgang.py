@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from kohort.api.kind import Object
+from kohort.api.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.controllers.conditions import condition, drop_condition, holds, set_condition
-from kohort.controllers.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, emit, one
 from kohort.controllers.writes import patch
 from kohort.gang.compile import CompileContext

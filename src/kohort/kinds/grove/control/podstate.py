@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import is_deleting, label
+from kohort.api.objects import is_deleting, label
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.control.writing import number
 

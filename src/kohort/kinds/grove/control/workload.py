@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.api.meta import controller_of
+from kohort.api.objects import controller_of, is_controlled_by, is_deleting, uid_of
 from kohort.controllers import groups as kit
 from kohort.controllers.groups import ProblemType
-from kohort.controllers.objects import is_controlled_by, is_deleting, uid_of
 from kohort.controllers.reconcile import Part, Refusal
 from kohort.controllers.writes import create
 from kohort.gang.compile import CompileContext

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
+from kohort.api.objects import label, meta_of, status_of
 from kohort.controllers.drift import covers
-from kohort.controllers.objects import label, meta_of, status_of
 from kohort.controllers.reconcile import Answer, ReconcileError, Step, Write, one
 from kohort.controllers.writes import patch
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import annotation, meta_of
 from kohort.kinds.jobset.api import constants
-from kohort.kinds.jobset.api.reading import meta_of
 
 PRIORITY: Final = "jobset.sigs.k8s.io/priority"
 JOB_KEY: Final = "jobset.sigs.k8s.io/job-key"
@@ -21,10 +21,6 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 Labels = Mapping[str, str]
 Domains = Callable[[str], Labels | None]  # the labels of a node
-
-
-def annotation(obj: Object, key: str) -> str | None:
-    return (meta_of(obj).get("annotations") or {}).get(key)
 
 
 def is_of_jobset(pod: Object) -> bool:

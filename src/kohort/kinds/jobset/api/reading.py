@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
+from kohort.api.objects import meta_of
 from kohort.kinds.jobset.api import constants
 
 
@@ -13,16 +14,12 @@ def spec_of(obj: Object) -> Object:
     return obj.get("spec") or {}
 
 
-def meta_of(obj: Object) -> Object:
-    return obj.get("metadata") or {}
-
-
 def entries(value: Any) -> list[Object]:
     """The items of a list of objects; null stands for an empty one, as it does for a server."""
     return [item or {} for item in value or ()]
 
 
-def name_of(obj: Object) -> str:
+def future_name(obj: Object) -> str:
     """The JobSet's name; with generateName one of the length that a server will give."""
     meta = meta_of(obj)
     return str(meta.get("name") or (f"{meta['generateName']}xxxxx" if meta.get("generateName") else ""))
@@ -113,7 +110,7 @@ def in_order(obj: Object) -> bool:
 
 def subdomain_of(obj: Object) -> str:
     """The effective subdomain: the JobSet's name where none is set."""
-    return str((spec_of(obj).get("network") or {}).get("subdomain") or name_of(obj))
+    return str((spec_of(obj).get("network") or {}).get("subdomain") or future_name(obj))
 
 
 def is_suspended(obj: Object) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from kohort.api import formats
 from kohort.api.errors import FieldError, forbidden, invalid, required
 from kohort.api.kind import Object
-from kohort.kinds.jobset.api.reading import ReplicatedJob, entries, meta_of, name_of, replicated_jobs, spec_of
+from kohort.api.objects import meta_of
+from kohort.kinds.jobset.api.reading import ReplicatedJob, entries, future_name, replicated_jobs, spec_of
 
 
 def check(obj: Object) -> Iterator[FieldError]:
@@ -26,7 +27,7 @@ def check(obj: Object) -> Iterator[FieldError]:
 
 
 def claim_name(obj: Object, claim: str) -> str:
-    return f"{claim}-{name_of(obj)}"
+    return f"{claim}-{future_name(obj)}"
 
 
 def claim_names(obj: Object) -> list[str]:

@@ -9,13 +9,12 @@ from hashlib import sha1
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import namespace_of, owner_reference
+from kohort.api.objects import meta_of, namespace_of, owner_reference
 from kohort.kinds.jobset.api import constants, names, placement
 from kohort.kinds.jobset.api.reading import (
     ReplicatedJob,
     entries,
     exclusive_placement,
-    meta_of,
     replicated_jobs,
     spec_of,
     subdomain_of,

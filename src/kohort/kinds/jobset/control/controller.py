@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.api.meta import controller_of
+from kohort.api.objects import controller_of, meta_of
 from kohort.controllers.controller import (
     Controller,
     Enqueue,
@@ -22,7 +22,7 @@ from kohort.controllers.reconcile import Reconcile
 from kohort.gang.compile import CompileContext
 from kohort.kinds.jobset.api import constants
 from kohort.kinds.jobset.api.defaults import default
-from kohort.kinds.jobset.api.reading import meta_of, subdomain_of
+from kohort.kinds.jobset.api.reading import subdomain_of
 from kohort.kinds.jobset.api.volumes import claim_names
 from kohort.kinds.jobset.control import inplace
 from kohort.kinds.jobset.control.event_filter import EventFilter, filtered

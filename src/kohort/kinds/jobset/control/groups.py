@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kohort.api.kind import Object
+from kohort.api.objects import name_of, status_of
 from kohort.controllers import faults
 from kohort.controllers import groups as kit
 from kohort.controllers.conditions import holds
 from kohort.controllers.drift import Resize, minimum
 from kohort.controllers.groups import ProblemType
-from kohort.controllers.objects import name_of, status_of
 from kohort.controllers.reconcile import Event, Part, ReconcileError, Refusal, emit
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import pod_links, render

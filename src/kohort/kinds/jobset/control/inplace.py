@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import meta_of
 from kohort.controllers.reconcile import ReconcileError
-from kohort.kinds.jobset.api.reading import meta_of, replicated_jobs, spec_of
+from kohort.kinds.jobset.api.reading import replicated_jobs, spec_of
 
 ATTEMPT: Final = "jobset.sigs.k8s.io/in-place-restart-attempt"
 STRATEGY: Final = "InPlaceRestart"

@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import meta_of, namespace_of
 from kohort.api.releases import Gate
 from kohort.apimachinery import times
 from kohort.controllers import faults
-from kohort.controllers.objects import namespace_of
 from kohort.controllers.reconcile import (
     Answer,
     Event,
@@ -32,7 +32,6 @@ from kohort.kinds.jobset.api.reading import (
     is_finished,
     is_managed_elsewhere,
     is_suspended,
-    meta_of,
     replicated_jobs,
     spec_of,
 )

@@ -6,18 +6,11 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import meta_of
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, emit
 from kohort.controllers.writes import patch
 from kohort.kinds.jobset.api import names
-from kohort.kinds.jobset.api.reading import (
-    ReplicatedJob,
-    entries,
-    in_order,
-    is_suspended,
-    meta_of,
-    replicated_jobs,
-    spec_of,
-)
+from kohort.kinds.jobset.api.reading import ReplicatedJob, entries, in_order, is_suspended, replicated_jobs, spec_of
 from kohort.kinds.jobset.control import children, state
 from kohort.kinds.jobset.control.children import Wiring
 from kohort.kinds.jobset.control.conditions import IN_PROGRESS, STARTED, SUSPENDED, JobSetStatus

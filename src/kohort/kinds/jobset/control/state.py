@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import label
+from kohort.api.objects import label
 from kohort.controllers.reconcile import ReconcileError
 from kohort.kinds.batch.api.status import COMPLETE, FAILED, holds
 from kohort.kinds.jobset.api import constants

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from kohort.api.kind import Object
+from kohort.api.objects import annotation, controller_of
 from kohort.kinds.leaderworkerset.api import constants
 
 Level = Literal["lws", "replica", "role"]
@@ -124,15 +125,6 @@ def pod_spec(obj: Object, role: Role) -> Object:
     return found if isinstance(found, dict) else {}
 
 
-def annotation(obj: Object, key: str) -> str | None:
-    return ((obj.get("metadata") or {}).get("annotations") or {}).get(key)
-
-
-def controller_owner(obj: Object) -> Object | None:
-    owners = (obj.get("metadata") or {}).get("ownerReferences") or []
-    return next((owner for owner in owners if isinstance(owner, dict) and owner.get("controller")), None)
-
-
 def is_delegated(obj: Object) -> bool:
     """Whether a parent made the Workload: a controller owner, and the name of the template to use (spec lws 4.7)."""
-    return controller_owner(obj) is not None and bool(annotation(obj, constants.TEMPLATE_NAME))
+    return controller_of(obj) is not None and bool(annotation(obj, constants.TEMPLATE_NAME))

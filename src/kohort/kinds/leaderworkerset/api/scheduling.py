@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from kohort.api.errors import FieldError, at, forbidden, invalid
 from kohort.api.kind import Context, Object
+from kohort.api.objects import annotation
 from kohort.api.releases import Gate
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import (
     ROLES,
     Role,
     Shape,
-    annotation,
     is_delegated,
     minimum_groups,
     path_of,

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from kohort.api.errors import FieldError, at, forbidden, invalid
 from kohort.api.kind import Context, Object
+from kohort.api.objects import annotation
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import (
     ROLES,
     Shape,
-    annotation,
     minimum_groups,
     path_of,
     path_of_level,

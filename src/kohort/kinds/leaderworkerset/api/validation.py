@@ -13,8 +13,9 @@ from kohort.api import formats
 from kohort.api.core.pod_template import check_pod_template
 from kohort.api.errors import ErrorKind, FieldError, at, duplicate, forbidden, invalid, required
 from kohort.api.kind import Context, Object
+from kohort.api.objects import annotation
 from kohort.kinds.leaderworkerset.api import constants
-from kohort.kinds.leaderworkerset.api.levels import annotation, replicas, size
+from kohort.kinds.leaderworkerset.api.levels import replicas, size
 from kohort.kinds.leaderworkerset.api.scheduling import check_scheduling, scheduling_warnings
 
 MOST_PODS: Final = 2**31 - 1

@@ -10,11 +10,12 @@ from typing import Any
 
 from kohort.api.errors import FieldError, forbidden, invalid
 from kohort.api.kind import Object
+from kohort.api.objects import annotation, controller_of
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.render import parse
 from kohort.gang.tree import Group, Owner, Plan, Template
 from kohort.kinds.leaderworkerset.api import constants
-from kohort.kinds.leaderworkerset.api.levels import annotation, controller_owner, shape_of
+from kohort.kinds.leaderworkerset.api.levels import shape_of
 from kohort.kinds.leaderworkerset.compile.groups import Site, members_of, replica, whole_set
 from kohort.kinds.leaderworkerset.compile.names import Instance, base_name
 
@@ -100,12 +101,12 @@ def _parent_workload(obj: Object, ctx: CompileContext) -> Object | None:
 
 def _ancestors(obj: Object, ctx: CompileContext) -> Iterator[Object]:
     seen: set[tuple[Any, ...]] = set()
-    owner = controller_owner(obj)
+    owner = controller_of(obj)
     while owner is not None and (owner.get("kind"), owner.get("name")) not in seen:
         seen.add((owner.get("kind"), owner.get("name")))
         yield owner
         above = ctx.lookup.find(str(owner.get("kind")), str(owner.get("name")), namespace_of(obj))
-        owner = controller_owner(above) if above is not None else None
+        owner = controller_of(above) if above is not None else None
 
 
 def _names(workload: Object, owner: Object) -> bool:

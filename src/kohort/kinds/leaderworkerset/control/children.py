@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import label, name_of, namespace_of, owner_reference
+from kohort.api.objects import label, name_of, namespace_of, owner_reference
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.revision import revision_data
 from kohort.kinds.leaderworkerset.control.pods import claim_name

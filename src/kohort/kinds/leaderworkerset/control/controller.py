@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import annotation, controller_of, controller_uid, is_deleting, label, name_of
 from kohort.controllers.controller import (
     Controller,
     Enqueue,
@@ -17,12 +18,11 @@ from kohort.controllers.controller import (
     enqueue_itself,
     enqueue_nothing,
 )
-from kohort.controllers.objects import controller_uid, is_deleting, label, name_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
 from kohort.gang.compile import CompileContext
 from kohort.kinds.leaderworkerset.api import constants
-from kohort.kinds.leaderworkerset.api.levels import annotation, controller_owner, is_delegated
+from kohort.kinds.leaderworkerset.api.levels import is_delegated
 from kohort.kinds.leaderworkerset.control import volcano
 from kohort.kinds.leaderworkerset.control.reading import topology, worker_index
 from kohort.kinds.leaderworkerset.control.reconcile import LeaderWorkerSetView, reconcile
@@ -132,7 +132,7 @@ def _parents(lws: Object, key: Key, reader: Reader) -> list[Object]:
         found += [branch] if branch is not None else []
     child: Object | None = lws
     for _ in range(_LONGEST_CHAIN):
-        above = controller_owner(child) if child is not None else None
+        above = controller_of(child) if child is not None else None
         if above is None:
             break
         child = reader.get(str(above.get("kind")), Key(key.namespace, str(above.get("name"))))
@@ -179,7 +179,7 @@ def _named(obj: Object) -> list[Key]:
 
 
 def _owned(obj: Object) -> list[Key]:
-    owner = controller_owner(obj)
+    owner = controller_of(obj)
     if owner is None or owner.get("kind") != constants.KIND:
         return []
     return [Key(_of_space(obj), str(owner.get("name")))]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import is_controlled_by, name_of
 from kohort.controllers import groups as kit
 from kohort.controllers.groups import ProblemType
-from kohort.controllers.objects import is_controlled_by, name_of
 from kohort.controllers.reconcile import Event, Part, Refusal, emit
 from kohort.gang.compile import CompileContext, Lookup
 from kohort.gang.render import pod_links, render

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
+from kohort.api.objects import is_deleting, label, name_of, number
 from kohort.api.releases import Release
-from kohort.controllers.objects import is_deleting, label, name_of, number
 from kohort.gang.render import parse
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import is_delegated, shape_of, size

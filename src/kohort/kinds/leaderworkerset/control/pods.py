@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import label, name_of, namespace_of, owner_reference
+from kohort.api.objects import annotation, label, name_of, namespace_of, owner_reference
 from kohort.kinds.leaderworkerset.api import constants
-from kohort.kinds.leaderworkerset.api.levels import Role, annotation, pod_spec, size, template_name
+from kohort.kinds.leaderworkerset.api.levels import Role, pod_spec, size, template_name
 from kohort.kinds.leaderworkerset.control import placement, tpu
 from kohort.kinds.leaderworkerset.control.reading import (
     group_index,

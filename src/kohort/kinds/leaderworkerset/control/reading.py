@@ -7,9 +7,8 @@ from hashlib import sha1
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import label, name_of, number
+from kohort.api.objects import annotation, label, name_of, number
 from kohort.kinds.leaderworkerset.api import constants
-from kohort.kinds.leaderworkerset.api.levels import annotation
 
 _ENDED: Final = ("Succeeded", "Failed")
 

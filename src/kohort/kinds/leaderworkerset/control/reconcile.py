@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import controller_uid, is_deleting, meta_of, name_of, owner_reference, uid_of
+from kohort.api.objects import controller_uid, is_deleting, meta_of, name_of, owner_reference, uid_of
 from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, emit, must, one
 from kohort.controllers.writes import create, patch
 from kohort.gang.compile import CompileContext

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import annotation, is_deleting, name_of
 from kohort.apimachinery import times
-from kohort.controllers.objects import is_deleting, name_of
 from kohort.kinds.leaderworkerset.api import constants
-from kohort.kinds.leaderworkerset.api.levels import annotation
 from kohort.kinds.leaderworkerset.control.reading import containers_of, has_ended, phase, revision_of, template_of
 from kohort.kinds.leaderworkerset.control.state import Replica
 

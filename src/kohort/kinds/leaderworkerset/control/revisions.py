@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import controller_uid, is_deleting, label, meta_of, name_of, owner_reference, uid_of
+from kohort.api.objects import controller_uid, is_deleting, label, meta_of, name_of, owner_reference, uid_of
 from kohort.controllers.reconcile import Event, ReconcileError, emit, one
 from kohort.controllers.writes import create
 from kohort.kinds.leaderworkerset.api import constants

@@ -13,7 +13,7 @@ from math import ceil
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import meta_of
+from kohort.api.objects import meta_of
 from kohort.kinds.leaderworkerset.api.levels import replicas
 from kohort.kinds.leaderworkerset.control.reading import rolling
 

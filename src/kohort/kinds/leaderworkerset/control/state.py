@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import controller_uid, is_deleting, name_of, uid_of
+from kohort.api.objects import controller_uid, is_deleting, name_of, uid_of
 from kohort.kinds.leaderworkerset.control.reading import (
     group_index,
     is_ready,

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from kohort.api.kind import Object
+from kohort.api.objects import meta_of, name_of
 from kohort.controllers.conditions import StatusBuilder, set_condition
-from kohort.controllers.objects import meta_of, name_of
 from kohort.controllers.reconcile import Event
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import replicas

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import annotation, label, meta_of, name_of, namespace_of, owner_reference
 from kohort.apimachinery import podresources, quantity
-from kohort.controllers.objects import label, meta_of, name_of, namespace_of, owner_reference
 from kohort.kinds.leaderworkerset.api import constants
-from kohort.kinds.leaderworkerset.api.levels import ROLES, annotation, pod_spec, size
+from kohort.kinds.leaderworkerset.api.levels import ROLES, pod_spec, size
 from kohort.kinds.leaderworkerset.control.pods import Membership
 from kohort.kinds.leaderworkerset.control.reading import leader_name
 

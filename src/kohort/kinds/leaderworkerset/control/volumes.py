@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import is_deleting, name_of, number
+from kohort.api.objects import is_deleting, name_of, number
 from kohort.controllers.reconcile import Step
 from kohort.controllers.writes import create
 from kohort.kinds.leaderworkerset.control import children

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Final, Literal
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import name_of
+from kohort.api.objects import name_of
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Refusal, Step, Write, emit
 from kohort.controllers.writes import create, delete, update
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import is_controlled_by, is_deleting, namespace_of, uid_of
+from kohort.api.objects import is_controlled_by, is_deleting, namespace_of, uid_of
 from kohort.controllers.reconcile import Answer, Event, Step, Write, emit, one
 from kohort.controllers.writes import apply, create
 from kohort.gang.compile import Compilation, CompileContext, Lookup

@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import is_controlled_by, is_deleting
+from kohort.api.objects import is_controlled_by, is_deleting
 from kohort.controllers.reconcile import Answer, Event, Reconcile, ReconcileError, Result, Step, emit, must, one
 from kohort.controllers.writes import delete, patch
 from kohort.gang.compile import CompileContext

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import uid_of
 from kohort.apimachinery import times
 from kohort.controllers.conditions import StatusBuilder, set_condition
-from kohort.controllers.objects import uid_of
 from kohort.controllers.reconcile import Write
 from kohort.controllers.writes import patch
 from kohort.kinds.trainer.api.constants import spec_of

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.api.meta import controller_of
+from kohort.api.objects import controller_of
 from kohort.kinds.trainer.api.constants import spec_of
 
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from datetime import datetime
 
 from kohort.api.kind import Object
-from kohort.api.meta import controller_of
+from kohort.api.objects import controller_of
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_itself
 from kohort.controllers.reconcile import Reconcile
 from kohort.kinds.batch.control.cronjob.reconcile import reconcile

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import is_deleting, uid_of
 from kohort.apimachinery import times
 from kohort.controllers.reconcile import Answer, Step, emit, must, one
 from kohort.kinds.batch.control.job import indexes
@@ -58,7 +59,7 @@ class Book:
 
 def close(book: Book) -> Generator[Step, Sequence[Answer], bool]:
     """Write what has changed, let pods go, and say the last word if all is counted. True: the Job has ended."""
-    tracked = {pods_.uid(pod) for pod in book.tally.pods if pods_.is_tracked(pod)}
+    tracked = {uid_of(pod) for pod in book.tally.pods if pods_.is_tracked(pod)}
     _count(book, tracked)
     _note(book)
     _index_lists(book)
@@ -131,7 +132,7 @@ def _has_failed(book: Book, pod: Object, failed: bool) -> bool:
     if book.verdict is None or book.verdict.failed:
         return failed or book.verdict is not None
     # Pods that go because the Job has succeeded have not failed. Upstream may count them if it is interrupted.
-    return failed if book.parity else failed and not pods_.is_deleting(pod)
+    return failed if book.parity else failed and not is_deleting(pod)
 
 
 def _may_leave(book: Book, pod: Object, failed: bool) -> bool:
@@ -142,7 +143,7 @@ def _may_leave(book: Book, pod: Object, failed: bool) -> bool:
         return False
     index = pods_.index(pod)
     kept = book.tally.delayed.get(index) if index is not None else None
-    return kept is None or pods_.uid(kept) != pods_.uid(pod)
+    return kept is None or uid_of(kept) != uid_of(pod)
 
 
 def _note_success(book: Book, pod: Object) -> int:
@@ -162,7 +163,7 @@ def _note_failure(book: Book, pod: Object) -> int:
 
 
 def _note_uid(book: Book, member: str, pod: Object) -> int:
-    uid = pods_.uid(pod)
+    uid = uid_of(pod)
     if uid in book.tally.counting:
         return 0
     book.uncounted[member] = [*(book.uncounted.get(member) or []), uid]

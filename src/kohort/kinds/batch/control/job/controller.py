@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.api.meta import controller_of
+from kohort.api.objects import controller_of
 from kohort.api.releases import Gate
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_nothing, key_of
 from kohort.controllers.reconcile import Reconcile

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
+from kohort.api.objects import is_deleting, uid_of
 from kohort.kinds.batch.control.job import indexes
 from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job.failure_policy import meaning
@@ -34,7 +35,7 @@ def is_failed(pod: Object, job: Object) -> bool:
         return True
     if (job.get("metadata") or {}).get("deletionTimestamp"):
         return False  # it goes with the Job; who is first, the collector or the Job's own look, must not matter
-    return not waits_for_end(job) and pods_.is_deleting(pod) and pods_.phase(pod) != "Succeeded"
+    return not waits_for_end(job) and is_deleting(pod) and pods_.phase(pod) != "Succeeded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +98,7 @@ def tally(job: Object, pods: Sequence[Object]) -> Tally:
 
 
 def _tracked(pods: Sequence[Object], counting: frozenset[str] = frozenset()) -> list[Object]:
-    return [pod for pod in pods if pods_.is_tracked(pod) and pods_.uid(pod) not in counting]
+    return [pod for pod in pods if pods_.is_tracked(pod) and uid_of(pod) not in counting]
 
 
 def _indexes(

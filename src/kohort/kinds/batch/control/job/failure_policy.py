@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.kinds.batch.control.job import pod as pods_
+from kohort.api.objects import name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def meaning(job: Object, pod: Object) -> Meaning:
 
 def _match(rule: Mapping[str, Any], pod: Object) -> str:
     """How the pod matches, in words; empty if it does not."""
-    name = f"{pod['metadata'].get('namespace') or 'default'}/{pods_.name(pod)}"
+    name = f"{pod['metadata'].get('namespace') or 'default'}/{name_of(pod)}"
     if rule.get("onExitCodes") is not None:
         found = _by_exit_code(rule["onExitCodes"], pod.get("status") or {})
         return f"Container {found[0]} for pod {name} failed with exit code {found[1]}" if found else ""

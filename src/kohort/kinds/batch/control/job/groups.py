@@ -9,9 +9,9 @@ from typing import Any, Final
 from kohort.api import formats
 from kohort.api.errors import ErrorKind, FieldError
 from kohort.api.kind import Object
+from kohort.api.objects import is_controlled_by, name_of, namespace_of
 from kohort.api.releases import SCHEDULING_GROUP, Release
 from kohort.controllers import groups as kit
-from kohort.controllers.objects import is_controlled_by, name_of, namespace_of
 from kohort.controllers.reconcile import Event, Part, ReconcileError, Refusal, emit
 from kohort.gang import blocks
 from kohort.gang.compile import Compilation, CompileContext, Lookup

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.api.objects import is_deleting
 from kohort.apimachinery import times
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
@@ -14,20 +15,8 @@ INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
 INDEX_IGNORED: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
 
 
-def name(pod: Object) -> str:
-    return str(pod["metadata"]["name"])
-
-
-def uid(pod: Object) -> str:
-    return str(pod["metadata"].get("uid") or "")
-
-
 def phase(pod: Object) -> str:
     return str((pod.get("status") or {}).get("phase") or "Pending")
-
-
-def is_deleting(pod: Object) -> bool:
-    return bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def is_terminal(pod: Object) -> bool:
@@ -39,7 +28,7 @@ def is_active(pod: Object) -> bool:
 
 
 def is_terminating(pod: Object) -> bool:
-    """Event to stop and still at it."""
+    """Told to stop and still at it."""
     return is_deleting(pod) and not is_terminal(pod)
 
 

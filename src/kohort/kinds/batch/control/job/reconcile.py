@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
-from kohort.api.meta import controller_of
+from kohort.api.objects import controller_of, is_deleting, name_of, uid_of
 from kohort.apimachinery import times
 from kohort.apimachinery.labels import matches
 from kohort.controllers.reconcile import Answer, Reconcile, Result, Step, emit
@@ -94,7 +94,7 @@ def _claim(job: Object, own: list[Object], orphans: list[Object]) -> Part:
     if job["metadata"].get("deletionTimestamp") or selector is None:
         return own
     strays = [pod for pod in own if not matches(selector, pod["metadata"].get("labels"))]
-    found = [pod for pod in orphans if not pods_.is_deleting(pod) and matches(selector, pod["metadata"].get("labels"))]
+    found = [pod for pod in orphans if not is_deleting(pod) and matches(selector, pod["metadata"].get("labels"))]
     leaving = {id(pod) for pod in strays}
     kept = [pod for pod in own if id(pod) not in leaving]
     if not strays and not found:
@@ -194,7 +194,7 @@ def _manage(book: Book, record: Record, grouped: Grouped, acted: _Acted) -> Part
     if plan.remove:
         # These never count: they lose the finalizer before they are deleted.
         free, problem = yield from let_all_go(plan.remove)
-        let = [pod for pod in plan.remove if pods_.uid(pod) in free]
+        let = [pod for pod in plan.remove if uid_of(pod) in free]
         gone, other = yield from delete_all(book.job, let)
         acted.problem = problem or other
         _left(acted, gone)
@@ -218,7 +218,7 @@ def _create(book: Book, indexes: Sequence[int | None], grouped: Grouped, acted: 
         for answer in answers:
             if answer.refusal is None:
                 acted.active += 1
-                name = pods_.name(answer.object or {"metadata": {"name": ""}})
+                name = name_of(answer.object or {"metadata": {"name": ""}})
                 events.append(event_for(job, "Normal", "SuccessfulCreate", f"Created pod: {name}"))
             else:
                 acted.problem = answer.refusal.message

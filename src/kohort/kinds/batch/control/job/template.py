@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
-from kohort.controllers.objects import owner_reference
+from kohort.api.objects import owner_reference
 from kohort.kinds.batch.control.job import pod as pods_
 
 MAX_GENERATED: Final = 58  # what a server leaves of generateName before it adds its five characters

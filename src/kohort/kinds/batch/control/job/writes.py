@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Literal
 
 from kohort.api.kind import Object
-from kohort.controllers.objects import namespace_of, owner_reference
+from kohort.api.objects import name_of, namespace_of, owner_reference, uid_of
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, Write, emit
 from kohort.kinds.batch.control.job import pod as pods_
 
@@ -46,8 +46,8 @@ def _of_pod(pod: Object, meta: dict[str, Any]) -> Write:
         api_version="v1",
         kind="Pod",
         namespace=namespace_of(pod),
-        name=pods_.name(pod),
-        body={"metadata": {"uid": pods_.uid(pod), **meta}},
+        name=name_of(pod),
+        body={"metadata": {"uid": uid_of(pod), **meta}},
         patch="strategic",
     )
 
@@ -72,8 +72,8 @@ def delete(pod: Object) -> Write:
         api_version="v1",
         kind="Pod",
         namespace=namespace_of(pod),
-        name=pods_.name(pod),
-        uid=pods_.uid(pod),
+        name=name_of(pod),
+        uid=uid_of(pod),
         propagation="Background",
     )
 
@@ -86,9 +86,9 @@ def let_all_go(pods: Sequence[Object]) -> Generator[Step, Sequence[Answer], tupl
     done, problem = set(), ""
     for pod, answer in zip(pods, answers, strict=True):
         if answer.refusal is None or answer.refusal.not_found:
-            done.add(pods_.uid(pod))
+            done.add(uid_of(pod))
         else:
-            problem = f"pod {pods_.name(pod)}: {answer.refusal.message}"
+            problem = f"pod {name_of(pod)}: {answer.refusal.message}"
     return done, problem
 
 
@@ -101,7 +101,7 @@ def delete_all(job: Object, pods: Sequence[Object]) -> Generator[Step, Sequence[
     for pod, answer in zip(pods, answers, strict=True):
         if answer.refusal is None:
             gone.append(pod)
-            events.append(event_for(job, "Normal", "SuccessfulDelete", f"Deleted pod: {pods_.name(pod)}"))
+            events.append(event_for(job, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}"))
         elif answer.refusal.not_found or answer.refusal.conflict:  # or another pod has its name by now
             gone.append(pod)
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.api.meta import controller_of
 
 
 def meta_of(obj: Object) -> dict[str, Any]:
@@ -35,6 +34,11 @@ def label(obj: Object, key: str) -> str:
     return str((meta_of(obj).get("labels") or {}).get(key) or "")
 
 
+def annotation(obj: Object, key: str) -> str | None:
+    """None: it has no such annotation; an empty one is a value."""
+    return (meta_of(obj).get("annotations") or {}).get(key)
+
+
 def number(text: str, default: int = -1) -> int:
     """A number from 0 on that stands in a label or annotation."""
     return int(text) if text.isascii() and text.isdigit() else default
@@ -42,6 +46,12 @@ def number(text: str, default: int = -1) -> int:
 
 def is_deleting(obj: Object) -> bool:
     return bool(meta_of(obj).get("deletionTimestamp"))
+
+
+def controller_of(obj: Object) -> dict[str, Any] | None:
+    """The owner reference of what controls the object; None: nothing does."""
+    owners = meta_of(obj).get("ownerReferences") or ()
+    return next((owner for owner in owners if isinstance(owner, dict) and owner.get("controller")), None)
 
 
 def controller_uid(obj: Object) -> str:
