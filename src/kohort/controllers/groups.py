@@ -133,7 +133,11 @@ class GroupProblem:
     refusal: Refusal | None = None
 
     def __str__(self) -> str:
-        return f"{described(self.object)}: {self.refusal.message if self.refusal else ', '.join(self.places)}"
+        what = self.refusal.message if self.refusal else ", ".join(self.places) or _SAID[self.type]
+        return f"{described(self.object)}: {what}"
+
+
+_SAID: Final = {ProblemType.FOREIGN: "belongs to somebody else", ProblemType.TERMINATING: "is being deleted"}
 
 
 @dataclass(slots=True)
@@ -147,7 +151,8 @@ class GroupsOutcome:
         return [problem for problem in self.problems if problem.type in types]
 
     def raise_for(self, *types: ProblemType, error: type[ReconcileError] = ReconcileError) -> None:
-        found = self.of(*types)
+        """Without types: for any problem."""
+        found = self.of(*(types or ProblemType))
         if found:
             raise error("; ".join(map(str, found)))
 

@@ -15,6 +15,8 @@ from kohort.api.kind import Column, Context, Kind, Object
 from kohort.api.schema import Int, Obj, Str
 from kohort.controllers import writes
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.groups import GroupPolicy, GroupsOutcome
+from kohort.controllers.groups import reconcile as reconcile_groups
 from kohort.controllers.reconcile import Reconcile, Result, Step, Write, must
 from kohort.gang import tree
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
@@ -100,8 +102,11 @@ def _reconcile(
     if band is None or band["metadata"].get("deletionTimestamp"):
         return Result()
     (plan,) = compile_object(band, ctx).plans
-    missing = [writes.create(one) for one in render(plan, ctx.release).objects if groups[one["kind"]] is None]
-    yield from _all(missing)
+    known = [group for group in groups.values() if group is not None]
+    outcome: GroupsOutcome = yield from reconcile_groups(
+        GroupPolicy(owner=band, resize=ctx.release.min_count_mutable), render(plan, ctx.release).objects, known
+    )
+    outcome.raise_for()
     there = {pod["metadata"]["name"] for pod in pods}
     (link,) = pod_links(plan, ctx.release).values()
     wanted = [_pod(band, index, link) for index in range(band["spec"]["musicians"])]

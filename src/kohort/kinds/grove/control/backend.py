@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kohort.api.kind import Object
+from kohort.controllers.reconcile import Part
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import backend as validation
 from kohort.kinds.grove.api import options
@@ -19,7 +20,6 @@ from kohort.kinds.grove.compile.expand import Gang
 from kohort.kinds.grove.compile.topology import Topology
 from kohort.kinds.grove.control.sets import CliqueSet
 from kohort.kinds.grove.control.workload import Groups, Readiness
-from kohort.kinds.grove.control.writing import Part
 
 
 class Backend(Protocol):

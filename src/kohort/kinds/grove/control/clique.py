@@ -12,7 +12,7 @@ from kohort.api.kind import Object
 from kohort.api.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.apimachinery import times
 from kohort.controllers.conditions import holds, set_condition
-from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, emit
+from kohort.controllers.reconcile import Event, Part, Reconcile, ReconcileError, Result, Step, emit
 from kohort.controllers.writes import create, delete, patch
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile.membership import MissingLabelError
@@ -20,7 +20,7 @@ from kohort.kinds.grove.control import backend, children, claims, clique_update,
 from kohort.kinds.grove.control.sets import CliqueSet, selector
 from kohort.kinds.grove.control.workload import TERMINATING as GROUP_TERMINATING
 from kohort.kinds.grove.control.workload import Groups, is_leftover
-from kohort.kinds.grove.control.writing import AGAIN, Part, all_done, copy_status, without_finalizer, write_status
+from kohort.kinds.grove.control.writing import AGAIN, all_done, copy_status, without_finalizer, write_status
 
 DROPPED: Final = "MembershipDropped"
 

@@ -12,11 +12,11 @@ from kohort.api.errors import FieldError
 from kohort.api.kind import Object
 from kohort.api.objects import status_of
 from kohort.apimachinery import times
-from kohort.controllers.reconcile import Event, emit
+from kohort.controllers.reconcile import Event, Part, emit
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import backend, options, topology, validation
 from kohort.kinds.grove.control.sets import CliqueSet
-from kohort.kinds.grove.control.writing import Part, copy_status, write_status
+from kohort.kinds.grove.control.writing import copy_status, write_status
 
 INVALID: Final = "InvalidPodCliqueSet"
 

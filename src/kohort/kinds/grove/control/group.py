@@ -11,7 +11,7 @@ from kohort.api.kind import Object
 from kohort.api.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.apimachinery import times
 from kohort.controllers.conditions import drop_condition, holds, set_condition
-from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, emit
+from kohort.controllers.reconcile import Event, Part, Reconcile, ReconcileError, Result, Step, emit
 from kohort.controllers.writes import create, delete, patch
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile import names
@@ -19,7 +19,6 @@ from kohort.kinds.grove.control import breach, children, claims
 from kohort.kinds.grove.control.clique_update import is_current, is_updating
 from kohort.kinds.grove.control.sets import CliqueSet, selector
 from kohort.kinds.grove.control.writing import (
-    Part,
     all_done,
     copy_status,
     difference,

@@ -11,7 +11,7 @@ from kohort.api.kind import Object
 from kohort.api.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.apimachinery import times
 from kohort.controllers.conditions import condition, drop_condition, holds, set_condition
-from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, Write, emit, one
+from kohort.controllers.reconcile import Event, Part, Reconcile, ReconcileError, Result, Step, Write, emit, one
 from kohort.controllers.writes import create, delete, patch
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import backend as backend_rules
@@ -25,7 +25,6 @@ from kohort.kinds.grove.control.rollout import Children, by_name, replica_of
 from kohort.kinds.grove.control.sets import CliqueSet, selector
 from kohort.kinds.grove.control.writing import (
     AGAIN,
-    Part,
     all_done,
     copy_status,
     done,

@@ -14,7 +14,7 @@ from typing import Any
 from kohort.api.kind import Object
 from kohort.api.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.controllers.conditions import condition, drop_condition, holds, set_condition
-from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, emit, one
+from kohort.controllers.reconcile import Event, Part, Reconcile, ReconcileError, Result, emit, one
 from kohort.controllers.writes import patch
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import backend as validation
@@ -25,7 +25,7 @@ from kohort.kinds.grove.compile.topology import Topology
 from kohort.kinds.grove.control.backend import Backend
 from kohort.kinds.grove.control.sets import CliqueSet
 from kohort.kinds.grove.control.workload import Readiness
-from kohort.kinds.grove.control.writing import AGAIN, Part, copy_status, difference, done, write_status
+from kohort.kinds.grove.control.writing import AGAIN, copy_status, difference, done, write_status
 
 
 @dataclass(frozen=True, slots=True)

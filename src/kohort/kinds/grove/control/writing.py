@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.api.objects import label, meta_of, status_of
 from kohort.controllers.drift import covers
-from kohort.controllers.reconcile import Answer, ReconcileError, Step, Write, one
+from kohort.controllers.reconcile import Answer, Part, ReconcileError, Step, Write, one
 from kohort.controllers.writes import patch
 
-Part = Generator[Step, Sequence[Answer], Any]
 AGAIN: Final = 5.0  # seconds after which what is not complete yet is looked at again, if nothing happens before
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from datetime import timedelta
 from typing import Any, Final
@@ -13,8 +13,8 @@ from kohort.api.releases import Gate
 from kohort.apimachinery import times
 from kohort.controllers import faults
 from kohort.controllers.reconcile import (
-    Answer,
     Event,
+    Part,
     Reconcile,
     ReconcileError,
     Result,
@@ -44,7 +44,6 @@ from kohort.kinds.jobset.settings import JobSetSettings
 
 AT_ONCE: Final = 50
 _COUNTERS: Final = ((COMPLETED, "jobset_completed"), (FAILED, "jobset_failed"))
-Part = Generator[Step, Sequence[Answer], Any]
 
 
 def reconcile(view: JobSetView, ctx: CompileContext, *, grouping: bool = True) -> Reconcile:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.api.objects import meta_of
-from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, emit
+from kohort.controllers.reconcile import Answer, Event, Part, ReconcileError, Step, emit
 from kohort.controllers.writes import patch
 from kohort.kinds.jobset.api import names
 from kohort.kinds.jobset.api.reading import ReplicatedJob, entries, in_order, is_suspended, replicated_jobs, spec_of
@@ -16,7 +16,6 @@ from kohort.kinds.jobset.control.children import Wiring
 from kohort.kinds.jobset.control.conditions import IN_PROGRESS, STARTED, SUSPENDED, JobSetStatus
 from kohort.kinds.jobset.control.state import Jobs
 
-Part = Generator[Step, Sequence[Answer], Any]
 _FOR_GOOD: Final = (403, 422)
 Rows = Sequence[dict[str, Any]]
 

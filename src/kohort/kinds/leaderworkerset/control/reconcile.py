@@ -9,7 +9,7 @@ from typing import Final
 
 from kohort.api.kind import Object
 from kohort.api.objects import controller_uid, is_deleting, meta_of, name_of, owner_reference, uid_of
-from kohort.controllers.reconcile import Event, Reconcile, ReconcileError, Result, Step, emit, must, one
+from kohort.controllers.reconcile import Event, Part, Reconcile, ReconcileError, Result, Step, emit, must, one
 from kohort.controllers.writes import create, patch
 from kohort.gang.compile import CompileContext
 from kohort.kinds.leaderworkerset.api.levels import Role, size
@@ -41,7 +41,7 @@ from kohort.kinds.leaderworkerset.control.reading import (
 from kohort.kinds.leaderworkerset.control.revisions import Revisions
 from kohort.kinds.leaderworkerset.control.state import Replica
 from kohort.kinds.leaderworkerset.control.status import LeaderWorkerSetStatus
-from kohort.kinds.leaderworkerset.control.writes import Part, make_all, put_status, remove_all
+from kohort.kinds.leaderworkerset.control.writes import make_all, put_status, remove_all
 
 WAIT: Final = 5.0  # seconds until something that nobody tells us of is looked for again
 

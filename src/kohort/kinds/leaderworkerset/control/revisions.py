@@ -8,13 +8,13 @@ from typing import Any
 
 from kohort.api.kind import Object
 from kohort.api.objects import controller_uid, is_deleting, label, meta_of, name_of, owner_reference, uid_of
-from kohort.controllers.reconcile import Event, ReconcileError, emit, one
+from kohort.controllers.reconcile import Event, Part, ReconcileError, emit, one
 from kohort.controllers.writes import create
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.revision import revision_data, revision_key
 from kohort.kinds.leaderworkerset.control import children, rollout
 from kohort.kinds.leaderworkerset.control.rollout import Rollout
-from kohort.kinds.leaderworkerset.control.writes import Part, is_ending, put, remove_all
+from kohort.kinds.leaderworkerset.control.writes import is_ending, put, remove_all
 
 
 @dataclass(frozen=True, slots=True)

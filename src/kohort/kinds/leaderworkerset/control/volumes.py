@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from kohort.api.kind import Object
 from kohort.api.objects import is_deleting, name_of, number
-from kohort.controllers.reconcile import Step
+from kohort.controllers.reconcile import Part, Step
 from kohort.controllers.writes import create
 from kohort.kinds.leaderworkerset.control import children
 from kohort.kinds.leaderworkerset.control.pods import claim_name
 from kohort.kinds.leaderworkerset.control.reading import template_of
-from kohort.kinds.leaderworkerset.control.writes import Part, is_ending, remove_all
+from kohort.kinds.leaderworkerset.control.writes import is_ending, remove_all
 
 
 def ensure(lws: Object, wanted: Sequence[Object], known: Mapping[str, Object]) -> Part:

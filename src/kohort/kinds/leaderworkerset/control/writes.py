@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from kohort.api.kind import Object
 from kohort.api.objects import name_of
-from kohort.controllers.reconcile import Answer, Event, ReconcileError, Refusal, Step, Write, emit
+from kohort.controllers.groups import batches
+from kohort.controllers.reconcile import Event, Part, ReconcileError, Refusal, Step, Write, emit
 from kohort.controllers.writes import create, delete, update
 
-AT_ONCE: Final = 50
-Part = Generator[Step, Sequence[Answer], Any]
 Propagation = Literal["Background", "Foreground"]
 
 
@@ -24,10 +23,6 @@ def put(obj: Object) -> Write:
 
 def put_status(lws: Object, status: Object) -> Write:
     return update({**lws, "status": status}, "status")
-
-
-def batches(some: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (some[start : start + AT_ONCE] for start in range(0, len(some), AT_ONCE))
 
 
 def is_ending(refusal: Refusal) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
 from kohort.api.kind import Object
 from kohort.api.objects import is_controlled_by, is_deleting, namespace_of, uid_of
-from kohort.controllers.reconcile import Answer, Event, Step, Write, emit, one
+from kohort.controllers.reconcile import Event, Part, Write, emit, one
 from kohort.controllers.writes import apply, create
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.kinds.trainer.api import builtin_runtime
@@ -25,7 +24,6 @@ from kohort.kinds.trainer.control.keys import Keys, names, secret
 from kohort.kinds.trainer.control.status import is_idle
 from kohort.kinds.trainer.control.view import TrainJobView, is_suspended, owned_by
 
-Part = Generator[Step, Sequence[Answer], Any]
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 

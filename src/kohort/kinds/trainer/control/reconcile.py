@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kohort.api.kind import Object
 from kohort.api.objects import is_controlled_by, is_deleting
-from kohort.controllers.reconcile import Answer, Event, Reconcile, ReconcileError, Result, Step, emit, must, one
+from kohort.controllers.reconcile import Event, Part, Reconcile, ReconcileError, Result, emit, must, one
 from kohort.controllers.writes import delete, patch
 from kohort.gang.compile import CompileContext
 from kohort.kinds.trainer.api.constants import CLUSTER_RUNTIME, GROUP, MANAGED_HERE, RUNTIME_KINDS, spec_of
@@ -18,7 +17,6 @@ from kohort.kinds.trainer.control.keys import Keys
 from kohort.kinds.trainer.control.status import DEADLINE, FAILED, NOT_SUPPORTED, TrainJobStatus
 from kohort.kinds.trainer.control.view import TrainJobView, is_suspended
 
-Part = Generator[Step, Sequence[Answer], Any]
 _LONGEST: Final = 950  # of what an event says
 
 

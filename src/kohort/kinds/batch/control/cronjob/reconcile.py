@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
@@ -12,8 +12,8 @@ from kohort.api.kind import Object
 from kohort.apimachinery import times
 from kohort.apimachinery.cron import BadScheduleError, Schedule, parse
 from kohort.controllers.reconcile import (
-    Answer,
     Event,
+    Part,
     Reconcile,
     ReconcileError,
     Result,
@@ -29,7 +29,6 @@ from kohort.kinds.batch.control.cronjob.schedule import latest
 
 SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _SOON: Final = 0.1  # seconds after the due moment: clocks are not exact
-Part = Generator[Step, Sequence[Answer], Any]
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -12,7 +12,7 @@ from kohort.api.kind import Object
 from kohort.api.objects import controller_of, is_deleting, name_of, uid_of
 from kohort.apimachinery import times
 from kohort.apimachinery.labels import matches
-from kohort.controllers.reconcile import Answer, Reconcile, Result, Step, emit
+from kohort.controllers.reconcile import Part, Reconcile, Result, Step, emit
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.api.status import is_finished
 from kohort.kinds.batch.compile.modes import BUILT_IN
@@ -45,9 +45,6 @@ class JobView:
     pods: Sequence[Object]
     others: Sequence[Object]
     now: datetime
-
-
-Part = Generator[Step, Sequence[Answer], Any]
 
 
 def reconcile(view: JobView, memory: BackoffMemory, ctx: CompileContext) -> Reconcile:
