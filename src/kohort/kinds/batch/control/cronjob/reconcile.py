@@ -18,11 +18,11 @@ from kohort.controllers.reconcile import (
     ReconcileError,
     Result,
     Step,
-    Write,
     emit,
     must,
     one,
 )
+from kohort.controllers.writes import create, delete, update
 from kohort.kinds.batch.api.status import COMPLETE, holds, is_finished
 from kohort.kinds.batch.compile.cronjob import run_of
 from kohort.kinds.batch.control.cronjob.schedule import latest
@@ -74,16 +74,7 @@ def reconcile(cronjob: Object | None, jobs: Sequence[Object], now: datetime) -> 
 def _write_status(turn: Round) -> Part:
     if turn.status == (turn.cronjob.get("status") or {}):
         return
-    meta = turn.cronjob["metadata"]
-    write = Write(
-        verb="update",
-        api_version="batch/v1",
-        kind="CronJob",
-        namespace=str(meta.get("namespace") or ""),
-        name=str(meta["name"]),
-        subresource="status",
-        body={**turn.cronjob, "status": turn.status},
-    )
+    write = update({**turn.cronjob, "status": turn.status}, "status")
     turn.cronjob = must(write, (yield from one(write)))
 
 
@@ -191,14 +182,7 @@ def _may_start(turn: Round) -> Part:
 def _start(turn: Round, due: datetime) -> Part:
     job = run_of(turn.cronjob, int(due.timestamp()) // 60)
     job["metadata"].setdefault("annotations", {})[SCHEDULED_AT] = times.seconds(due)
-    write = Write(
-        verb="create",
-        api_version="batch/v1",
-        kind="Job",
-        namespace=job["metadata"]["namespace"],
-        name=job["metadata"]["name"],
-        body=job,
-    )
+    write = create(job)
     answer = yield from one(write)
     if answer.refusal is not None and not answer.refusal.already_exists:
         yield from emit(turn.event("Warning", "FailedCreate", f"Error creating job: {answer.refusal.message}"))
@@ -232,19 +216,7 @@ def _delete(turn: Round, jobs: Sequence[Object]) -> Part:
     """-> uids of what was told to go"""
     if not jobs:
         return set()
-    writes = [
-        Write(
-            verb="delete",
-            api_version="batch/v1",
-            kind="Job",
-            namespace=str(job["metadata"].get("namespace") or ""),
-            name=str(job["metadata"]["name"]),
-            uid=str(job["metadata"].get("uid") or ""),
-            propagation="Background",
-        )
-        for job in jobs
-    ]
-    answers = yield Step(writes)
+    answers = yield Step([delete(job) for job in jobs])
     gone, events, problems = set(), [], []
     for job, answer in zip(jobs, answers, strict=True):
         name = job["metadata"]["name"]

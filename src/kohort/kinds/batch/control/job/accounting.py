@@ -15,13 +15,14 @@ from typing import Any, Final
 from kohort.api.kind import Object
 from kohort.api.objects import is_deleting, uid_of
 from kohort.apimachinery import times
-from kohort.controllers.reconcile import Answer, Step, emit, must, one
+from kohort.controllers.reconcile import Answer, Event, Step, emit, must, one
+from kohort.controllers.writes import update
 from kohort.kinds.batch.control.job import indexes
 from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job.counting import Tally, has_index_limit, is_failed, is_indexed
 from kohort.kinds.batch.control.job.failure_policy import meaning
 from kohort.kinds.batch.control.job.finish import Verdict, add_condition
-from kohort.kinds.batch.control.job.writes import event_for, let_all_go, put_status, raise_if
+from kohort.kinds.batch.control.job.writes import let_all_go, raise_if
 
 AT_ONCE: Final = 500
 _MAYBE: Final = ("active", "succeeded", "failed")  # counters that are left out while they are 0
@@ -86,7 +87,8 @@ def announce(book: Book) -> Generator[Step, Sequence[Answer], None]:
 
 
 def _flush(book: Book) -> Generator[Step, Sequence[Answer], None]:
-    write = put_status(book.job, book.status)
+    # With the version that was read: if somebody wrote meanwhile, it is refused and all is computed again.
+    write = update({**book.job, "status": book.status}, "status")
     answer = yield from one(write)
     book.job = must(write, answer)
     book.dirty = False
@@ -203,5 +205,5 @@ def _end(book: Book) -> bool:
 
 def _last_word(book: Book, verdict: Verdict) -> Any:
     if verdict.failed:
-        return event_for(book.job, "Warning", verdict.reason, verdict.message)
-    return event_for(book.job, "Normal", "Completed", "Job completed")
+        return Event(book.job, "Warning", verdict.reason, verdict.message)
+    return Event(book.job, "Normal", "Completed", "Job completed")

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.apimachinery import times
+from kohort.controllers.conditions import set_condition
 from kohort.kinds.batch.api.status import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, holds
 from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job import success_policy
@@ -116,22 +117,8 @@ def is_complete(tally: Tally, active: int) -> bool:
     return tally.succeeded > 0 if tally.completions is None else tally.succeeded >= tally.completions
 
 
-def condition(kind: str, status: str, reason: str, message: str, now: datetime) -> dict[str, Any]:
-    moment = times.seconds(now)
-    return {
-        "type": kind,
-        "status": status,
-        "lastProbeTime": moment,
-        "lastTransitionTime": moment,
-        "reason": reason,
-        "message": message,
-    }
-
-
 def add_condition(status: dict[str, Any], kind: str, verdict: Verdict, now: datetime) -> bool:
     """False if it is there already."""
-    conditions = status.get("conditions") or []
-    if any(one.get("type") == kind and one.get("status") == "True" for one in conditions):
+    if holds(status, kind):
         return False
-    status["conditions"] = [*conditions, condition(kind, "True", verdict.reason, verdict.message, now)]
-    return True
+    return set_condition(status, now, kind, True, verdict.reason, verdict.message, lastProbeTime=times.seconds(now))

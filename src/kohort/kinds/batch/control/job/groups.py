@@ -20,7 +20,6 @@ from kohort.gang.tree import Plan
 from kohort.kinds.batch.compile.job import compile_object
 from kohort.kinds.batch.compile.names import template_name, workload_name
 from kohort.kinds.batch.control.job.finish import is_decided
-from kohort.kinds.batch.control.job.writes import event_for
 from kohort.kinds.batch.settings import JobSettings
 
 WAIT: Final = 5.0  # seconds until a parent that still owes us something is looked for again
@@ -60,7 +59,7 @@ def _impossible(job: Object, done: Compilation, release: Release, parity: bool) 
     error = done.errors[0]
     reason, _, text = error.detail.partition(": ")
     if not (parity and _silent(reason, release)):
-        yield from emit(event_for(job, "Warning", reason, _as_refused(job) if parity else text))
+        yield from emit(Event(job, "Warning", reason, _as_refused(job) if parity else text))
     if error.kind is ErrorKind.NOT_FOUND:
         return Grouped(wait=WAIT)
     raise ReconcileError(str(error))
@@ -86,11 +85,11 @@ def _warnings(job: Object, done: Compilation) -> list[Event]:
         text = warning.detail if isinstance(warning, FieldError) else warning
         reason, _, rest = text.partition(": ")
         if reason.isalnum() and reason[:1].isupper():  # the others are about fields: whoever applied the Job was told
-            found.append(event_for(job, "Warning", reason, rest))
+            found.append(Event(job, "Warning", reason, rest))
     least, left = blocks.explicit_minimum(job["spec"].get("scheduling") or {}), _still_to_come(job)
     if done.plans and least is not None and left is not None and 0 < left < least:
         text = f"minCount is {least}, but only {left} more pods will exist: they cannot start together"
-        found.append(event_for(job, "Warning", "MinCountUnreachable", text))
+        found.append(Event(job, "Warning", "MinCountUnreachable", text))
     return found
 
 

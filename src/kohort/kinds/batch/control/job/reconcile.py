@@ -12,7 +12,8 @@ from kohort.api.kind import Object
 from kohort.api.objects import controller_of, is_deleting, name_of, uid_of
 from kohort.apimachinery import times
 from kohort.apimachinery.labels import matches
-from kohort.controllers.reconcile import Part, Reconcile, Result, Step, emit
+from kohort.controllers.reconcile import Event, Part, Reconcile, Result, Step, emit
+from kohort.controllers.writes import create
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.api.status import is_finished
 from kohort.kinds.batch.compile.modes import BUILT_IN
@@ -24,7 +25,7 @@ from kohort.kinds.batch.control.job.counting import Tally, has_index_limit, is_s
 from kohort.kinds.batch.control.job.groups import Grouped, ensure
 from kohort.kinds.batch.control.job.template import new_pod
 from kohort.kinds.batch.control.job.wanted import Wanted, want_active, wanted
-from kohort.kinds.batch.control.job.writes import adopt, create, delete_all, event_for, let_all_go, raise_if, release
+from kohort.kinds.batch.control.job.writes import adopt, delete_all, let_all_go, raise_if, release
 from kohort.kinds.batch.settings import JobSettings
 
 _SLOW_START: Final = 1
@@ -63,7 +64,7 @@ def reconcile(view: JobView, memory: BackoffMemory, ctx: CompileContext) -> Reco
         return (yield from _forsaken(own))
     if job["spec"].get("completionMode") not in ("Indexed", "NonIndexed", None):
         text = "Skipped Job sync because completion mode is unknown"
-        yield from emit(event_for(job, "Warning", "UnknownCompletionMode", text))
+        yield from emit(Event(job, "Warning", "UnknownCompletionMode", text))
         return Result()
     own = yield from _claim(job, own, orphans)
     grouped: Grouped = yield from ensure(job, [*view.others, *own], ctx, running=bool(own))
@@ -158,7 +159,7 @@ def _act(book: Book, record: Record, grouped: Grouped) -> Part:
     change = suspend.reflect(book.status, is_suspended(book.job), book.now)
     if change is not None:
         book.dirty = True
-        yield from emit(event_for(book.job, "Normal", *change))
+        yield from emit(Event(book.job, "Normal", *change))
     return acted
 
 
@@ -166,7 +167,7 @@ def _complete(book: Book) -> Part:
     book.verdict = finish.COMPLETED
     if book.tally.completions is not None and book.tally.succeeded > book.tally.completions:
         text = "Too many succeeded pods running after completion count reached"
-        yield from emit(event_for(book.job, "Warning", "TooManySucceededPods", text))
+        yield from emit(Event(book.job, "Warning", "TooManySucceededPods", text))
 
 
 def _stop(book: Book, acted: _Acted) -> Part:
@@ -210,16 +211,16 @@ def _create(book: Book, indexes: Sequence[int | None], grouped: Grouped, acted: 
     job, left, size = book.job, list(indexes), _SLOW_START
     while left and not acted.problem:
         batch, left = left[:size], left[size:]
-        answers = yield Step([create(job, _pod(book.tally, index, grouped)) for index in batch])
+        answers = yield Step([create(_pod(book.tally, index, grouped)) for index in batch])
         events = []
         for answer in answers:
             if answer.refusal is None:
                 acted.active += 1
-                name = name_of(answer.object or {"metadata": {"name": ""}})
-                events.append(event_for(job, "Normal", "SuccessfulCreate", f"Created pod: {name}"))
+                name = name_of(answer.object or {})
+                events.append(Event(job, "Normal", "SuccessfulCreate", f"Created pod: {name}"))
             else:
                 acted.problem = answer.refusal.message
-                events.append(event_for(job, "Warning", "FailedCreate", f"Error creating: {acted.problem}"))
+                events.append(Event(job, "Warning", "FailedCreate", f"Error creating: {acted.problem}"))
         yield from emit(*events)
         size *= 2
 

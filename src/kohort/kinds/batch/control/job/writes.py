@@ -3,40 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from kohort.api.kind import Object
 from kohort.api.objects import name_of, namespace_of, owner_reference, uid_of
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Step, Write, emit
+from kohort.controllers.writes import delete
 from kohort.kinds.batch.control.job import pod as pods_
-
-
-def event_for(job: Object, kind: Literal["Normal", "Warning"], reason: str, note: str) -> Event:
-    return Event(job, kind, reason, note)
-
-
-def create(job: Object, obj: Object) -> Write:
-    return Write(
-        verb="create",
-        api_version=obj["apiVersion"],
-        kind=obj["kind"],
-        namespace=namespace_of(job),
-        name=obj["metadata"].get("name") or "",
-        body=obj,
-    )
-
-
-def put_status(job: Object, status: dict[str, Any]) -> Write:
-    """With the version that was read: if somebody wrote meanwhile, it is refused and all is computed again."""
-    return Write(
-        verb="update",
-        api_version="batch/v1",
-        kind="Job",
-        namespace=namespace_of(job),
-        name=str(job["metadata"]["name"]),
-        subresource="status",
-        body={**job, "status": status},
-    )
 
 
 def _of_pod(pod: Object, meta: dict[str, Any]) -> Write:
@@ -66,18 +39,6 @@ def release(job: Object, pod: Object) -> Write:
     return _of_pod(pod, {"ownerReferences": [gone], "$deleteFromPrimitiveList/finalizers": [pods_.FINALIZER]})
 
 
-def delete(pod: Object) -> Write:
-    return Write(
-        verb="delete",
-        api_version="v1",
-        kind="Pod",
-        namespace=namespace_of(pod),
-        name=name_of(pod),
-        uid=uid_of(pod),
-        propagation="Background",
-    )
-
-
 def let_all_go(pods: Sequence[Object]) -> Generator[Step, Sequence[Answer], tuple[set[str], str]]:
     """The uids whose finalizer is gone (with their pod, perhaps), and what went wrong with others."""
     if not pods:
@@ -101,12 +62,12 @@ def delete_all(job: Object, pods: Sequence[Object]) -> Generator[Step, Sequence[
     for pod, answer in zip(pods, answers, strict=True):
         if answer.refusal is None:
             gone.append(pod)
-            events.append(event_for(job, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}"))
+            events.append(Event(job, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}"))
         elif answer.refusal.not_found or answer.refusal.conflict:  # or another pod has its name by now
             gone.append(pod)
         else:
             problem = answer.refusal.message
-            events.append(event_for(job, "Warning", "FailedDelete", f"Error deleting: {problem}"))
+            events.append(Event(job, "Warning", "FailedDelete", f"Error deleting: {problem}"))
     yield from emit(*events)
     return gone, problem
 
