@@ -41,7 +41,7 @@ SET_FINALIZER: Final = "grove.io/podcliqueset.grove.io"
 CLIQUE_FINALIZER: Final = "grove.io/podclique.grove.io"
 SCALING_GROUP_FINALIZER: Final = "grove.io/podcliquescalinggroup.grove.io"
 
-# Conditions of PodCliques and scaling groups
+# Condition types of PodCliques and scaling groups
 SCHEDULED: Final = "PodCliqueScheduled"
 BREACHED: Final = "MinAvailableBreached"
 TERMINATING: Final = "GangTerminationInProgress"

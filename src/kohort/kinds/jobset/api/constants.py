@@ -1,4 +1,4 @@
-"""Labels, annotations and other fixed names of JobSet."""
+"""Labels, annotations, condition types and other fixed names of JobSet."""
 
 from __future__ import annotations
 
@@ -19,5 +19,13 @@ COORDINATOR: Final = "jobset.sigs.k8s.io/coordinator"
 # Annotations
 EXCLUSIVE_TOPOLOGY: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 NODE_SELECTOR_STRATEGY: Final = "alpha.jobset.sigs.k8s.io/node-selector"
+
+# Condition types
+COMPLETED: Final = "Completed"
+FAILED: Final = "Failed"
+SUSPENDED: Final = "Suspended"
+RESTARTING: Final = "RestartingJobSet"
+IN_PROGRESS: Final = "StartupPolicyInProgress"
+STARTED: Final = "StartupPolicyCompleted"
 
 POD_SUFFIX: Final = "-abcde"  # as long as the random end of a pod's name

@@ -119,7 +119,10 @@ def is_suspended(obj: Object) -> bool:
 
 def is_finished(obj: Object) -> bool:
     conditions = entries((obj.get("status") or {}).get("conditions"))
-    return any(found.get("type") in {"Completed", "Failed"} and found.get("status") == "True" for found in conditions)
+    return any(
+        found.get("type") in {constants.COMPLETED, constants.FAILED} and found.get("status") == "True"
+        for found in conditions
+    )
 
 
 def is_managed_elsewhere(obj: Object) -> bool:

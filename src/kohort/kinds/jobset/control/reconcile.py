@@ -27,6 +27,7 @@ from kohort.controllers.reconcile import (
 from kohort.controllers.writes import create, delete
 from kohort.gang.compile import CompileContext
 from kohort.kinds.jobset.api import validate
+from kohort.kinds.jobset.api.constants import COMPLETED, FAILED, RESTARTING, SUSPENDED
 from kohort.kinds.jobset.api.reading import (
     ReplicatedJob,
     is_finished,
@@ -37,8 +38,8 @@ from kohort.kinds.jobset.api.reading import (
 )
 from kohort.kinds.jobset.control import children, groups, inplace, policies, startup, state
 from kohort.kinds.jobset.control.children import Wiring
-from kohort.kinds.jobset.control.conditions import COMPLETED, FAILED, RESTARTING, SUSPENDED, JobSetStatus
 from kohort.kinds.jobset.control.state import Jobs
+from kohort.kinds.jobset.control.status import JobSetStatus
 from kohort.kinds.jobset.control.view import JobSetView
 from kohort.kinds.jobset.settings import JobSetSettings
 

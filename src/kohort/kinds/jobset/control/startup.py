@@ -10,11 +10,12 @@ from kohort.api.objects import meta_of
 from kohort.controllers.reconcile import Answer, Event, Part, ReconcileError, Step, emit
 from kohort.controllers.writes import patch
 from kohort.kinds.jobset.api import names
+from kohort.kinds.jobset.api.constants import IN_PROGRESS, STARTED, SUSPENDED
 from kohort.kinds.jobset.api.reading import ReplicatedJob, entries, in_order, is_suspended, replicated_jobs, spec_of
 from kohort.kinds.jobset.control import children, state
 from kohort.kinds.jobset.control.children import Wiring
-from kohort.kinds.jobset.control.conditions import IN_PROGRESS, STARTED, SUSPENDED, JobSetStatus
 from kohort.kinds.jobset.control.state import Jobs
+from kohort.kinds.jobset.control.status import JobSetStatus
 
 _FOR_GOOD: Final = (403, 422)
 Rows = Sequence[dict[str, Any]]

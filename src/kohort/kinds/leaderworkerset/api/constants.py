@@ -37,7 +37,7 @@ LEADER_REQUESTS_TPUS: Final = PREFIX + "leader-requests-tpus"
 WORKLOAD_NAME: Final = PREFIX + "workload-name"
 AWARE: Final = PREFIX + "workload-aware-scheduling"
 
-# conditions, each with the one reason and message that it ever has
+# Condition types, each with the one reason and message that it ever has
 PROGRESSING: Final = ("Progressing", "GroupsProgressing", "Replicas are progressing")
 AVAILABLE: Final = ("Available", "AllGroupsReady", "All replicas are ready")
 UPDATING: Final = ("UpdateInProgress", "GroupsUpdating", "Rolling Upgrade is in progress")

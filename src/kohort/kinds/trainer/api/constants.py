@@ -17,6 +17,11 @@ RUNTIME_KINDS: Final = (CLUSTER_RUNTIME, RUNTIME)
 GATE: Final = "TrainJobWorkloadAwareScheduling"
 COMPOSITE_GATE: Final = "TrainJobCompositePodGroup"
 
+# Condition types
+COMPLETE: Final = "Complete"
+FAILED: Final = "Failed"
+SUSPENDED: Final = "Suspended"
+
 MANAGED_HERE: Final = f"{GROUP}/trainjob-controller"
 MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
 

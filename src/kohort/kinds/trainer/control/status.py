@@ -12,12 +12,9 @@ from kohort.apimachinery import times
 from kohort.controllers.conditions import StatusBuilder, set_condition
 from kohort.controllers.reconcile import Write
 from kohort.controllers.writes import patch
-from kohort.kinds.trainer.api.constants import spec_of
+from kohort.kinds.trainer.api.constants import COMPLETE, FAILED, SUSPENDED, spec_of
 from kohort.kinds.trainer.control.view import is_suspended
 
-COMPLETE: Final = "Complete"
-FAILED: Final = "Failed"
-SUSPENDED: Final = "Suspended"
 DEADLINE: Final = "DeadlineExceeded"
 NOT_SUPPORTED: Final = "TrainingRuntimeNotSupported"
 _ENDS: Final = (("Completed", COMPLETE), ("Failed", FAILED))  # of a JobSet, of a TrainJob

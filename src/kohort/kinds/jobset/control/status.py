@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 from kohort.controllers.conditions import StatusBuilder, set_condition
-
-COMPLETED: Final = "Completed"
-FAILED: Final = "Failed"
-SUSPENDED: Final = "Suspended"
-RESTARTING: Final = "RestartingJobSet"
-IN_PROGRESS: Final = "StartupPolicyInProgress"
-STARTED: Final = "StartupPolicyCompleted"
 
 Kind = Literal["Normal", "Warning"]
 
