@@ -136,6 +136,19 @@ def test_a_rule_of_the_whole_object_may_ask_for_its_name_and_nothing_else_of_its
     assert [f"undefined field '{missing}'" in one for one in found] == [True] * bool(missing)
 
 
+def test_a_reserved_word_is_a_name_after_a_dot() -> None:
+    """JobSet's own definition asks for `t.metadata.namespace`; real servers take both forms, but of tokens one."""
+    for word in ("namespace", "as", "package", "while"):
+        for form in (word, f"__{word}__"):
+            rule = f"has(self.{form}) && self.{form} == 'a'"
+            schema = {"type": "object", "properties": {word: {"type": "string"}}, RULES: [{"rule": rule}]}
+            assert list(rule_check.problems(schema, "s")) == [], rule
+            assert list(rules.check(schema, {word: "a"}, rules.ABSENT)) == [], rule
+            assert list(rules.check(schema, {word: "b"}, rules.ABSENT)) != [], rule
+    schema = {"type": "object", "properties": {"in": {"type": "string"}}, RULES: [{"rule": "self.in == 'a'"}]}
+    assert list(rule_check.problems(schema, "s")) != []
+
+
 @pytest.mark.parametrize(
     ("pattern", "text", "found"),
     [

@@ -16,10 +16,11 @@ Schema = Mapping[str, Any]
 LARGEST: Final = 3 << 20  # bytes of a request
 _ANY_TEXT: Final = LARGEST - 2
 _MARKS: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
-_RESERVED: Final = frozenset(
+_TOKENS: Final = frozenset({"true", "false", "null", "in"})
+_RESERVED: Final = frozenset(  # no variable has such a name; after a dot it is a name like others
     {
-        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"),
-        *("let", "loop", "package", "namespace", "return", "var", "void", "while"),
+        *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package"),
+        *("namespace", "return", "var", "void", "while"),
     }
 )
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -35,7 +36,7 @@ _LONGEST_NAME: Final = 253
 
 def escaped(name: str) -> str | None:
     """A property's name in rules; None if it cannot have one."""
-    if name in _RESERVED:
+    if name in _TOKENS or name in _RESERVED:
         return f"__{name}__"
     found = re.sub(r"__|[./-]", lambda mark: _MARKS[mark[0]], name)
     return found if _NAME.fullmatch(found) else None
@@ -91,6 +92,8 @@ def _object(schema: Schema, root: bool, path: str) -> Type | None:
         shown = escaped(name)
         if shown is not None:
             fields[shown] = found
+        if name in _RESERVED:
+            fields[name] = found
         if name in required and "default" not in member:
             least += len(name.encode()) + found.least + 4
     return Type("object", name=path, fields=fields, least=least)
