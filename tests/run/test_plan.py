@@ -27,7 +27,7 @@ KINDS = {
 
 
 def found(minor: str = "1.37", **members: Any) -> Survey:
-    given: dict[str, Any] = {"served": OPERATORS, "kube_controllers": "kcm-0", "gates": {}}
+    given: dict[str, Any] = {"served": OPERATORS, "kube_controllers": "kcm-0", "gates": {"GenericWorkload": True}}
     return Survey(version=f"v{minor or '1.34'}.1", minor=minor, kinds=KINDS[minor], **(given | members))
 
 
@@ -90,6 +90,12 @@ def test_gates_that_may_not_be_read_are_told() -> None:
     done = made(found(gates=None, unread=("Leases: forbidden",)))
     assert line(done, "feature gates")[0] == "missing"
     assert line(done, "not looked at")[1] == "Leases: forbidden"
+
+
+def test_gates_that_are_not_listed_are_told_in_other_words() -> None:
+    verdict, text, how = line(made(found(gates={})), "feature gates")
+    assert (verdict, how) == ("missing", "")
+    assert text == "are not listed in /metrics of the API server; taken to be on where the API shows nothing else"
 
 
 def test_jobs_belong_to_kube_controller_manager() -> None:

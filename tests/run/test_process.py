@@ -72,6 +72,12 @@ async def test_it_manages_what_nobody_else_does(client: Client) -> None:
         assert {pod["metadata"]["name"][0] for pod in bound} == {"a"}  # the others are not ours to place
 
 
+async def test_it_reads_the_feature_gates_of_the_embedded_server(client: Client) -> None:
+    lines = {one.what: one for one in (await look(client, Options())).plan.lines}
+    assert "feature gates" not in lines
+    assert lines["CompositePodGroup"].verdict == "does"
+
+
 async def test_only_in_its_namespaces(client: Client) -> None:
     chosen = Options(controllers=("job", "jobset"), namespaces=("mine",), listen="127.0.0.1:0")
     await client.kind("v1", "Namespace").create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}})

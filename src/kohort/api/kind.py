@@ -9,7 +9,7 @@ from kohort.api import formats
 from kohort.api.releases import RELEASES, Gate, Release, default_gates, release
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from kohort.api.errors import FieldError
     from kohort.api.formats import Format
@@ -37,7 +37,10 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A printer column. `path` is a JSON path for CRDs; `cell` computes it for native kinds."""
+    """A printer column. `path` is a JSON path for CRDs; `cell` computes it for native kinds.
+
+    A date that a path leads to is shown as an age; one that a cell returns stays as it is.
+    """
 
     name: str
     type: str = "string"  # string, integer, boolean, date
@@ -45,6 +48,7 @@ class Column:
     cell: Callable[[Object], Any] | None = None
     priority: int = 0  # above 0: only with -o wide
     description: str = ""
+    format: str = ""  # "name": of the object
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,10 @@ def _no_update(_: Object, __: Object, ___: Context) -> list[FieldError]:
     return []
 
 
+def _no_reset(_: Object, __: Object) -> None:
+    return None
+
+
 def _no_status(_: Object) -> Object:
     return {}
 
@@ -74,6 +82,17 @@ def _no_default(_: Object, __: Context) -> None:
 
 def _no_warning(_: Object, __: Context) -> list[str]:
     return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubresourceStrategy:
+    """An endpoint under an object with rules of its own.
+
+    `reset` puts what the endpoint does not write back to what is stored, in (new, old); then `validate` looks at both.
+    """
+
+    reset: Callable[[Object, Object], None]
+    validate: Callable[[Object, Object, Context], list[FieldError]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +130,8 @@ class Kind:
     validate: Callable[[Object, Context], list[FieldError]] = _nothing
     validate_update: Callable[[Object, Object, Context], list[FieldError]] = _no_update
     validate_status: Callable[[Object, Object, Context], list[FieldError]] = _no_update
+    reset_status: Callable[[Object, Object], None] = _no_reset  # parts of a status that an update of it cannot remove
+    subresources: Mapping[str, SubresourceStrategy] = field(default_factory=dict)  # beside status and scale
     warn: Callable[[Object, Context], list[str]] = _no_warning
 
     @property

@@ -102,6 +102,13 @@ RELEASES: Final[Mapping[str, Release]] = {
     ),
 }
 NEWEST: Final = "1.37"
+_BETA: Final[Mapping[str, frozenset[Gate]]] = {"1.37": frozenset({_G.GENERIC_WORKLOAD, _G.CLAIMS})}
+
+
+def stage(minor: str, gate: Gate) -> str:
+    """How mature a feature is in a release, in the word of kubernetes_feature_enabled."""
+    return "BETA" if gate in _BETA.get(minor, ()) else "ALPHA"
+
 
 # People come here for the Workload family, so all of it is on unless they say otherwise.
 # The eviction-request API is not of that family, and the preemption policy gate changes what

@@ -32,6 +32,9 @@ def reset_fields(kind: Kind, new: Object, old: Object, subresource: str) -> None
             if member != "status":
                 set_or_remove(new, member, old.get(member))
         _reset_metadata(kind, new, old)
+        kind.reset_status(new, old)
+    elif subresource in kind.subresources:
+        kind.subresources[subresource].reset(new, old)
     elif kind.status:
         set_or_remove(new, "status", old.get("status"))
 

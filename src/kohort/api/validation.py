@@ -110,5 +110,7 @@ def validate_create(kind: Kind, new: Object, ctx: Context) -> ValidationErrors:
 
 def validate_update(kind: Kind, new: Object, old: Object, ctx: Context, subresource: str) -> ValidationErrors:
     handwritten = kind.validate_status if subresource == "status" else kind.validate_update
+    if subresource in kind.subresources:
+        handwritten = kind.subresources[subresource].validate
     declared = rules.check_schema(kind.schema, new, old, Look(ctx, update=True, native=kind.native))
     return ValidationErrors(meta.check_update(new, old, kind), handwritten(new, old, ctx), declared)

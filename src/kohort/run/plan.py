@@ -105,6 +105,9 @@ def _gates(found: Survey, ctx: Context | None) -> Iterator[Line]:
             "feature gates", "missing", "may not be read; taken to be on where the API shows nothing else",
             "let us GET /metrics of the API server (deploy/rbac.yaml does)",
         )  # fmt: skip
+    elif not found.gates:
+        text = "are not listed in /metrics of the API server; taken to be on where the API shows nothing else"
+        yield Line("feature gates", "missing", text)
     for gate, text in _WHAT.items():
         if gate not in ctx.release.gates:
             continue

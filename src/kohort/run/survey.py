@@ -44,7 +44,7 @@ class Survey:
     version: str  # of the server, for people
     minor: str = ""  # the release of the Workload API that is served; empty: none
     kinds: Mapping[str, str] = field(default_factory=dict)  # Workload, PodGroup, CompositePodGroup -> apiVersion
-    gates: Mapping[str, bool] | None = None  # None: the server's metrics may not be read
+    gates: Mapping[str, bool] | None = None  # None: the server's metrics may not be read; empty: they list none
     served: frozenset[str] = frozenset()  # controllers whose kind the server has
     others: Mapping[str, str] = field(default_factory=dict)  # controller -> who else manages its kind
     kube_scheduler: str | None = None  # holder of its lease
@@ -109,8 +109,7 @@ async def _gates(client: Client, unread: list[str]) -> dict[str, bool] | None:
     except ApiError as error:
         unread.append(f"feature gates, in the API server's /metrics: {error}")
         return None
-    found = {name.decode(): value == b"1" for name, value in _GATE.findall(text)}
-    return found or None
+    return {name.decode(): value == b"1" for name, value in _GATE.findall(text)}
 
 
 def _alive(lease: Mapping[str, Any], now: datetime) -> bool:

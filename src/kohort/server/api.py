@@ -70,7 +70,7 @@ class Api:
         self.deleter = Deleter(self.core)
         self.subresources = Subresources(self.core, self.writer, self.deleter)
         self.renderer = render.Renderer(self.core.slices)
-        self.metrics = Metrics(store)
+        self.metrics = Metrics(store, ctx)
         self.discovery = DiscoveryHandler(ctx.release.minor, self.resources, version, address)
         self.special: dict[tuple[str, str], Callable[[RequestInfo], Awaitable[tuple[int, Item | Object]]]] = {}
         self.checks: dict[str, Callable[[], bool]] = {"ping": lambda: True, "store": lambda: store.accepts_writes}
@@ -87,7 +87,7 @@ class Api:
         """Never raises: whatever goes wrong is a Status. `read_body` brings a body that has not come yet; it is asked
         once it is known that its sender may do what the request is for."""
         began = time.perf_counter()
-        verb, resource = "", ""
+        verb, resource, deprecation = "", "", ""
         try:
             user = self._authenticate(request)
             at = requestinfo.address(request.path) if request.path.startswith("/api") else None
@@ -95,7 +95,7 @@ class Api:
                 found = self._non_resource(request, user, at)
             else:
                 info = self._request_info(request, at, user)
-                verb, resource = info.verb, at.plural
+                verb, resource, deprecation = info.verb, at.plural, info.resource.deprecation
                 try:
                     if read_body is not None and verb in _WITH_BODY:
                         info.request = replace(request, body=await read_body())
@@ -112,6 +112,8 @@ class Api:
         except Exception as error:
             log.exception("%r %r", request.method, request.path)  # quoted: a path may hold line breaks
             found = render.failure(status.internal(f"{type(error).__name__}: {error}"))
+        if deprecation:
+            render.add_warning(found, deprecation)
         self.metrics.count(verb, resource, found.status, time.perf_counter() - began)
         if request.method == "HEAD" and found.seconds is None:
             found.body = b""

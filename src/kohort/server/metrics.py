@@ -8,11 +8,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
+from kohort.api.releases import stage
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from prometheus_client.core import Metric
 
+    from kohort.api.kind import Context
     from kohort.kube.watchdog import Watchdog
     from kohort.server.flowcontrol import FlowControl
     from kohort.server.store import Store
@@ -23,8 +26,8 @@ _BUCKETS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0)
 class Metrics:
     """`watchers`: how many watches are open."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, ctx: Context) -> None:
+        self._store, self._ctx = store, ctx
         self._requests: dict[tuple[str, str, int], int] = {}
         self._seconds: dict[str, list[int]] = {}  # by verb: requests in each bucket, the last without a bound
         self._sums: dict[str, float] = {}
@@ -62,6 +65,10 @@ class Metrics:
         for name, table in self._store.tables.items():
             stored.add_metric([name], table.size)
         yield stored
+        enabled = GaugeMetricFamily("kubernetes_feature_enabled", "Feature gates: 1 if on.", labels=["name", "stage"])
+        for gate in sorted(self._ctx.release.gates):
+            enabled.add_metric([gate, stage(self._ctx.release.minor, gate)], int(self._ctx.on(gate)))
+        yield enabled
         for name, text, value in (
             ("apiserver_longrunning_requests", "Open watches.", self.watchers),
             ("kohort_store_revision", "The newest resourceVersion.", self._store.revision),

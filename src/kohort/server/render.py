@@ -49,6 +49,12 @@ def _quoted(text: str) -> str:
     return plain.replace("\\", "\\\\").replace('"', '\\"')
 
 
+def add_warning(answer: Response, text: str) -> None:
+    """In front of those that it has."""
+    given = answer.headers.get("warning")
+    answer.headers["warning"] = warning_header([text]) + (f", {given}" if given else "")
+
+
 def response(status: int, body: bytes, media: str = codec.JSON, warnings: Sequence[str] = ()) -> Response:
     headers = {"content-type": media, "cache-control": "no-cache, private"}
     if warnings:
@@ -57,14 +63,14 @@ def response(status: int, body: bytes, media: str = codec.JSON, warnings: Sequen
 
 
 def failure(error: ApiError, media: str = codec.JSON) -> Response:
-    body = codec.to_yaml(error.status) if media == codec.YAML else encode(error.status)
+    body = codec.to_yaml(error.status) if media == codec.YAML else encode(error.status) + b"\n"
     found = response(error.code, body, media, error.warnings)
     found.headers.update(error.headers)
     return found
 
 
 def document(value: Any, status: int = 200, media: str = codec.JSON) -> Response:
-    return response(status, codec.to_yaml(value) if media == codec.YAML else encode(value), media)
+    return response(status, codec.to_yaml(value) if media == codec.YAML else encode(value) + b"\n", media)
 
 
 class Renderer:
@@ -87,9 +93,9 @@ class Renderer:
         form, resource = info.accepted, info.resource
         if form.kind == negotiation.OBJECT and form.media == codec.JSON:
             body = (
-                encode(found)
+                encode(found) + b"\n"
                 if isinstance(found, dict)
-                else storage_codec.object_bytes(resource, self.head(resource), found)
+                else storage_codec.object_bytes(resource, self.head(resource), found, b"\n")
             )
             return response(status, body, codec.JSON, info.warnings)
         obj = found if isinstance(found, dict) else storage_codec.load(resource, found)
@@ -110,7 +116,7 @@ class Renderer:
     def _written(self, info: RequestInfo, obj: Object, status: int) -> Response:
         if info.accepted.media == codec.YAML:
             return response(status, codec.to_yaml(obj), codec.YAML, info.warnings)
-        return response(status, encode(obj), codec.JSON, info.warnings)
+        return response(status, encode(obj) + b"\n", codec.JSON, info.warnings)
 
     def page(self, info: RequestInfo, page: ListPage) -> Response:
         resource, form, meta = info.resource, info.accepted, get.list_meta(page)

@@ -26,6 +26,9 @@ _LEFT_OUT: Final = {"internal.apiserver.k8s.io"}
 _NOT_SERVED: Final = {("", "componentstatuses")}
 # Subresources that need a kubelet.
 _CONNECT: Final = {"attach", "exec", "portforward", "proxy"}
+_DEPRECATED: Final = {
+    ("", "v1", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+}
 _SHARED: Final = {("events.k8s.io", "events"): "events"}  # one table for both forms
 WRITES: Final = frozenset({"create", "delete", "deletecollection", "patch", "update"})
 
@@ -60,6 +63,7 @@ class Resource:
     plural: str
     kind: str
     make_rules: Callable[[], Kind]
+    deprecation: str = ""  # a warning with every answer
     gate: str | None = None  # the feature gate without which it is not served
     singular: str = ""
     namespaced: bool = True
@@ -217,6 +221,7 @@ def _resource(ctx: Context, group: str, version: str, entry: dict[str, Any]) -> 
         plural=plural,
         kind=kind,
         make_rules=make if known is None else lambda: known,
+        deprecation=_DEPRECATED.get((group, version, kind), ""),
         gate=known.gate if known is not None else None,
         singular=entry.get("singularResource", ""),
         namespaced=namespaced,

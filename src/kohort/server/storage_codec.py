@@ -36,11 +36,11 @@ def dump(resource: Resource, obj: Object, revision: int) -> bytes:
     return encode(resource.write(body) if resource.converts else body)
 
 
-def object_bytes(resource: Resource, head: bytes, item: Item) -> bytes:
-    """A stored object as it is answered."""
+def object_bytes(resource: Resource, head: bytes, item: Item, end: bytes = b"") -> bytes:
+    """A stored object as it is answered, `end` after it."""
     if resource.converts:
-        return encode(load(resource, item))
-    return head + item.value[1:]
+        return encode(load(resource, item)) + end
+    return b"".join((head, memoryview(item.value)[1:], end))
 
 
 def list_item_bytes(resource: Resource, item: Item) -> bytes:

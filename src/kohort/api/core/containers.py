@@ -46,8 +46,8 @@ def check_containers(spec: Mapping[str, Any], path: str, around: Surroundings) -
     for member, items in (("containers", containers), ("initContainers", first)):
         for index, container in enumerate(items):
             place = f"{at(path, member)}[{index}]"
-            yield from _name(container, place, names, init=member == "initContainers")
-            yield from _container(container, place, around)
+            yield from check_name(container, place, names, init=member == "initContainers")
+            yield from check_container(container, place, around)
             yield from _restart(container, place, init=member == "initContainers")
 
 
@@ -56,7 +56,8 @@ def container_names(spec: Mapping[str, Any]) -> set[str]:
     return {str(container.get("name") or "") for container in every}
 
 
-def _name(container: Item, path: str, seen: set[str], *, init: bool) -> Iterator[FieldError]:
+def check_name(container: Item, path: str, seen: set[str], *, init: bool) -> Iterator[FieldError]:
+    """`seen`: the names of those before, to which this one is added."""
     name = container.get("name") or ""
     problem = formats.label(name)
     if not name:
@@ -69,7 +70,8 @@ def _name(container: Item, path: str, seen: set[str], *, init: bool) -> Iterator
         seen.add(name)
 
 
-def _container(container: Item, path: str, around: Surroundings) -> Iterator[FieldError]:
+def check_container(container: Item, path: str, around: Surroundings) -> Iterator[FieldError]:
+    """A container alone, its name aside."""
     image = container.get("image") or ""
     if not image:
         yield required(at(path, "image"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.copying import copied
+from kohort.api.core import ephemeral_containers, pod_status
 from kohort.api.core.pod_defaults import default_pod_spec
 from kohort.api.core.pod_spec import check_pod_spec
 from kohort.api.core.qos import qos_class
@@ -46,7 +47,8 @@ def default(pod: Object, ctx: Context) -> None:
 
 
 def validate(pod: Object, ctx: Context) -> list[FieldError]:
-    return list(check_pod_spec(pod.get("spec") or {}, "spec", ctx))
+    spec = pod.get("spec") or {}
+    return [*check_pod_spec(spec, "spec", ctx), *ephemeral_containers.check_create(spec)]
 
 
 def validate_update(pod: Object, old: Object, ctx: Context) -> list[FieldError]:
@@ -175,6 +177,9 @@ POD: Final = Kind(
     default=default,
     validate=validate,
     validate_update=validate_update,
+    validate_status=pod_status.validate,
+    reset_status=pod_status.reset,
+    subresources={"ephemeralcontainers": ephemeral_containers.STRATEGY},
     warn=warn,
     columns=(
         Column("Ready", cell=_ready, description="Containers that are ready, of all."),

@@ -29,7 +29,7 @@ def default_pod_spec(spec: Spec, *, template: bool = True) -> None:
         _fill(spec, "enableServiceLinks", True)
         if spec["terminationGracePeriodSeconds"] < 0:  # accepted, and as short as can be
             spec["terminationGracePeriodSeconds"] = 1
-    for member in ("initContainers", "containers"):
+    for member in ("initContainers", "containers", "ephemeralContainers"):
         for container in spec.get(member) or []:
             _container(container)
             if not template:

@@ -1,7 +1,7 @@
 """The rules of a pod's spec that people trip over, with the kinds and paths of an API server.
 
 Not covered (a real server looks further): security contexts, the insides of most volume sources, lifecycle hooks,
-host aliases, DNS configuration, Windows and host-namespace combinations, ephemeral containers, resize policies.
+host aliases, DNS configuration, Windows and host-namespace combinations, resize policies.
 """
 
 from __future__ import annotations

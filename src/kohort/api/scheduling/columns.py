@@ -11,11 +11,6 @@ if TYPE_CHECKING:
     from kohort.api.kind import Object
 
 
-def _created(obj: Object) -> str | None:
-    created: str | None = obj["metadata"].get("creationTimestamp")
-    return created
-
-
 def _policy(obj: Object) -> str:
     policy = (obj.get("spec") or {}).get("schedulingPolicy") or {}
     return "Gang" if policy.get("gang") is not None else "Basic"
@@ -51,7 +46,6 @@ def group_columns(scheduled: str) -> tuple[Column, ...]:
     return (POLICY, WORKLOAD, Column("Status", cell=lambda obj: _status(obj, (scheduled,))), AGE)
 
 
-# The cell is the time of creation: whoever prints has the clock.
-AGE: Final = Column("Age", type="date", path=".metadata.creationTimestamp", cell=_created)
+AGE: Final = Column("Age", type="date", path=".metadata.creationTimestamp")
 POLICY: Final = Column("Policy", cell=_policy)
 WORKLOAD: Final = Column("Workload", cell=_workload)

@@ -50,6 +50,7 @@ def _resource(crd: Object, version: Mapping[str, Any], shipped: Shipped | None) 
         plural=plural,
         kind=kind,
         make_rules=make_rules,
+        deprecation=_deprecation(group, version, kind),
         singular=names.get("singular") or kind.lower(),
         namespaced=namespaced,
         native=False,
@@ -62,6 +63,12 @@ def _resource(crd: Object, version: Mapping[str, Any], shipped: Shipped | None) 
         make_structure=make_structure,
         read=read,
     )
+
+
+def _deprecation(group: str, version: Mapping[str, Any], kind: str) -> str:
+    if not version.get("deprecated"):
+        return ""
+    return str(version.get("deprecationWarning") or f"{group}/{version['name']} {kind} is deprecated")
 
 
 def _subresources(version: Mapping[str, Any], kind: str) -> dict[str, Subresource]:

@@ -322,6 +322,7 @@ def _bind(pod: Object, meta: dict[str, Any], node: str) -> None:
     if meta.get("labels"):
         pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **meta["labels"]}
     state = pod.setdefault("status", {})
+    state.pop("nominatedNodeName", None)  # what was wished for does not matter any more
     known = [one for one in state.get("conditions") or [] if one.get("type") == "PodScheduled"]
     conditions = [one for one in state.get("conditions") or [] if one.get("type") != "PodScheduled"]
     scheduled: dict[str, Any] = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}

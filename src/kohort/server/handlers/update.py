@@ -100,6 +100,8 @@ class Updater:
             prior = admit.stored_with_defaults(old, resource.rules, core.ctx)
         # The approval of a certificate is a part of its status.
         sub = "status" if info.subresource in ("status", "approval") else ""
+        if info.subresource in resource.rules.subresources:
+            sub = info.subresource
         read = admit.decode_update(
             body,
             old,

@@ -1,16 +1,15 @@
-"""What `kubectl get` shows of Kubernetes' own kinds. The name comes first and is not listed."""
+"""What `kubectl get` shows of Kubernetes' own kinds. The name comes first where it is not listed."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from kohort.api.kind import Column
-from kohort.server.printers import pods, workloads
-from kohort.server.printers.cells import AGE, at, keys, length, number, seen, text
+from kohort.server.printers import cluster, pods, workloads
+from kohort.server.printers.cells import AGE, CREATED_AT, at, keys, length, number, seen, text
 
 PLAIN: Final[tuple[Column, ...]] = (AGE,)
-_RBAC: Final = (Column("Created At", cell=at("metadata.creationTimestamp")),)
-_CREATED: Final[tuple[Column, ...]] = (Column("Created At", cell=at("metadata.creationTimestamp")),)
+_CREATED: Final[tuple[Column, ...]] = (CREATED_AT,)
 
 
 def _role(obj: dict[str, object]) -> str:
@@ -81,8 +80,8 @@ _COLUMNS: Final[dict[tuple[str, str], tuple[Column, ...]]] = {
     ),
     ("coordination.k8s.io", "Lease"): (Column("Holder", cell=text("spec.holderIdentity", "")), AGE),
     ("node.k8s.io", "RuntimeClass"): (Column("Handler", cell=at("handler")), AGE),
-    ("rbac.authorization.k8s.io", "Role"): _RBAC,
-    ("rbac.authorization.k8s.io", "ClusterRole"): _RBAC,
+    ("rbac.authorization.k8s.io", "Role"): _CREATED,
+    ("rbac.authorization.k8s.io", "ClusterRole"): _CREATED,
     ("rbac.authorization.k8s.io", "RoleBinding"): _BINDING,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _BINDING,
     ("storage.k8s.io", "StorageClass"): workloads.STORAGE_CLASS,
@@ -90,7 +89,25 @@ _COLUMNS: Final[dict[tuple[str, str], tuple[Column, ...]]] = {
     ("autoscaling", "HorizontalPodAutoscaler"): workloads.AUTOSCALER,
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): _CREATED,
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): cluster.policy("mutations"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): cluster.POLICY_BINDING,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): cluster.policy("validations"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): cluster.POLICY_BINDING,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): cluster.DEFINITION,
+    ("apiregistration.k8s.io", "APIService"): cluster.API_SERVICE,
+    ("certificates.k8s.io", "CertificateSigningRequest"): cluster.SIGNING_REQUEST,
+    ("certificates.k8s.io", "ClusterTrustBundle"): cluster.TRUST_BUNDLE,
+    ("certificates.k8s.io", "PodCertificateRequest"): cluster.POD_CERTIFICATE,
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): cluster.FLOW_SCHEMA,
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): cluster.PRIORITY_LEVEL,
+    ("networking.k8s.io", "IPAddress"): cluster.IP_ADDRESS,
+    ("networking.k8s.io", "ServiceCIDR"): cluster.SERVICE_CIDR,
+    ("resource.k8s.io", "DeviceTaintRule"): cluster.DEVICE_TAINT_RULE,
+    ("storage.k8s.io", "CSIDriver"): cluster.CSI_DRIVER,
+    ("storage.k8s.io", "CSIStorageCapacity"): _CREATED,
+    ("storage.k8s.io", "VolumeAttachment"): cluster.VOLUME_ATTACHMENT,
+    ("storage.k8s.io", "VolumeAttributesClass"): cluster.VOLUME_ATTRIBUTES_CLASS,
+    ("storagemigration.k8s.io", "StorageVersionMigration"): cluster.STORAGE_VERSION_MIGRATION,
     ("networking.k8s.io", "Ingress"): workloads.INGRESS,
     ("networking.k8s.io", "IngressClass"): (
         Column("Controller", cell=at("spec.controller")),

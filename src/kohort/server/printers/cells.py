@@ -66,4 +66,5 @@ def labels(value: Any) -> str:
     return ",".join(f"{key}={one}" for key, one in sorted(value.items()))
 
 
-AGE: Final = Column("Age", type="date", cell=at("metadata.creationTimestamp"))
+AGE: Final = Column("Age", type="date", path=".metadata.creationTimestamp")
+CREATED_AT: Final = Column("Created At", type="date", cell=at("metadata.creationTimestamp"))

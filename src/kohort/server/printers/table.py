@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from kohort.api.kind import Column
 from kohort.server import jsonpath, printers, timestamps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from kohort.api.kind import Column, Object
+    from kohort.api.kind import Object
     from kohort.server.resources import Resource
 
-_NAME = {
-    "name": "Name",
-    "type": "string",
-    "format": "name",
-    "description": "Name must be unique within a namespace.",
-    "priority": 0,
-}
+_NAME: Final = Column(
+    "Name",
+    cell=lambda obj: (obj.get("metadata") or {}).get("name", ""),
+    description="Name must be unique within a namespace.",
+    format="name",
+)
 
 
 def of(resource: Resource) -> tuple[Column, ...]:
-    """The columns of a resource, the name aside."""
-    return printers.of(resource.group, resource.kind) or resource.rules.columns or printers.PLAIN
+    """The columns of a resource: the name first, if it has no other place."""
+    found = printers.of(resource.group, resource.kind) or resource.rules.columns or printers.PLAIN
+    return found if any(one.name == "Name" for one in found) else (_NAME, *found)
 
 
 def table(resource: Resource, *, meta: dict[str, Any], version: str = "v1") -> Object:
@@ -32,7 +33,7 @@ def table(resource: Resource, *, meta: dict[str, Any], version: str = "v1") -> O
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": meta,
-        "columnDefinitions": [_NAME, *(_definition(resource, one) for one in of(resource))],
+        "columnDefinitions": [_definition(resource, one) for one in of(resource)],
     }
 
 
@@ -51,19 +52,18 @@ def row_printer(resource: Resource, include: str = "", version: str = "v1") -> C
 
 def _definition(resource: Resource, one: Column) -> dict[str, Any]:
     # A native server prints ages itself; for a CRD's date column the client does.
-    kind = "string" if resource.native and one.type == "date" else one.type
+    kind = "string" if resource.native and one.type == "date" and one.cell is None else one.type
     return {
         "name": one.name,
         "type": kind,
-        "format": "",
+        "format": one.format,
         "description": one.description or one.name,
         "priority": one.priority,
     }
 
 
 def _row(shown: tuple[Column, ...], obj: Object, include: str, version: str) -> dict[str, Any]:
-    meta = obj.get("metadata") or {}
-    row: dict[str, Any] = {"cells": [meta.get("name", ""), *(_cell(one, obj) for one in shown)]}
+    row: dict[str, Any] = {"cells": [_cell(one, obj) for one in shown]}
     if include == "Object":
         row["object"] = obj
     elif include == "None":
@@ -74,10 +74,10 @@ def _row(shown: tuple[Column, ...], obj: Object, include: str, version: str) -> 
 
 
 def _cell(one: Column, obj: Object) -> Any:
-    value = one.cell(obj) if one.cell is not None else _look(obj, one.path)
-    if one.type == "date":
-        return timestamps.age(value)
-    return value
+    if one.cell is not None:
+        return one.cell(obj)
+    value = _look(obj, one.path)
+    return timestamps.age(value) if one.type == "date" else value
 
 
 def _look(obj: Any, path: str) -> Any:

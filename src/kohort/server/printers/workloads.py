@@ -59,8 +59,8 @@ def _share(done: str, wanted: str) -> Cell:
 
 DEPLOYMENT: Final = (
     Column("Ready", cell=_share("status.readyReplicas", "spec.replicas")),
-    Column("Up-to-date", "integer", cell=number("status.updatedReplicas")),
-    Column("Available", "integer", cell=number("status.availableReplicas")),
+    Column("Up-to-date", cell=number("status.updatedReplicas")),
+    Column("Available", cell=number("status.availableReplicas")),
     AGE,
     *_WIDE,
 )
@@ -116,7 +116,7 @@ JOB: Final = (
 CRON_JOB: Final = (
     Column("Schedule", cell=at("spec.schedule")),
     Column("Timezone", cell=text("spec.timeZone", "<none>")),
-    Column("Suspend", cell=lambda obj: str(bool(look(obj, "spec.suspend")))),
+    Column("Suspend", "boolean", cell=lambda obj: str(bool(look(obj, "spec.suspend")))),
     Column("Active", "integer", cell=lambda obj: len(look(obj, "status.active") or [])),
     Column("Last Schedule", cell=seen("status.lastScheduleTime")),
     AGE,
@@ -274,8 +274,8 @@ EVENT: Final = (
     Column("Source", cell=_source, priority=1),
     Column("Message", cell=lambda event: str(event.get("message") or event.get("note") or "").strip()),
     Column("First Seen", cell=seen("firstTimestamp", "<unknown>"), priority=1),
-    Column("Count", cell=lambda event: str(look(event, "series.count") or event.get("count") or 1), priority=1),
-    Column("Name", cell=at("metadata.name"), priority=1),
+    Column("Count", cell=lambda event: look(event, "series.count") or event.get("count") or 1, priority=1),
+    Column("Name", cell=at("metadata.name"), priority=1, format="name"),
 )
 _SHORT_MODES: Final = {
     "ReadWriteOnce": "RWO",
@@ -357,8 +357,8 @@ AUTOSCALER: Final = (
     Column("Reference", cell=_target),
     Column("Targets", cell=_metrics),
     Column("MinPods", cell=text("spec.minReplicas", "<unset>")),
-    Column("MaxPods", "integer", cell=number("spec.maxReplicas")),
-    Column("Replicas", "integer", cell=number("status.currentReplicas")),
+    Column("MaxPods", cell=number("spec.maxReplicas")),
+    Column("Replicas", cell=number("status.currentReplicas")),
     AGE,
 )
 

@@ -38,6 +38,7 @@ def generic(minor: str, group: str, version: str, kind: str, plural: str, namesp
         default=known.default,
         validate=known.validate,
         validate_update=known.validate_update,
+        warn=known.warn,
     )
 
 

@@ -115,3 +115,26 @@ def runtime_class_update(new: Object, old: Object, ctx: Context) -> list[FieldEr
     if new.get("handler") != old.get("handler"):
         return [invalid("handler", new.get("handler"), "field is immutable")]
     return runtime_class(new, ctx)
+
+
+def trust_bundle(obj: Object, _: Context) -> list[FieldError]:
+    """One that is linked to a signer has the signer's name in its own."""
+    name, spec = str(obj["metadata"].get("name") or ""), obj.get("spec") or {}
+    signer, found = str(spec.get("signerName") or ""), []
+    prefix = signer.replace("/", ":", 1) + ":"
+    if signer and not name.startswith(prefix):
+        text = f"ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}"
+        found.append(invalid("metadata.name", name, text))
+    elif not signer and ":" in name:
+        text = 'ClusterTrustBundle without signer name must not have ":" in its name'
+        found.append(invalid("metadata.name", name, text))
+    else:
+        own = name.removeprefix(prefix) if signer else name
+        found += [invalid("metadata.name", name, text) for text in formats.problems(formats.subdomain, own)]
+    if signer and "/" not in signer:
+        text = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        found.append(invalid("spec.signerName", signer, text))
+    if "-----BEGIN CERTIFICATE-----" not in str(spec.get("trustBundle") or ""):
+        text = "at least one trust anchor must be provided"
+        found.append(invalid("spec.trustBundle", "<value omitted>", text))
+    return found

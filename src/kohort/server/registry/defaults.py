@@ -6,6 +6,7 @@ import base64
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.core.pod_defaults import default_pod_template
+from kohort.server import timestamps
 from kohort.server.conversion import METRICS
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def endpoints(obj: Object, _: Context) -> None:
 
 
 def endpoint_slice(obj: Object, _: Context) -> None:
+    for endpoint in _items(obj.get("endpoints")):
+        endpoint.setdefault("conditions", {})
     for port in _items(obj.get("ports")):
         _fill(port, protocol="TCP")
         port.setdefault("name", "")
@@ -239,14 +242,16 @@ def storage_class(obj: Object, _: Context) -> None:
     _fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
-def csi_driver(obj: Object, _: Context) -> None:
+def csi_driver(obj: Object, ctx: Context) -> None:
     spec = obj.setdefault("spec", {})
+    new = {"preventPodSchedulingIfMissing": False} if ctx.release.minor == "1.37" else {}
     for name, value in {
         "attachRequired": True,
         "podInfoOnMount": False,
         "storageCapacity": False,
         "requiresRepublish": False,
         "seLinuxMount": False,
+        **new,
     }.items():
         if spec.get(name) is None:
             spec[name] = value
@@ -268,6 +273,37 @@ def webhooks(obj: Object, _: Context) -> None:
         reference = (hook.get("clientConfig") or {}).get("service")
         if isinstance(reference, dict):
             _fill(reference, port=443)
+
+
+def admission_policy(obj: Object, _: Context) -> None:
+    spec = _spec(obj)
+    _fill(spec, failurePolicy="Fail")
+    match = spec.get("matchConstraints")
+    if isinstance(match, dict):
+        _fill(match, matchPolicy="Equivalent")
+        match.setdefault("namespaceSelector", {})
+        match.setdefault("objectSelector", {})
+        for rule in [*_items(match.get("resourceRules")), *_items(match.get("excludeResourceRules"))]:
+            _fill(rule, scope="*")
+
+
+def api_service(obj: Object, _: Context) -> None:
+    reference = _spec(obj).get("service")
+    if isinstance(reference, dict):
+        _fill(reference, port=443)
+
+
+def priority_level(obj: Object, _: Context) -> None:
+    limited = _spec(obj).get("limited")
+    if isinstance(limited, dict):
+        limited.setdefault("nominalConcurrencyShares", 30)
+        limited.setdefault("lendablePercent", 0)
+
+
+def device_taint_rule(obj: Object, _: Context) -> None:
+    taint = _spec(obj).get("taint")
+    if isinstance(taint, dict):
+        _fill(taint, timeAdded=timestamps.stamp())
 
 
 def _device_requests(spec: Any) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import formats
-from kohort.server.registry import apps, cluster, config, defaults, network, quotas, roles, storage
+from kohort.server.registry import apps, cluster, config, defaults, endpoint_slices, network, quotas, roles, storage
 
 if TYPE_CHECKING:
     from kohort.api.errors import FieldError
@@ -27,6 +27,10 @@ def _no_default(_: Any, __: Any) -> None:
     return None
 
 
+def _no_warning(_: Any, __: Any) -> list[str]:
+    return []
+
+
 def _empty(_: Any) -> dict[str, Any]:
     return {}
 
@@ -43,6 +47,7 @@ class Strategy:
     default: Callable[[Object, Context], None] = _no_default
     validate: Callable[[Object, Context], list[FieldError]] = _nothing
     validate_update: Callable[[Object, Object, Context], list[FieldError]] = _no_update
+    warn: Callable[[Object, Context], list[str]] = _no_warning
 
 
 _PLAIN: Final = Strategy()
@@ -133,6 +138,7 @@ _STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         validate_update=lambda new, _, ctx: cluster.disruption_budget(new, ctx),
     ),
     ("autoscaling", "HorizontalPodAutoscaler"): Strategy(
+        counts_changes=True,
         default=defaults.autoscaler,
         first_status=lambda _: {"desiredReplicas": 0, "currentMetrics": None},
         validate=cluster.autoscaler,
@@ -154,7 +160,7 @@ _STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ),
     ("storage.k8s.io", "CSIDriver"): Strategy(needs_version=True, counts_changes=True, default=defaults.csi_driver),
     ("storage.k8s.io", "CSINode"): _VERSIONED,
-    ("storage.k8s.io", "VolumeAttachment"): _VERSIONED,
+    ("storage.k8s.io", "VolumeAttachment"): replace(_VERSIONED, first_status=lambda _: {"attached": False}),
     ("coordination.k8s.io", "Lease"): Strategy(
         needs_version=True,
         create_on_update=True,
@@ -164,11 +170,31 @@ _STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("node.k8s.io", "RuntimeClass"): Strategy(
         needs_version=True, validate=cluster.runtime_class, validate_update=cluster.runtime_class_update
     ),
-    ("discovery.k8s.io", "EndpointSlice"): Strategy(counts_changes=True, default=defaults.endpoint_slice),
+    ("discovery.k8s.io", "EndpointSlice"): Strategy(
+        counts_changes=True,
+        default=defaults.endpoint_slice,
+        validate=endpoint_slices.endpoint_slice,
+        validate_update=endpoint_slices.endpoint_slice_update,
+        warn=endpoint_slices.warn,
+    ),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): replace(_COUNTED, needs_version=True),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): Strategy(
+        counts_changes=True, needs_version=True, default=defaults.admission_policy
+    ),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): _COUNTED,
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): Strategy(
+        counts_changes=True, default=defaults.admission_policy
+    ),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): _COUNTED,
+    ("apiregistration.k8s.io", "APIService"): Strategy(default=defaults.api_service),
+    ("certificates.k8s.io", "ClusterTrustBundle"): Strategy(
+        name_format=formats.path_segment,
+        validate=cluster.trust_bundle,
+        validate_update=lambda new, _, ctx: cluster.trust_bundle(new, ctx),
+    ),
     ("resource.k8s.io", "DeviceClass"): _COUNTED,
+    ("resource.k8s.io", "DeviceTaintRule"): Strategy(counts_changes=True, default=defaults.device_taint_rule),
     ("resource.k8s.io", "ResourceSlice"): _COUNTED,
     ("resource.k8s.io", "ResourceClaim"): Strategy(
         default=defaults.resource_claim, validate_update=storage.resource_claim_update
@@ -177,7 +203,7 @@ _STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         default=defaults.resource_claim_template, validate_update=storage.resource_claim_update
     ),
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): _COUNTED,
-    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): _COUNTED,
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): replace(_COUNTED, default=defaults.priority_level),
 }
 
 
