@@ -26,7 +26,7 @@ test: $(READY) ## all tests that need nothing but Python
 lint: $(READY) ## ruff, mypy, import layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy src/kohort tests
 	$(BIN)/lint-imports
 
 format: $(READY) ## let ruff rewrite the tree

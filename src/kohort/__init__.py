@@ -31,11 +31,12 @@ __all__ = [
 ]
 _HOME = {"Document": "kohort.manifest", "read": "kohort.manifest", "ManifestError": "kohort.yamlread"}
 
+if not TYPE_CHECKING:  # a type checker that sees it believes every name
 
-def __getattr__(name: str) -> Any:
-    """Loaded when first used, so that importing the package, and the command line, stay quick."""
-    if name not in __all__:
-        raise AttributeError(f"module 'kohort' has no attribute {name!r}")
-    value = getattr(import_module(_HOME.get(name, "kohort.library")), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Loaded when first used, so that importing the package, and the command line, stay quick."""
+        if name not in __all__:
+            raise AttributeError(f"module 'kohort' has no attribute {name!r}")
+        value = getattr(import_module(_HOME.get(name, "kohort.library")), name)
+        globals()[name] = value
+        return value

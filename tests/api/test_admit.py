@@ -155,7 +155,9 @@ def test_strategic_merge_patch_is_not_for_crds() -> None:
 
 # ---- whatever is sent, there is an answer
 
-_VALUES = st.sampled_from([None, 0, -1, 3, 2**40, 1.5, True, "", "a", "A_", [], [None], {}, {"a": 1}, [{}], ["a"]])
+_VALUES: st.SearchStrategy[Any] = st.sampled_from(
+    [None, 0, -1, 3, 2**40, 1.5, True, "", "a", "A_", [], [None], {}, {"a": 1}, [{}], ["a"]]
+)
 _FULL: Object = {
     "1.35": {
         "apiVersion": "scheduling.k8s.io/v1alpha1",

@@ -7,15 +7,19 @@ from typing import Any
 import pytest
 
 from kohort.api import meta
-from kohort.api.kind import Object
+from kohort.api.kind import Kind, Object
 from kohort.api.registry import find
 
-WORKLOAD = find("scheduling.k8s.io/v1beta1", "Workload")
-CLASS = find("scheduling.k8s.io/v1", "PriorityClass")
-POD = find("v1", "Pod")
-assert WORKLOAD
-assert CLASS
-assert POD
+
+def _kind(api_version: str, name: str) -> Kind:
+    found = find(api_version, name)
+    assert found is not None
+    return found
+
+
+WORKLOAD = _kind("scheduling.k8s.io/v1beta1", "Workload")
+CLASS = _kind("scheduling.k8s.io/v1", "PriorityClass")
+POD = _kind("v1", "Pod")
 
 
 def _obj(**members: Any) -> Object:

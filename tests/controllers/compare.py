@@ -50,7 +50,7 @@ def written(player: Player, status: Object) -> Object:
     """A status of ours as the recording writes one."""
     # A counter that somebody set to 0 is not stored by a server that knows its type.
     kept = {name: value for name, value in status.items() if value != 0 or name in {"ready", "terminating"}}
-    new = {name: "<time>" if name in TIMES else value for name, value in kept.items()}
+    new: dict[str, Any] = {name: "<time>" if name in TIMES else value for name, value in kept.items()}
     if "conditions" in new:
         members = ("type", "status", "reason", "message")
         new["conditions"] = [[renamed(player, str(one.get(name))) for name in members] for one in new["conditions"]]
@@ -63,7 +63,7 @@ def written(player: Player, status: Object) -> Object:
 
 
 def _sorted(status: Object) -> Object:
-    new = dict(status)
+    new: dict[str, Any] = dict(status)
     if "uncountedTerminatedPods" in new:
         new["uncountedTerminatedPods"] = {
             name: sorted(listed) for name, listed in new["uncountedTerminatedPods"].items()

@@ -91,8 +91,8 @@ class Player:
             self.driver.start(*controllers(self.ctx))
         requests = list(self.case.get("requests", []))
         if (self.minor, self.name) == ("1.37", "T-45"):  # T-79 was played in the middle of it
-            place = requests.index({"note": "gates on"})
-            requests[place:place] = recorded.cases("1.37")["T-79"]["requests"]
+            middle = requests.index({"note": "gates on"})
+            requests[middle:middle] = recorded.cases("1.37")["T-79"]["requests"]
         for number, request in enumerate(requests):
             place = self._place_of(request)
             self._wait(self._place_before(requests, number) if place is None else place)

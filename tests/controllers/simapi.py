@@ -17,6 +17,7 @@ from typing import Any
 
 from kohort.api import admit, registry
 from kohort.api import apply as structures
+from kohort.api import patch as patches
 from kohort.api import result as results
 from kohort.api.copying import copied
 from kohort.api.crd import crd
@@ -209,7 +210,7 @@ class SimApi:
     def patch(self, key: Key, body: Any, content: str, subresource: str = "") -> WriteResult:
         old = self.objects[key]
         if self._kind(old) is None:
-            merged = admit.patches.merge(copied(old), body)
+            merged = patches.merge(copied(old), body)
             return self._changed(key, WriteResult(200, object=merged))
         verdict = admit.patch(body, copied(old), self.ctx, content_type=content, subresource=subresource)
         if key[0] == "Job" and verdict.object is not None and not subresource:

@@ -49,7 +49,7 @@ def lived(life: Life, fault: Fault | None = None, number: int = 0) -> tuple[str,
         count += 1
         return fault(world, asked) if fault is not None and count == number else world.api.do(asked)
 
-    world.driver._write = write  # type: ignore[method-assign]
+    world.driver._write = write  # type: ignore[method-assign, assignment]
     life(world)
     return ended(world), count
 

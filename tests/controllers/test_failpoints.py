@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from tests.controllers.cluster import job_of
 from tests.controllers.driver import KilledError
-from tests.controllers.simapi import Answer
 from tests.controllers.world import GANG, World
 
-from kohort.controllers.reconcile import Write
+from kohort.controllers.reconcile import Answer, Write
 
 Life = Callable[[World], None]
 

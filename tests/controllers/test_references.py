@@ -136,7 +136,7 @@ def test_a_node_concerns_sets_whose_leaders_are_there() -> None:
     controller = leaderworkerset_controller(context())
     prefix = "leaderworkerset.sigs.k8s.io/"
     marks = {f"{prefix}name": "rig", f"{prefix}worker-index": "0"}
-    leader = {"labels": marks, "annotations": {f"{prefix}exclusive-topology": "example.com/rack"}}
+    leader: dict[str, Any] = {"labels": marks, "annotations": {f"{prefix}exclusive-topology": "example.com/rack"}}
     changed(controller, thing("Pod", "rig-0", spec={"nodeName": "n1"}, **leader))
     changed(controller, thing("Pod", "plain-0", spec={"nodeName": "n1"}, labels={**marks, f"{prefix}name": "plain"}))
     node = thing("Node", "n1", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from datetime import datetime
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -19,7 +20,7 @@ from kohort.kube.errors import TransportError
 from kohort.kube.lease import Leadership
 from kohort.kube.wire import Request, Response
 
-GANG = {"schedulingPolicy": {"gang": {}}}
+GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
 GROUPS = "scheduling.k8s.io/v1beta1"
 
 

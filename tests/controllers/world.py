@@ -21,7 +21,7 @@ from kohort.kinds.batch.control.ttl import ttl_controller
 from kohort.kinds.batch.settings import JobSettings
 
 NS = "lab"
-GANG = {"schedulingPolicy": {"gang": {}}}
+GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
 
 
 class World:

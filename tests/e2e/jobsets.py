@@ -16,8 +16,8 @@ VERSION: Final = "jobset.x-k8s.io/v1alpha2"
 JOBSET: Final = (VERSION, "JobSet")
 JOB: Final = ("batch/v1", "Job")
 PREFIX: Final = "jobset.sigs.k8s.io/"
-GANG: Final = {"gangConfig": {"gangMode": "Gang"}}
-REPLICAS: Final = {"gangConfig": {"gangMode": "ReplicatedGang"}}
+GANG: Final[dict[str, Any]] = {"gangConfig": {"gangMode": "Gang"}}
+REPLICAS: Final[dict[str, Any]] = {"gangConfig": {"gangMode": "ReplicatedGang"}}
 
 
 def pod(seconds: float | None = 1.0, code: int = 0, **spec: Any) -> Object:

@@ -24,8 +24,10 @@ def template(image: str = "tool:1", annotations: dict[str, str] | None = None, *
 
 def lws(name: str, replicas: int = 1, size: int = 2, **more: Any) -> Object:
     """`more`: members of the spec; those of leaderWorkerTemplate and metadata are told apart by their names."""
-    inner = ("workerTemplate", "leaderTemplate", "restartPolicy", "subGroupPolicy", "volumeClaimTemplates")
-    inner += ("persistentVolumeClaimRetentionPolicy",)
+    inner = (
+        *("workerTemplate", "leaderTemplate", "restartPolicy", "subGroupPolicy"),
+        *("volumeClaimTemplates", "persistentVolumeClaimRetentionPolicy"),
+    )
     outer = ("annotations", "labels", "ownerReferences")
     pods = {"size": size, "workerTemplate": template(), **{key: more[key] for key in inner if key in more}}
     spec = {"replicas": replicas, "leaderWorkerTemplate": pods}

@@ -84,7 +84,7 @@ async def test_g30_g31_lists_of_nine(cluster: Cluster) -> None:
 @NEWEST
 async def test_g37_g38_what_cannot_be_asked_for(cluster: Cluster) -> None:
     await shared(cluster, binding())
-    wish = {"topologyConstraint": {"topologyName": "fabric", "pack": {"preferred": "host"}}}
+    wish: dict[str, Any] = {"topologyConstraint": {"topologyName": "fabric", "pack": {"preferred": "host"}}}
     assert "required" in await refused(cluster, cliqueset("a", clique("x", **wish)))
     host = {"topologyConstraint": {"topologyName": "fabric", "pack": {"required": "host"}}}
     assert "narrower" in await refused(cluster, cliqueset("a", clique("x", **rack()), template=host))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -186,7 +187,7 @@ async def test_g32_one_clique_in_one_rack(cluster: Cluster) -> None:
 
 
 async def test_g33_rack_for_all_host_for_one(cluster: Cluster) -> None:
-    host = {"topologyConstraint": {"pack": {"required": "host"}}}
+    host: dict[str, Any] = {"topologyConstraint": {"pack": {"required": "host"}}}
     await shared(cluster, binding())
     await cluster.create(cliqueset("a", clique("enc", 4, **host), template=rack()))
     pods = await cluster.running(4)
@@ -196,7 +197,7 @@ async def test_g33_rack_for_all_host_for_one(cluster: Cluster) -> None:
 
 
 async def test_g34_g35_g36_replicas_of_a_group_and_what_a_scaled_gang_inherits(cluster: Cluster) -> None:
-    host = {"topologyConstraint": {"topologyName": "fabric", "pack": {"required": "host"}}}
+    host: dict[str, Any] = {"topologyConstraint": {"topologyName": "fabric", "pack": {"required": "host"}}}
     await shared(cluster, binding())
     await cluster.create(
         cliqueset("a", clique("r"), clique("w", 2), groups=[group("g", ["w"], 3, 2, **host)], template=rack()),

@@ -376,7 +376,7 @@ async def test_t_72_minimum_and_parallelism_change_together(cluster: Cluster) ->
 @only_37
 async def test_t_75_the_sort_of_policy(cluster: Cluster) -> None:
     await cluster.create(job("mild", 2, scheduling=BASIC))
-    other = {"scheduling": {"schedulingPolicy": {"basic": None, "gang": {}}}}
+    other: dict[str, Any] = {"scheduling": {"schedulingPolicy": {"basic": None, "gang": {}}}}
     error = await refused_change(cluster, "mild", other)
     assert "spec.scheduling.schedulingPolicy" in fields(error)
     await cluster.create(cronjob("tick", "0 0 1 1 *", job("x", 2, scheduling=BASIC)["spec"]))

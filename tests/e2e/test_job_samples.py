@@ -48,9 +48,9 @@ async def test_a_plain_job(cluster: Cluster) -> None:
 
 async def test_backoff_limit_per_index(cluster: Cluster) -> None:
     """Every second index fails twice; the others are not disturbed by it."""
-    limits = {"backoffLimitPerIndex": 1, "maxFailedIndexes": 5}
+    limits: dict[str, Any] = {"backoffLimitPerIndex": 1, "maxFailedIndexes": 5}
     even = ",".join(f"{index}=1" for index in range(0, 10, 2))
-    shape = {"completions": 10, "parallelism": 3, "completionMode": "Indexed"}
+    shape: dict[str, Any] = {"completions": 10, "parallelism": 3, "completionMode": "Indexed"}
     await cluster.create(sample("each", codes=even, **shape, **limits))
     reason, found = await ended(cluster, "each", "Failed")
     assert reason == "FailedIndexes"
@@ -60,8 +60,8 @@ async def test_backoff_limit_per_index(cluster: Cluster) -> None:
 
 async def test_an_index_that_is_given_up_at_once(cluster: Cluster) -> None:
     rule = {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}
-    policy = {"podFailurePolicy": {"rules": [rule]}, "backoffLimitPerIndex": 1}
-    shape = {"completions": 4, "parallelism": 2, "completionMode": "Indexed"}
+    policy: dict[str, Any] = {"podFailurePolicy": {"rules": [rule]}, "backoffLimitPerIndex": 1}
+    shape: dict[str, Any] = {"completions": 4, "parallelism": 2, "completionMode": "Indexed"}
     await cluster.create(sample("given-up", codes="0=1,1=42", **shape, **policy))
     reason, found = await ended(cluster, "given-up", "Failed")
     assert reason == "FailedIndexes"
@@ -71,7 +71,7 @@ async def test_an_index_that_is_given_up_at_once(cluster: Cluster) -> None:
 
 async def test_a_condition_that_somebody_sets_fails_the_job(cluster: Cluster) -> None:
     rule = {"action": "FailJob", "onPodConditions": [{"type": "ConfigIssue"}]}
-    policy = {"podFailurePolicy": {"rules": [rule]}}
+    policy: dict[str, Any] = {"podFailurePolicy": {"rules": [rule]}}
     await cluster.create(sample("misconfigured", run="9999", completions=8, parallelism=2, **policy))
     await cluster.running(2)
     pod = (await live(cluster, "misconfigured"))[0]
@@ -85,7 +85,7 @@ async def test_a_condition_that_somebody_sets_fails_the_job(cluster: Cluster) ->
 
 @pytest.mark.parametrize("rules", [[FAIL_42, IGNORE], [FAIL_42]], ids=["example", "failjob"])
 async def test_an_exit_code_fails_the_job(cluster: Cluster, rules: list[Object]) -> None:
-    policy = {"podFailurePolicy": {"rules": rules}, "backoffLimit": 6}
+    policy: dict[str, Any] = {"podFailurePolicy": {"rules": rules}, "backoffLimit": 6}
     await cluster.create(sample("broken", code="42", completions=12, parallelism=3, **policy))
     reason, found = await ended(cluster, "broken", "Failed")
     assert reason == "PodFailurePolicy"
@@ -93,7 +93,7 @@ async def test_an_exit_code_fails_the_job(cluster: Cluster, rules: list[Object])
 
 
 async def test_evictions_are_ignored(cluster: Cluster) -> None:
-    policy = {"podFailurePolicy": {"rules": [IGNORE]}, "backoffLimit": 0}
+    policy: dict[str, Any] = {"podFailurePolicy": {"rules": [IGNORE]}, "backoffLimit": 0}
     await cluster.create(sample("moved", run="20", completions=4, parallelism=2, **policy))
     await cluster.running(2)
     pod = (await live(cluster, "moved"))[0]
@@ -107,7 +107,7 @@ async def test_evictions_are_ignored(cluster: Cluster) -> None:
     "rule", [{"succeededIndexes": "0,2-3", "succeededCount": 1}, {"succeededIndexes": "0,2-3"}], ids=["count", "all"]
 )
 async def test_success_without_everybody(cluster: Cluster, rule: Object) -> None:
-    shape = {"completions": 10, "parallelism": 10, "completionMode": "Indexed", "backoffLimitPerIndex": 1}
+    shape: Object = {"completions": 10, "parallelism": 10, "completionMode": "Indexed", "backoffLimitPerIndex": 1}
     codes = ",".join(f"{index}=1" for index in (1, 4, 5, 6, 7, 8, 9))
     await cluster.create(sample("enough", codes=codes, successPolicy={"rules": [rule]}, **shape))
     reason, _ = await ended(cluster, "enough", "Complete")
@@ -148,7 +148,7 @@ DOWNWARD = {
 
 @pytest.mark.parametrize("pod", [EMPTY, DOWNWARD], ids=["indexed-job", "indexed-job-vol"])
 async def test_static_work_by_index(cluster: Cluster, pod: Object) -> None:
-    shape = {"completions": 5, "parallelism": 3, "completionMode": "Indexed"}
+    shape: dict[str, Any] = {"completions": 5, "parallelism": 3, "completionMode": "Indexed"}
     await cluster.create(sample("indexed", pod=pod, **shape))
     _, found = await ended(cluster, "indexed", "Complete")
     assert found["completedIndexes"] == "0-4"

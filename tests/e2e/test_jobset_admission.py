@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from tests.e2e.conftest import REAL
@@ -15,8 +16,8 @@ from kohort.sim.cluster import Pool
 from kohort.testing.cluster import Cluster
 
 pytestmark = pytest.mark.releases("1.37")
-OFF = {"gangConfig": {"gangMode": "Off"}}
-MINE = {"schedulingGroup": {"podGroupName": "mine"}}
+OFF: dict[str, Any] = {"gangConfig": {"gangMode": "Off"}}
+MINE: dict[str, Any] = {"schedulingGroup": {"podGroupName": "mine"}}
 MANY = 2**31 - 1
 RACK = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
 SELECTOR = {**RACK, "alpha.jobset.sigs.k8s.io/node-selector": "true"}
@@ -41,7 +42,7 @@ def mode(word: str) -> Object:
 
 
 IN_ORDER = {"startupPolicy": {"startupPolicyOrder": "InOrder"}}
-TOP = {"schedulingPolicy": {"gang": {}}}
+TOP: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
 
 # scenario -> (JobSet, the field that is named)
 REFUSED: dict[str, tuple[Object, str]] = {

@@ -31,7 +31,7 @@ from kohort.testing.cluster import Cluster
 
 LATEST = pytest.mark.releases("1.37")
 LONG = pod(None)
-OFF = {"gangConfig": {"gangMode": "Off"}}
+OFF: dict[str, Any] = {"gangConfig": {"gangMode": "Off"}}
 WORKLOAD = ("scheduling.k8s.io/v1beta1", "Workload")
 POD_GROUP = ("scheduling.k8s.io/v1beta1", "PodGroup")
 
@@ -172,7 +172,7 @@ async def test_jobset_30_a_users_own_group(cluster: Cluster) -> None:
     assert len(await cluster.workloads()) == 1
 
 
-MINE = {"schedulingGroup": {"podGroupName": "mine"}}
+MINE: dict[str, Any] = {"schedulingGroup": {"podGroupName": "mine"}}
 
 
 def workload(jobset: str, least: int) -> Object:

@@ -9,6 +9,7 @@ queues of another project, definitions of test clusters).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -75,7 +76,7 @@ def rule(action: str, **more: Any) -> Object:
 
 
 POD_RULE = {"action": "FailJob", "onExitCodes": {"containerName": "main", "operator": "In", "values": [1]}}
-NEVER = {"restartPolicy": "Never"}
+NEVER: dict[str, Any] = {"restartPolicy": "Never"}
 WORKERS = rj("workers", 1, 4, runs=SHORT)
 DRIVER = rj("driver", 1, 1, runs=SHORT)
 
@@ -426,7 +427,7 @@ class TestWorkloadAware:
             template = in_group(f"{name}-js", "6", priorityClassName=name)
             body = jobset(f"{name}-js", rj("rj", 2, 2, runs=template, job={"backoffLimit": 10}))
             await cluster.create(*own(f"{name}-js", 4, **more), body)
-            await cluster.until(lambda name=name: all_run(cluster, f"{name}-js"), what=f"{name} running")
+            await cluster.until(partial(all_run, cluster, f"{name}-js"), what=f"{name} running")
         waiting = [one for one in await live(cluster) if one["metadata"]["name"].startswith("low-")]
         assert not [one for one in waiting if one["status"].get("phase") == "Running"]
 

@@ -49,7 +49,8 @@ async def test_l_01_l_02_defaults(cluster: Cluster, sets: Sets) -> None:
     assert (made["replicas"], made["leaderWorkerTemplate"]["size"], made["startupPolicy"]) == (1, 1, "LeaderCreated")
     assert made["leaderWorkerTemplate"]["restartPolicy"] == "RecreateGroupOnPodRestart"
     await sets.available("least")
-    for empty in (None, {}):
+    empties: tuple[dict[str, Any] | None, ...] = (None, {})
+    for empty in empties:
         body["metadata"]["name"] = "some"
         body["spec"] |= {"rolloutStrategy": empty, "networkConfig": empty, "replicas": None}
         await cluster.create(body)
@@ -125,27 +126,29 @@ async def test_l_11_subgroups_of_nothing(cluster: Cluster, sets: Sets) -> None:
 async def test_l_12_what_may_change(cluster: Cluster, sets: Sets) -> None:
     await sets.create("set", replicas=0, size=4, subGroupPolicy={"subGroupSize": 2})
     await sets.create("bare", replicas=0, size=4)
-    for name, change in (
+    for name, refused_change in (
         ("set", {"subGroupPolicy": {"subGroupSize": 4}}),
         ("set", {"subGroupPolicy": None}),
         ("bare", {"subGroupPolicy": {"subGroupSize": 2}}),
         ("bare", {"size": 0}),
     ):
         with pytest.raises(ApiError) as error:
-            await sets.patch(name, {"leaderWorkerTemplate": change})
-        assert error.value.code in (403, 422), change
-    for change in (
+            await sets.patch(name, {"leaderWorkerTemplate": refused_change})
+        assert error.value.code in (403, 422), refused_change
+    changes: tuple[dict[str, Any], ...] = (
         {"startupPolicy": "LeaderReady", "networkConfig": {"subdomainPolicy": "UniquePerReplica"}},
         {"leaderWorkerTemplate": {"size": 6, "restartPolicy": "None", "leaderTemplate": template("tool:2")}},
         {"leaderWorkerTemplate": {"subGroupPolicy": {"subGroupPolicyType": "LeaderWorker"}}},
         {"rolloutStrategy": None, "networkConfig": None},
-    ):
+    )
+    for change in changes:
         await sets.patch("set", change)
     assert (await sets.get("set"))["spec"]["leaderWorkerTemplate"]["size"] == 6
 
 
 async def test_l_13_templates(cluster: Cluster) -> None:
-    for wrong in ({"spec": {}}, {"spec": {"containers": [{"image": "tool:1"}]}}, {"spec": {"containers": "one"}}):
+    specs: tuple[dict[str, Any], ...] = ({}, {"containers": [{"image": "tool:1"}]}, {"containers": "one"})
+    for wrong in ({"spec": spec} for spec in specs):
         assert "containers" in await refused(cluster, lws("no", workerTemplate=wrong))
 
 

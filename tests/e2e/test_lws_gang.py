@@ -13,8 +13,8 @@ from kohort.kube.errors import ApiError
 from kohort.sim.cluster import Pool
 from kohort.testing.cluster import Cluster, condition
 
-GANG = {"schedulingPolicy": {"gang": {}}}
-BASIC = {"schedulingPolicy": {"basic": {}}}
+GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
+BASIC: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
 GROUPS = pytest.mark.releases("1.36", "1.37")  # that have groups as objects
 NEWEST = pytest.mark.releases("1.37")
 
@@ -136,7 +136,7 @@ async def test_l_55_pods_of_before_and_after_never_share_a_gang(cluster: Cluster
     await sets.available("grp")
     before = await sets.uids()
     await cluster.delete("v1", "Pod", "grp-0")  # the next leader comes while the old workers still stop
-    shared = []
+    shared: list[Any] = []
 
     async def renewed() -> bool:
         pods = await sets.pods()

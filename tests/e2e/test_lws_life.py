@@ -106,7 +106,10 @@ async def test_l_21_subgroups(sets: Sets) -> None:
 
 
 async def test_l_25_claims_of_pods(cluster: Cluster, sets: Sets) -> None:
-    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "none"}}
+    claim: dict[str, Any] = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "none"},
+    }
     claim["spec"] |= {"resources": {"requests": {"storage": "1Gi"}}}
     retention = {"whenDeleted": "Delete", "whenScaled": "Delete"}
     await sets.create("vol", replicas=2, volumeClaimTemplates=[claim], persistentVolumeClaimRetentionPolicy=retention)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from tests.e2e.lws import Sets, label, ready, template
@@ -99,7 +100,7 @@ async def test_l_38_surge(cluster: Cluster, sets: Sets, replicas: int, surge: in
     assert any("deleting surge" in note for note in await sets.notes("GroupsProgressing"))
 
 
-def partition(number: int, **more: int) -> dict[str, object]:
+def partition(number: int, **more: int) -> dict[str, Any]:
     rolling = {"partition": number, **more}
     return {"rolloutStrategy": {"type": "RollingUpdate", "rollingUpdateConfiguration": rolling}}
 

@@ -131,7 +131,10 @@ async def test_a_node_pool_for_each_group(cluster: Cluster, sets: Sets) -> None:
 
 
 async def test_volumes_of_their_own(cluster: Cluster, sets: Sets) -> None:
-    claim = {"metadata": {"name": "store"}, "spec": {"storageClassName": "default", "accessModes": ["ReadWriteOnce"]}}
+    claim: Object = {
+        "metadata": {"name": "store"},
+        "spec": {"storageClassName": "default", "accessModes": ["ReadWriteOnce"]},
+    }
     claim["spec"] |= {"resources": {"requests": {"storage": "10Gi"}}}
     pods = server("worker")
     pods["spec"]["containers"][0]["volumeMounts"].append({"name": "store", "mountPath": "/mnt"})

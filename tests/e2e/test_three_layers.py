@@ -12,7 +12,7 @@ from kohort.api.kind import Object
 from kohort.testing.cluster import Cluster
 
 NOTES = {"sim.kohort.dev/run-seconds": "100000", "sim.kohort.dev/start-seconds": "0.1"}
-GANG = {"schedulingPolicy": {"gang": {}}}
+GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
 
 
 def job_spec(pods: int) -> Object:
@@ -50,7 +50,7 @@ async def one_workload(cluster: Cluster, pods: int, kind: str) -> Object:
     ids=["one", "two", "several"],
 )
 async def test_trainjob_on_top(cluster: Cluster, jobs: tuple[Object, ...]) -> None:
-    ml = {"mpi": {}} if len(jobs) == 2 and jobs[0]["name"] == "launcher" else {"torch": {}}
+    ml: dict[str, Any] = {"mpi": {}} if len(jobs) == 2 and jobs[0]["name"] == "launcher" else {"torch": {}}
     await cluster.create(t.runtime(*jobs, ml=ml), t.trainjob(2))
     await one_workload(
         cluster, {"one": 2, "node": 3, "helper": 6}[jobs[1]["name"] if len(jobs) > 1 else "one"], "TrainJob"

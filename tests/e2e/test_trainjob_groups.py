@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.e2e import training as t
 from tests.kinds.trainer.compile.build import initializer, rjob, trainer
@@ -65,7 +67,7 @@ async def test_8_policy_and_alias(cluster: Cluster) -> None:
 
 async def test_11_updates_of_runtimes_are_checked(cluster: Cluster) -> None:
     await cluster.create(t.runtime())
-    change = {"spec": {"podGroupPolicy": {"coscheduling": {}}}}
+    change: dict[str, Any] = {"spec": {"podGroupPolicy": {"coscheduling": {}}}}
     with pytest.raises(ApiError) as refused:
         await cluster.patch(t.API_VERSION, "TrainingRuntime", "rt", change)
     assert refused.value.code == 422
@@ -133,7 +135,7 @@ async def test_23_jobs_of_a_helper_are_one_gang(cluster: Cluster) -> None:
 
 
 async def test_25_26_the_whole_job_is_one_gang_unless_it_is_sequenced(cluster: Cluster) -> None:
-    whole = {"scheduling": {"schedulingPolicy": {"gang": {}}}}
+    whole: dict[str, Any] = {"scheduling": {"schedulingPolicy": {"gang": {}}}}
     await cluster.create(t.runtime(rjob("helper", parallelism=2), trainer(), workload=whole, seconds=1), t.trainjob(5))
     await t.complete(cluster)
     assert t.groups_of((await cluster.workloads())[0]) == {"job": 7}
@@ -179,7 +181,8 @@ async def test_52_groups_before_the_jobset(cluster: Cluster) -> None:
 
 
 async def test_68_69_other_frameworks(cluster: Cluster) -> None:
-    for name, policy, nodes in (("flux", {"flux": {}}, 5), ("jax", {"jax": {}}, 4), ("xgboost", {"xgboost": {}}, 3)):
+    for name, nodes in (("flux", 5), ("jax", 4), ("xgboost", 3)):
+        policy: dict[str, Any] = {name: {}}
         body = t.runtime(ml=policy, seconds=1)
         body["metadata"]["name"] = name
         await cluster.create(body, t.trainjob(nodes, name=name, runtimeRef={"name": name, "kind": "TrainingRuntime"}))

@@ -255,7 +255,7 @@ async def refusal(cluster: Cluster, job: Object) -> str:
 @pytest.mark.parametrize("mount", [True, False])
 async def test_05_multi_step(cluster: Cluster, mount: bool) -> None:
     """As it stands there the initializer mounts no volume: Trainer's own webhook refuses the job (recorded v-init)."""
-    volume = {"emptyDir": {}} if mount else None
+    volume: Any = {"emptyDir": {}} if mount else None
     fetch = initializer("dataset-initializer", replicas=1)
     jobs = (mounted(fetch, volume) if mount else fetch, trainer(after=[("dataset-initializer", "Complete")]))
     spec: dict[str, Any] = {"initializer": {"dataset": {"storageUri": "hf://acme/data"}}, "trainer": {"numNodes": 2}}

@@ -39,7 +39,7 @@ OF_CONTROLLERS = {
     "jobset.parity": "true",
     "podcliqueset.initContainerImage": "registry.example/initc:1",
 }
-GANG = {"schedulingPolicy": {"gang": {}}}
+GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
 POD = {"containers": [{"name": "main", "image": "acme/fit:1"}], "restartPolicy": "Never"}
 
 
@@ -218,7 +218,12 @@ def test_translate_refuses_bad_settings(tmp_path: Path) -> None:
 def started(monkeypatch: pytest.MonkeyPatch, *args: str) -> tuple[Any, Any]:
     """What `kohort up` would start: of the server, and around it."""
     found: list[tuple[Any, Any]] = []
-    monkeypatch.setattr(up, "_here", lambda settings, around: found.append((settings, around)) or 0)
+
+    def here(settings: Any, around: Any) -> int:
+        found.append((settings, around))
+        return 0
+
+    monkeypatch.setattr(up, "_here", here)
     done = CliRunner().invoke(app, ["up", "--in-memory", "--port", "0", *args])
     assert done.exit_code == 0, done.output
     return found[0]

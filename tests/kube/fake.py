@@ -259,7 +259,7 @@ class FakeApi:
             return answer_of(200, {"kind": "APIGroupDiscoveryList", "items": items})
         if core:
             return answer_of(200, {"kind": "APIVersions", "versions": ["v1"]})
-        found = []
+        found: list[dict[str, Any]] = []
         for group in groups:
             versions = list(dict.fromkeys(one.version for one in self.types if one.group == group))
             found.append({"name": group, "versions": [{"version": one} for one in reversed(versions)]})

@@ -102,7 +102,7 @@ def test_no_user_is_anonymous(tmp_path: Path) -> None:
 
 
 def test_of_several_files_the_first_to_name_something_counts(tmp_path: Path) -> None:
-    one = write(tmp_path / "one", user={"token": "first"}, **{"current-context": ""})
+    one = write(tmp_path / "one", user={"token": "first"}, **dict[str, Any]({"current-context": ""}))
     two = write(tmp_path / "two", user={"token": "second"}, cluster={"tls-server-name": "not merged"})
     extra = yaml.safe_load(two.read_text())
     extra["contexts"].append({"name": "other", "context": {"cluster": "main", "user": "other", "namespace": "two"}})

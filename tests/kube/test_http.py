@@ -124,7 +124,7 @@ async def test_connections_are_kept_and_bounded() -> None:
         await asyncio.gather(*(transport.request(GET, timeout=10) for _ in range(20)))
         assert api.most == 3
         connector = transport._sessions[0].connector  # type: ignore[index]
-        assert sum(len(one) for one in connector._conns.values()) == 3  # type: ignore[union-attr]
+        assert sum(len(one) for one in connector._conns.values()) == 3  # type: ignore[union-attr, misc]
         await transport.close()
 
 

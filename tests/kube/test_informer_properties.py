@@ -37,7 +37,7 @@ def act(it: Following, action: tuple[Any, ...]) -> None:
         "bookmark": api.bookmark,
         "twice": lambda: setattr(api, "twice", rest[0]),
         # A replay of what was said before, as a proxy or a server that lost its place would do.
-        "again": lambda: [api.say(line_of(entry)) for entry in api.log[-4:]],
+        "again": lambda: api.say(b"".join(line_of(entry) for entry in api.log[-4:])),
         "refuse": lambda: api.faults.extend((TransportError("refused"), answer_of(503, status(503, "Unavailable")))),
         "broken": lambda: api.say(b'{"type":"ADDED","obj\n'),
         "compact": api.compact,

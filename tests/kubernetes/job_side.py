@@ -261,11 +261,11 @@ async def embedded(minor: str, uids: Mapping[tuple[str, str], list[str]], settin
 def _give_uids(server: Server, left: dict[tuple[str, str], list[str]]) -> None:
     mutate = server.api.core.mutate
 
-    async def with_uid(call: Any) -> None:
-        if call.operation == "CREATE" and call.resource.kind == "Job" and not call.dry_run:
-            known = left.get((call.namespace, call.object["metadata"]["name"]))
+    async def with_uid(attrs: Any) -> None:
+        if attrs.operation == "CREATE" and attrs.resource.kind == "Job" and not attrs.dry_run:
+            known = left.get((attrs.namespace, attrs.object["metadata"]["name"]))
             if known:
-                call.object["metadata"]["uid"] = known.pop(0)
-        await mutate(call)
+                attrs.object["metadata"]["uid"] = known.pop(0)
+        await mutate(attrs)
 
     server.api.core.mutate = with_uid  # type: ignore[method-assign]

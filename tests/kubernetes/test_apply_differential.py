@@ -52,7 +52,7 @@ class Sequence:
         self.collection = namespace.path(PLURALS[self.kind], self.version)
         self.live: Object | None = None
         self.steps: list[str] = []
-        self.reset = self.random.choice([[], [{}]])
+        self.reset: list[Any] = self.random.choice([[], [{}]])
 
     def target(self, subresource: str = "") -> ssa.Target:
         made = self.kind == "Widget"

@@ -46,8 +46,8 @@ def client(tmp_path: Path) -> Iterator[Client]:
     ]
     processes = []
     with (tmp_path / "components.log").open("wb") as log:
-        for name, more in (("kube-controller-manager", manager), ("kube-scheduler", [])):
-            command = [assets.path(name), f"--kubeconfig={account(data, f'system:{name}')}", *common, *more]
+        for name, more in (("kube-controller-manager", manager), ("kube-scheduler", list[str]())):
+            command = [str(assets.path(name)), f"--kubeconfig={account(data, f'system:{name}')}", *common, *more]
             processes.append(subprocess.Popen(command, stdout=log, stderr=log))
         loaded = yaml.safe_load(config.read_text())
         url, token = loaded["clusters"][0]["cluster"]["server"], loaded["users"][0]["user"]["token"]

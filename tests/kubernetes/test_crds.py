@@ -51,7 +51,7 @@ def test_all_are_taken_and_structural(established: Client) -> None:
 
 def test_frozen_fields_and_enums_are_refused_by_field(established: Client, kubernetes_namespace: Namespace) -> None:
     path = kubernetes_namespace.path("jobsets", "jobset.x-k8s.io/v1alpha2")
-    broken = deepcopy(JOBSET) | {"metadata": {"name": "broken"}}
+    broken: dict[str, Any] = deepcopy(JOBSET) | {"metadata": {"name": "broken"}}
     broken["spec"]["successPolicy"] = {"operator": "Most"}
     refused = established.request("POST", path, broken).json()
     assert "spec.successPolicy.operator" in {one["field"] for one in refused["details"]["causes"]}

@@ -295,7 +295,9 @@ def test_a_watch_sees_changes_as_they_happen(kubectl: tuple[Kubectl, str]) -> No
         text=True,
     )
     assert watching.stdout is not None
-    reader = threading.Thread(target=lambda: seen.extend(iter(watching.stdout.readline, "")))
+    output = watching.stdout
+    assert output is not None
+    reader = threading.Thread(target=lambda: seen.extend(iter(output.readline, "")))
     reader.start()
     time.sleep(1)
     assert run("create", "configmap", "one", "-n", "default").returncode == 0

@@ -51,7 +51,8 @@ def scaled(client: Any) -> list[Any]:
     """Codes, messages and owners after each of a few writes."""
     client.request("POST", "/api/v1/namespaces", {"metadata": {"name": "d"}})
     client.request("POST", f"{DEPLOYMENTS}?fieldManager=maker", deployment(2))
-    at, found = f"{DEPLOYMENTS}/w/scale", [owners(client)]
+    at = f"{DEPLOYMENTS}/w/scale"
+    found: list[Any] = [owners(client)]
     for method, path, body, media in (
         ("PATCH", f"{at}?fieldManager=hpa", {"spec": {"replicas": 3}}, MERGE),
         ("PATCH", f"{at}?fieldManager=me", scale(replicas=4), APPLY),
@@ -68,7 +69,7 @@ def scaled(client: Any) -> list[Any]:
 
 
 def pods(client: Any) -> list[Any]:
-    found = []
+    found: list[tuple[Any, ...]] = []
     for image, resources in [(image, {}) for image in IMAGES] + [("x", one) for one in RESOURCES]:
         body = {
             "metadata": {"name": "p"},

@@ -27,8 +27,8 @@ from urllib.parse import parse_qs, quote, urlencode
 import pytest
 from tests.kubernetes.known import KNOWN, UNASKED, Known, settle, without_ending
 from tests.kubernetes.protocol import KINDS, Object, Step, sequence
-from tests.kubernetes.test_apply_differential import CRD
 from tests.server.crd.server import Running
+from tests.server.widgets import CRD
 
 from kohort.kube.wire import Request
 from kohort.server.server import Server

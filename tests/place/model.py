@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 
 @dataclass
@@ -259,7 +260,7 @@ def tight_case(rng: Random) -> Case:
     if rng.random() < 0.5:
         root = Group("g", len(pods), pods=[eq_class for _, eq_class in pods])
         return Case(nodes, [], root)
-    children = []
+    children: list[Any] = []
     for rack in ("r0", "r1"):
         mine = [eq_class for where, eq_class in pods if where == rack]
         while mine:

@@ -177,8 +177,8 @@ ZONE = "topology.kubernetes.io/zone"
 )
 def test_where_claims_can_be_used(claim: Claim, nodes: set[str]) -> None:
     short = Short()
-    short.node("a", **{ZONE: "z1"})
-    short.node("b", **{ZONE: "z2"})
+    short.node("a", **dict[str, Any]({ZONE: "z1"}))
+    short.node("b", **dict[str, Any]({ZONE: "z2"}))
     short.node("plain")
     short.state.claims.put("default/c", claim)
     pod = short.pod("p", volumes=[_volume("c")])

@@ -69,7 +69,8 @@ def _play(step: dict[str, Any], cluster: Cluster) -> None:
     for name in step.get("delete", ()):
         cluster.delete(*name.split("/"))
     for name, what in step.get("set", ()):
-        cluster.change(*name.split("/"), what)
+        kind, _, called = name.partition("/")
+        cluster.change(kind, called, what)
 
 
 @pytest.mark.parametrize("name", _engine_scenarios())

@@ -169,7 +169,8 @@ def test_all_mistakes_of_a_profile_at_once() -> None:
     ]
     assert "'fast'" in str(caught.value)
     assert "least, most" in str(caught.value)
-    for wrong in (None, [], "most"):
+    mistakes: tuple[Any, ...] = (None, [], "most")
+    for wrong in mistakes:
         with pytest.raises(ProfileError):
             read_profile(wrong)
 

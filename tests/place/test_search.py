@@ -220,7 +220,7 @@ def test_solver_knows_ports_and_claims() -> None:
     assert _answer(short, Leaf("g", [short.pod(f"p{n}", **_port(80)) for n in range(2)], 2)) is SolverStatus.FOUND
     assert _answer(short, Leaf("g", [short.pod(f"p{n}", **_port(80)) for n in range(3)], 3)) is SolverStatus.IMPOSSIBLE
     short.state.claims.put("default/c", Claim(once=True))
-    volume = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
+    volume: dict[str, Any] = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
     sharing = [short.pod("p0", 1, **volume), short.pod("p1", 2, **volume)]
     assert _answer(short, Leaf("g", sharing, 2)) is SolverStatus.IMPOSSIBLE
 

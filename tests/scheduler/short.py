@@ -112,7 +112,12 @@ def play(sim: Sim, step: Json) -> None:
     sim.refuse.update(step.get("refuseBinding", {}))
     if "during" in step:
         inner = step["during"]["do"]
-        sim.before_binding = lambda: [play(sim, one) for one in inner]
+
+        def meanwhile() -> None:
+            for one in inner:
+                play(sim, one)
+
+        sim.before_binding = meanwhile
     for item in step.get("create", ()):
         create(sim, item)
         if step.get("live"):

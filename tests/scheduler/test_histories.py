@@ -103,7 +103,7 @@ class Histories(RuleBasedStateMachine):
     )
     def add_group(self, gang: int | None, topology: str | None, disruption: str, priority: str, pods: int) -> str:
         name = self.name("g")
-        item = {"group": name, "disruption": disruption, "priority": priority}
+        item: dict[str, Any] = {"group": name, "disruption": disruption, "priority": priority}
         item |= {key: value for key, value in (("gang", gang), ("topology", topology)) if value is not None}
         create(self.sim, item)
         for _ in range(pods):

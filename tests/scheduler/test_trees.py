@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from typing import Any
 
 from kohort.scheduler.model import GroupSpec, Meta, Pod, composite_key
 from kohort.scheduler.trees import BrokenChain, Group, GroupTrees, PodInfo
@@ -11,7 +12,7 @@ from kohort.scheduler.trees import BrokenChain, Group, GroupTrees, PodInfo
 _numbers = itertools.count()
 
 
-def member(**more: bool) -> PodInfo:
+def member(**more: Any) -> PodInfo:
     number = next(_numbers)
     return PodInfo(Pod(Meta(name=f"p{number}", namespace="x", uid=f"u{number}")), number, **more)
 

@@ -18,8 +18,8 @@ from kohort.scheduler.volumes import SELECTED_NODE
 
 HOST = "kubernetes.io/hostname"
 WAIT = {"volumeBindingMode": "WaitForFirstConsumer"}
-LOCAL = {"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner", **WAIT}
-CLOUD = {"metadata": {"name": "cloud"}, "provisioner": "disks.example.com", **WAIT}
+LOCAL: dict[str, Any] = {"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner", **WAIT}
+CLOUD: dict[str, Any] = {"metadata": {"name": "cloud"}, "provisioner": "disks.example.com", **WAIT}
 Json = dict[str, Any]
 
 

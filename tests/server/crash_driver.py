@@ -30,7 +30,7 @@ async def write(path: Path, start: int, out: int) -> None:
     async def one() -> None:
         for number in numbers:
             value = f"{number}:{'x' * (number % 700)}:end".encode()
-            await store.write(TABLE, "", f"n{number}", lambda _, value=value: value, expect=None)
+            await store.write(TABLE, "", f"n{number}", lambda _, value=value: value, expect=None)  # type: ignore[misc]
             os.write(out, f"{number}\n".encode())
 
     await asyncio.gather(*(one() for _ in range(16)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.server.talk import Talk
@@ -135,7 +136,7 @@ def test_custom_resources_in_version_two_of_the_document(talk: Talk) -> None:
             "d": {"type": "integer", "anyOf": [{"minimum": 1}]},
         },
     }
-    added = {"com.e.v1.E": {**loose, **identity}, "com.e.v1.F": {**strict, **identity}}
+    added: dict[str, dict[str, Any]] = {"com.e.v1.E": {**loose, **identity}, "com.e.v1.F": {**strict, **identity}}
     found = openapi.v2("1.37", talk.api.resources, added)["definitions"]
     assert found["com.e.v1.E"] == {"type": "object", **identity}
     assert found["com.e.v1.F"] == {

@@ -6,13 +6,13 @@ Same code, reason, details, causes (kind and field, in order), warnings, object 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.server.talk import Talk
-from tests.support import recorder
 from tests.support.recorder import Player
 
 RECORDED = Path(__file__).parents[1] / "recorded"
@@ -53,7 +53,7 @@ def servers() -> Iterator[dict[str, Talk]]:
 
 @pytest.fixture(autouse=True)
 def _in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
 
 
 @pytest.mark.parametrize(("minor", "case"), CASES)

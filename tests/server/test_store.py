@@ -6,6 +6,7 @@ import asyncio
 import os
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,7 +72,7 @@ async def test_writers_build_on_what_is_under_way(store: Store) -> None:
 
 
 async def test_history_gives_every_earlier_state(store: Store) -> None:
-    states = {0: {}}
+    states: dict[int, dict[str, Any]] = {0: {}}
     for step, name in enumerate("abacbd"):
         if step in {3, 4}:
             await remove(store, name) if name in state(store) else await put(store, name, str(step))

@@ -48,7 +48,7 @@ class StoreMachine(RuleBasedStateMachine):
             waiting = []
             for table, name, value in writes:
                 head = self.store.table(table).head("", name)
-                waiting.append(self.store.write(table, "", name, lambda _, value=value: value, expect=head))
+                waiting.append(self.store.write(table, "", name, lambda _, value=value: value, expect=head))  # type: ignore[misc]
                 self.history.append({**self.state, (table, name): value})
             await asyncio.gather(*waiting)
 

@@ -33,6 +33,7 @@ class Server:
         headers = {**HEADERS, "content-type": content_type}
         answer = await self.api.handle(Request(method, path, {}, headers, raw))
         assert answer.status < 400, answer.body
+        assert isinstance(answer.body, bytes)
         return json.loads(answer.body)
 
     async def put(self, name: str, **labels: str) -> str:

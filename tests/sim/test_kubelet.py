@@ -67,7 +67,7 @@ async def test_a_gang_job_from_start_to_end() -> None:
         KubeletSimulator(found.client, plain(2), clock=found.clock),
     ):
         await runtime.ready()
-        gang = {"schedulingPolicy": {"gang": {}}}
+        gang: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
         body = job_of("solver", parallelism=3, completions=3, completionMode="Indexed", scheduling=gang)
         body["spec"]["template"]["metadata"] = {"annotations": {"sim.kohort.dev/run-seconds": "20"}}
         await found.client.of(body).create(body)

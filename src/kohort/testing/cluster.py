@@ -51,7 +51,7 @@ class Cluster:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    async def until(self, look: Callable[[], Awaitable[_T]], seconds: float | None = None, what: str = "") -> _T:
+    async def until(self, look: Callable[[], Awaitable[_T | None]], seconds: float | None = None, what: str = "") -> _T:
         """The first true answer of `look`; AssertionError with its last answer if there is none in time."""
         loop = asyncio.get_running_loop()
         began = loop.time()

@@ -125,11 +125,13 @@ def test_what_is_no_longer_applied_and_nobody_elses_goes(seed: int, kind: str, s
         if (one["manager"], one["operation"]) == ("alice", "Apply")
     ]
     assert mine == []
-    others = {}
+    others: dict[str, Any] = {}
     for one in left["metadata"].get("managedFields", ()):
         others = sets.union(others, one["fieldsV1"])
     entries = first.object["metadata"].get("managedFields", ())
-    own = next((one["fieldsV1"] for one in entries if (one["manager"], one["operation"]) == ("alice", "Apply")), {})
+    own: Object = next(
+        (one["fieldsV1"] for one in entries if (one["manager"], one["operation"]) == ("alice", "Apply")), {}
+    )
     gone = sets.difference(own, others)
     still = sets.intersection(gone, field_set(left, of.structure))
     # A key of a list stays as long as its item does: it is what the item is called.

@@ -201,7 +201,7 @@ WORKLOAD37 = workload("v1beta1", {"schedulingPolicy": GANG})
 
 @pytest.mark.parametrize(("word", "mode"), [("Pod", {"single": {}}), ("PodGroup", {"all": {}})])
 def test_4_3_pod_group_of_1_36_and_1_37(word: str, mode: Obj) -> None:
-    body = {"priorityClassName": "gold", "priority": 7, "schedulingConstraints": {}}
+    body: dict[str, Any] = {"priorityClassName": "gold", "priority": 7, "schedulingConstraints": {}}
     old, new = old_group(disruptionMode=word, **body), new_group(disruptionMode=mode, **body)
     assert convert([WORKLOAD36, old], "1.37") == plain(WORKLOAD37, new)
     assert convert([WORKLOAD37, new], "1.36") == plain(WORKLOAD36, old)
@@ -587,5 +587,6 @@ def test_a_mode_that_is_none_is_refused_downward(mode: Obj) -> None:
 @pytest.mark.parametrize("minor", ["1.35", "1.36", "1.37"])
 @pytest.mark.parametrize("kind", ["Workload", "PodGroup"])
 def test_half_written_objects_do_not_break_it(version: str, minor: str, kind: str) -> None:
-    for found in ({}, {"metadata": {"name": "x"}}, {"spec": {}}, {"spec": None, "metadata": None}):
+    odd: tuple[dict[str, Any], ...] = ({}, {"metadata": {"name": "x"}}, {"spec": {}}, {"spec": None, "metadata": None})
+    for found in odd:
         convert([{"apiVersion": f"scheduling.k8s.io/{version}", "kind": kind, **found}], minor, flatten=True)

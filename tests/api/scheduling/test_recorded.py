@@ -89,7 +89,7 @@ def test_every_case_is_played_or_listed_with_a_reason(minor: str) -> None:
 
 
 def test_all_98_rows_of_section_7_are_among_the_played() -> None:
-    rows = {case.id.partition("-s7-")[2][:3] for case in PLAYED if case.id and "-s7-" in case.id}
+    rows = {str(case.id).partition("-s7-")[2][:3] for case in PLAYED if "-s7-" in str(case.id)}
     assert rows == {f"{row:03}" for row in range(1, 99)}
 
 

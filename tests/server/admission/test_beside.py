@@ -32,7 +32,7 @@ MERGE = "application/merge-patch+json"
 
 
 @cache
-def definitions() -> list[Object]:
+def definitions() -> tuple[Object, ...]:
     return crds()
 
 
@@ -132,7 +132,7 @@ def patch(manager: str, **labels: str) -> Object:
 async def test_patches_are_stamped_and_wait_for_active_jobs() -> None:
     world = await made()
     await runtime(world)
-    spec = {"suspend": True, "runtimePatches": [{**patch("a.io/x", k="v"), "time": "2020-02-02T02:02:02Z"}]}
+    spec: Object = {"suspend": True, "runtimePatches": [{**patch("a.io/x", k="v"), "time": "2020-02-02T02:02:02Z"}]}
     first = await world.made(PATHS["TrainJob"], job("a", **spec))
     assert first["spec"]["runtimePatches"][0]["time"] == "2020-02-02T02:02:02Z"  # a given time is kept on create
     both = {"spec": {"runtimePatches": [patch("a.io/x", k="v"), patch("b.io/y", k="w")]}}

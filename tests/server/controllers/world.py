@@ -49,7 +49,7 @@ class World:
     async def post(self, path: str, body: Object) -> Object:
         code, made = await self.ask("POST", path, body)
         assert code == 201, made
-        return made  # type: ignore[no-any-return]
+        return made
 
     async def get(self, path: str) -> Object | None:
         code, found = await self.ask("GET", path)
@@ -58,12 +58,12 @@ class World:
     async def delete(self, path: str, policy: str = "Background", **more: Any) -> Object:
         code, found = await self.ask("DELETE", path, {"propagationPolicy": policy, **more})
         assert code in (200, 202), found
-        return found  # type: ignore[no-any-return]
+        return found
 
     async def patch(self, path: str, change: Any) -> Object:
         code, found = await self.ask("PATCH", path, change, "application/merge-patch+json")
         assert code == 200, found
-        return found  # type: ignore[no-any-return]
+        return found
 
     async def config_map(
         self, name: str, *owners: Object, namespace: str = "ns", block: bool = False, **meta: Any

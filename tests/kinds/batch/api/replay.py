@@ -20,7 +20,7 @@ from kohort.kinds.batch.api.selector import generate
 
 RECORDED = Path(__file__).parents[3] / "recorded"
 FILES = {"1.36": "job-1.36.json", "1.37": "job-1.37.json"}
-PRIORITY_CLASSES = [
+PRIORITY_CLASSES: list[dict[str, Any]] = [
     {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "batch-high"}, "value": 7000}
 ]
 

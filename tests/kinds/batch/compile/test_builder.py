@@ -151,7 +151,7 @@ def test_update_rules_by_name_and_level() -> None:
 
 
 def test_basic_and_all_exclude_each_other() -> None:
-    mode = {"disruptionMode": {"all": {}}}
+    mode: dict[str, Any] = {"disruptionMode": {"all": {}}}
     assert [error.field for error in builder(Item(name="a", leaf=mode)).validate()] == ["disruptionMode"]
     assert builder(Item(name="a", leaf=mode | gang(2))).validate() == []
     assert builder(Item(name="a", default=Config(gang=True, minimum=2), leaf=mode)).validate() == []

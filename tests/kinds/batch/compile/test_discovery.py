@@ -132,7 +132,11 @@ def test_t_47_a_lost_group_is_made_again_in_1_36_only() -> None:
 
 
 def test_pods_that_will_be_adopted_make_a_job_old() -> None:
-    stray = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "lab", "labels": {"crew": "a"}}}
+    stray: Object = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "lab", "labels": {"crew": "a"}},
+    }
     obj = job(p=2, manualSelector=True, selector={"matchLabels": {"crew": "a"}})
     assert not compiled(obj, "1.37", stray).plans
     theirs = {**stray, "metadata": {**stray["metadata"], "ownerReferences": [owner("Foo", "f")]}}

@@ -29,10 +29,10 @@ Object = dict[str, Any]
 SHORT = settings(max_examples=50, deadline=None)
 MINORS = st.sampled_from(["1.35", "1.36", "1.37"])
 NAMES = st.sampled_from(["a", "trainer", "nightly.report", "x" * 57, "y" * 63])
-POLICIES = st.sampled_from(
+POLICIES: st.SearchStrategy[Any] = st.sampled_from(
     [None, {"basic": {}}, {"gang": {}}, {"gang": {"minCount": 1}}, {"gang": {"minCount": 3}}, {"gang": {}, "basic": {}}]
 )
-MODES = st.sampled_from([None, {"single": {}}, {"all": {}}])
+MODES: st.SearchStrategy[Any] = st.sampled_from([None, {"single": {}}, {"all": {}}])
 CONSTRAINTS = st.sampled_from([None, {}, {"topology": [{"key": "example.com/rack"}]}])
 CLAIMS = st.sampled_from([None, [], [{"name": "nic", "resourceClaimTemplateName": "t"}]])
 OWNERS = st.sampled_from(
@@ -64,12 +64,12 @@ AROUND = st.lists(
 @st.composite
 def jobs(draw: st.DrawFn) -> Object:
     members = {"schedulingPolicy": POLICIES, "disruptionMode": MODES, "schedulingConstraints": CONSTRAINTS}
-    block = {name: value for name, values in members.items() if (value := draw(values)) is not None}
+    block: dict[str, Any] = {name: value for name, values in members.items() if (value := draw(values)) is not None}
     claims = draw(CLAIMS)
     if claims is not None:
         block["resourceClaims"] = claims
     annotations = draw(st.sampled_from([None, {DELEGATED: "workers"}, {DELEGATED: ""}]))
-    status = draw(st.sampled_from([{}, {"succeeded": 1}, {"startTime": "2026-11-15T00:00:00Z"}]))
+    status: dict[str, Any] = draw(st.sampled_from([{}, {"succeeded": 1}, {"startTime": "2026-11-15T00:00:00Z"}]))
     return job(
         draw(NAMES),
         draw(st.none() | st.integers(0, 6)),
@@ -146,7 +146,7 @@ def test_every_valid_cronjob_compiles(obj: Object, minor: str) -> None:
 @given(jobs())
 def test_the_rules_of_the_api_and_of_the_builder_agree(obj: Object) -> None:
     """Both look at the same block; neither may drift away from the other."""
-    block = obj["spec"].get("scheduling") or {}
+    block: dict[str, Any] = obj["spec"].get("scheduling") or {}
     spec = {**obj["spec"], "parallelism": 99}
     root = Item(name="job", path="spec.scheduling", default=Config(), leaf=block)
     builder = Builder(root, "w", "lab", None, ("basic", "gang"), ("single", "all"), run_block_rules=False)

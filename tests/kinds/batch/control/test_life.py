@@ -25,7 +25,7 @@ def at(seconds: float) -> str:
 
 
 def pod(name: str = "p", phase: str = "Pending", **more: Any) -> Object:
-    meta = {"name": name, "namespace": "lab", "uid": name, "creationTimestamp": at(0)}
+    meta: dict[str, Any] = {"name": name, "namespace": "lab", "uid": name, "creationTimestamp": at(0)}
     meta |= {"finalizers": ["batch.kubernetes.io/job-tracking"], **more.pop("meta", {})}
     return {"metadata": meta, "spec": more.pop("spec", {}), "status": {"phase": phase, **more}}
 
@@ -116,7 +116,7 @@ def test_index_lists_forget_what_is_out_of_range(text: str | None, completions: 
 def test_which_pods_go_first() -> None:
     """Not bound, pending, not ready, younger."""
     ready = {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": at(1)}]}
-    bound = {"spec": {"nodeName": "n"}}
+    bound: dict[str, Any] = {"spec": {"nodeName": "n"}}
     pods = [
         pod("ready", "Running", **ready, **bound),
         pod("running", "Running", **bound),
@@ -178,7 +178,7 @@ def test_a_pod_without_an_owner_is_not_held() -> None:
     world = World()
     tracking = "batch.kubernetes.io/job-tracking"
     template: Object = {"containers": [{"name": "c", "image": "x"}]}
-    meta = {"name": "left", "finalizers": [tracking, "a.io/hold"], "labels": {"x": "y"}}
+    meta: dict[str, Any] = {"name": "left", "finalizers": [tracking, "a.io/hold"], "labels": {"x": "y"}}
     world.make({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template})
     world.run(2)
     assert world.find("Pod", "left")["metadata"]["finalizers"] == ["a.io/hold"]
@@ -186,7 +186,7 @@ def test_a_pod_without_an_owner_is_not_held() -> None:
 
 def test_a_pod_without_an_owner_that_a_job_adopts_is_held() -> None:
     world = World()
-    meta = {"name": "old", "finalizers": ["batch.kubernetes.io/job-tracking"], "labels": {"x": "y"}}
+    meta: dict[str, Any] = {"name": "old", "finalizers": ["batch.kubernetes.io/job-tracking"], "labels": {"x": "y"}}
     world.make(
         {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "c", "image": "x"}]}}
     )
@@ -235,7 +235,7 @@ def test_a_group_that_somebody_made_as_a_gang_follows_the_job() -> None:
         "schedulingPolicy": {"gang": {"minCount": 2}},
     }
     for kind, name, spec in (("Workload", "own", workload), ("PodGroup", "g", group)):
-        meta = {"name": name, "ownerReferences": [owner]}
+        meta: dict[str, Any] = {"name": name, "ownerReferences": [owner]}
         world.make({"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec})
     world.start()
     world.run(5)

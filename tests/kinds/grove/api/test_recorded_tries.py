@@ -15,6 +15,7 @@ from tests.kinds.grove.api.cases import FABRIC, case, context, defaulted, record
 from kohort.api import admit, patch
 from kohort.api.errors import FieldError
 from kohort.api.kind import Object
+from kohort.api.result import WriteResult
 from kohort.kinds.grove.api import topology
 
 TRIES = [(name, index) for name, found in recording()["cases"].items() for index in range(len(found.get("tries", [])))]
@@ -98,7 +99,7 @@ def _bindings(name: str) -> dict[str, Object]:
     }
 
 
-def _ask(name: str, tried: dict[str, Any]) -> tuple[admit.WriteResult, list[FieldError]]:
+def _ask(name: str, tried: dict[str, Any]) -> tuple[WriteResult, list[FieldError]]:
     """The answer, and the faults: those of admission, or else those that show with the topology binding at hand."""
     kind, ctx = _kind(name, tried), context(name)
     if "patch" in tried:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
+from typing import Any
 
 import pytest
 from tests.kinds.grove.api.cases import FABRIC, clique, defaulted, group, on, pcs
@@ -45,7 +46,7 @@ def gangs(obj: Object, others: Iterable[Object] = (FABRIC,)) -> dict[str, list[s
 
 
 def rendered(obj: Object, ctx: Context) -> list[Object]:
-    found = []
+    found: list[Any] = []
     for plan in plans(obj, ctx).values():
         done = render(plan, ctx.release)
         assert done.errors == ()

@@ -111,7 +111,7 @@ def test_9_mixed_levels_are_fine_while_the_jobset_is_off() -> None:
 
 @pytest.mark.parametrize("name", ["scheduleAtOnce", "scheduleAtOncePerReplica", "gangPolicy"])
 def test_11_fields_of_earlier_proposals_are_refused_with_a_hint(name: str) -> None:
-    answer = admit.create(jobset(rj("a", 1, 1), **{name: True}), context())
+    answer = admit.create(jobset(rj("a", 1, 1), **dict[str, Any]({name: True})), context())
     assert answer.code == 422
     assert [cause.field for cause in answer.causes] == [f"spec.{name}"]
     assert "gangConfig" in answer.message
@@ -224,7 +224,7 @@ def test_v7_reference_of_1_35() -> None:
 
 
 def test_33_v8_scheduling_of_the_job_itself() -> None:
-    job = {"scheduling": {"schedulingPolicy": {"basic": {}}}}
+    job: dict[str, Any] = {"scheduling": {"schedulingPolicy": {"basic": {}}}}
     assert fields(jobset(rj("a", 1, 1, job=job), gang="Gang")) == ["spec.replicatedJobs[0].template.spec.scheduling"]
     assert accepted(jobset(rj("a", 1, 1, job=job)))
 
@@ -340,7 +340,9 @@ def test_56_v13_somebody_may_stay_out() -> None:
 
 # ---- V14: scheduling
 
-BASIC, GANG, ALL = {"basic": {}}, {"gang": {}}, {"all": {}}
+BASIC: dict[str, Any] = {"basic": {}}
+GANG: dict[str, Any] = {"gang": {}}
+ALL: dict[str, Any] = {"all": {}}
 
 
 @pytest.mark.parametrize(

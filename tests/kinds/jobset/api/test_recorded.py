@@ -73,7 +73,7 @@ def play(name: str, attempt: Object) -> WriteResult:
     if attempt["try"].startswith("version "):
         version = attempt["try"].split()[1]
         return admit.create(made({"metadata": {"name": "unk"}, "spec": {}}, version), context(case))
-    mode = "Strict" if attempt["try"].endswith(", strict") else "Warn"
+    mode: admit.FieldValidation = "Strict" if attempt["try"].endswith(", strict") else "Warn"
     answer = admit.create(made(attempt["object"]), context(case), namespace=name, field_validation=mode)
     claims = existing_claims(case) if attempt["try"].startswith("PVC exists") else []
     if answer.object is not None and (clash := list(against_existing(answer.object, claims))):

@@ -91,7 +91,12 @@ def test_a_generated_name_counts_with_its_end() -> None:
 
 
 def test_defaults_leave_gangs_alone() -> None:
-    for spec in ({"gangConfig": {"gangMode": "Gang"}}, {"scheduling": {}}, {"podGroupPolicies": [{"name": "x"}]}):
+    specs: list[Object] = [
+        {"gangConfig": {"gangMode": "Gang"}},
+        {"scheduling": {}},
+        {"podGroupPolicies": [{"name": "x"}]},
+    ]
+    for spec in specs:
         done = completed(jobset(rj("a", 1, 1), **spec))
         assert {name: done["spec"][name] for name in spec} == spec
 

@@ -20,7 +20,7 @@ from kohort.kinds.jobset.settings import GangRendering, JobSetSettings
 NAMES = ["a", "b", "c-0", "d", "leader-node", "1"]
 SIZES = st.one_of(st.none(), st.integers(0, 6))
 MODES = st.sampled_from([None, "Off", "Gang", "ReplicatedGang"])
-POLICY = st.sampled_from([None, {"basic": {}}, {"gang": {}}, {"gang": {"minCount": 1}}])
+POLICY: st.SearchStrategy[Any] = st.sampled_from([None, {"basic": {}}, {"gang": {}}, {"gang": {"minCount": 1}}])
 TOPOLOGY = st.sampled_from([None, {"topology": [{"key": "rack"}]}])
 CLAIMS = st.sampled_from([None, [{"name": "c", "resourceClaimName": "shared"}]])
 

@@ -19,7 +19,7 @@ from kohort.kinds.jobset.compile.jobset import compile_object
 from kohort.kinds.jobset.settings import JobSetSettings
 
 MINE = {"schedulingGroup": {"podGroupName": "mine"}}
-GANG = {"gang": {}}
+GANG: dict[str, Any] = {"gang": {}}
 TRAINJOB = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "t", "uid": "u"}
 
 # ---- nothing to make

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.controllers import kubelet
 from tests.kinds.jobset.control.world import GROUPS, NS, World, replicated
@@ -69,7 +71,7 @@ def test_a_restart_keeps_the_groups_and_the_end_takes_them() -> None:
 
 def test_a_name_that_is_taken_is_told_and_nothing_starts() -> None:
     world = World()
-    policy = {"schedulingPolicy": {"basic": {}}}
+    policy: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
     stranger = {
         "apiVersion": "scheduling.k8s.io/v1beta1",
         "kind": "PodGroup",

@@ -53,7 +53,7 @@ def _whole(body: Object) -> Object:
 def _answer(case: str, row: Object) -> WriteResult:
     ctx = context()
     if "object" in row:
-        mode = "Strict" if "strict" in row["try"] else "Warn"
+        mode: admit.FieldValidation = "Strict" if "strict" in row["try"] else "Warn"
         return admit.create(_whole(row["object"]), ctx, namespace=case, suffix=lambda: "xxxxx", field_validation=mode)
     old = _stored(case, "plain" if row["try"] in ON_PLAIN else "upd")
     return admit.update(changed(old, row["patch"]), old, ctx)

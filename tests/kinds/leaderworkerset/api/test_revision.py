@@ -70,13 +70,13 @@ def test_l_45_which_changes_make_a_revision() -> None:
         return revision_key(revision_data(defaulted(changed(plain, patch))))
 
     before = key({})
-    same = [
+    same: list[Object] = [
         {"spec": {"replicas": 7}},
         {"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"maxSurge": 1}}}},
         {"spec": {"startupPolicy": "LeaderReady"}},
         {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}},
     ]
-    other = [
+    other: list[Object] = [
         {"spec": {"leaderWorkerTemplate": {"size": 4}}},
         {"spec": {"leaderWorkerTemplate": {"restartPolicy": "None"}}},
         {"spec": {"leaderWorkerTemplate": {"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}}}},

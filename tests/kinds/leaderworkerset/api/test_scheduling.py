@@ -12,10 +12,10 @@ from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
 from kohort.kinds.leaderworkerset.api.levels import Shape, shape_of
 
-GANG = {"schedulingPolicy": {"gang": {}}}
-BASIC = {"schedulingPolicy": {"basic": {}}}
+GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
+BASIC: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
 RACK = {"schedulingConstraints": {"topology": [{"key": "example.com/rack"}]}}
-ALL = {"disruptionMode": {"all": {}}}
+ALL: dict[str, Any] = {"disruptionMode": {"all": {}}}
 LEADER = "spec.scheduling.replica.leader"
 WORKER = "spec.scheduling.replica.worker"
 

@@ -76,8 +76,8 @@ def test_topology_annotations_are_frozen(key: str) -> None:
 
 # ---- spec.scheduling never changes
 
-GANG = {"schedulingPolicy": {"gang": {}}}
-BASIC = {"schedulingPolicy": {"basic": {}}}
+GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
+BASIC: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
 RACK = {"schedulingConstraints": {"topology": [{"key": "rack"}]}}
 
 

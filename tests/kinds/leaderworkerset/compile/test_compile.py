@@ -19,8 +19,8 @@ from kohort.kinds.leaderworkerset.compile.leaderworkerset import compile_object
 UID = "3f1c9a52-7d0e-4b61-8a43-0c5e2f9d1b77"  # of the golden vectors in spec job 2.2
 W = "duo-8564d45897"
 REV = "6646545df9"  # recorded for the least object with size 3 (g-ready)
-GANG = {"schedulingPolicy": {"gang": {}}}
-BASIC = {"schedulingPolicy": {"basic": {}}}
+GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
+BASIC: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
 RACK = {"schedulingConstraints": {"topology": [{"key": "example.com/rack"}]}}
 
 
@@ -195,7 +195,7 @@ def test_claims_of_a_role() -> None:
 
 def test_l_55_a_restarted_group_has_groups_of_its_own() -> None:
     """W2: a counter instead of chance; both incarnations may live side by side."""
-    rows = [{"index": 0}, {"index": 0, "incarnation": 1}, {"index": 1, "incarnation": 2}]
+    rows: list[dict[str, Any]] = [{"index": 0}, {"index": 0, "incarnation": 1}, {"index": 1, "incarnation": 2}]
     plan = plan_of(lws(scheduling={}), instances=rows)
     assert names(plan) == [f"{W}-0-{REV}", f"{W}.1-0-{REV}", f"{W}.2-1-{REV}"]
     assert [group.labels.get(f"{K}incarnation") for group in plan.groups] == [None, "1", "2"]
@@ -204,7 +204,7 @@ def test_l_55_a_restarted_group_has_groups_of_its_own() -> None:
 
 
 def test_l_56_old_groups_keep_their_size() -> None:
-    rows = [{"index": 0, "revision": "old", "size": 2}, {"index": 1}, {"index": 2}]
+    rows: list[dict[str, Any]] = [{"index": 0, "revision": "old", "size": 2}, {"index": 1}, {"index": 2}]
     plan = plan_of(lws(scheduling={}), instances=rows)
     assert names(plan) == [f"{W}-0-old", f"{W}-1-{REV}", f"{W}-2-{REV}"]
     assert minimums(plan) == [2, 3, 3]
@@ -214,7 +214,7 @@ def test_l_56_old_groups_keep_their_size() -> None:
 
 def test_l_56_gang_of_the_whole_set_counts_each_group_with_its_size() -> None:
     """Issue #1080; the surge group (index 2 of 2 replicas) does not count."""
-    rows = [{"index": 0, "revision": "old", "size": 2}, {"index": 1}, {"index": 2}]
+    rows: list[dict[str, Any]] = [{"index": 0, "revision": "old", "size": 2}, {"index": 1}, {"index": 2}]
     plan = plan_of(lws(scheduling=GANG), instances=rows)
     assert minimums(plan) == [5]
 
@@ -363,7 +363,7 @@ def test_l_60_on_1_35() -> None:
 @pytest.mark.parametrize("minor", ["1.35", "1.36"])
 def test_l_60_after_a_size_change_a_new_workload(minor: str) -> None:
     """The old one stays as long as it has a group."""
-    rows = [{"index": 0, "revision": "old", "size": 2, "workload": 0}, {"index": 1}]
+    rows: list[dict[str, Any]] = [{"index": 0, "revision": "old", "size": 2, "workload": 0}, {"index": 1}]
     old, new = compiled(lws(scheduling={}), minor, instances=rows, newest_workload=1).plans
     assert (old.workload, new.workload) == (W, f"{W}-1")
     assert (minimums(old), minimums(new)) == ([2], [3])

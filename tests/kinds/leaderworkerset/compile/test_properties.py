@@ -15,9 +15,9 @@ from kohort.gang.tree import MAX_DEPTH, MAX_WIDTH
 from kohort.kinds.leaderworkerset.compile.leaderworkerset import compile_object
 
 CLAIM = {"name": "nic", "resourceClaimTemplateName": "nic-tpl"}
-POLICIES = st.sampled_from([{"basic": {}}, {"gang": {}}])
+POLICIES: st.SearchStrategy[Any] = st.sampled_from([{"basic": {}}, {"gang": {}}])
 TOPOLOGY = st.sampled_from([{}, {"topology": [{"key": "rack"}]}])
-MODES = st.sampled_from([{"all": {}}, {"single": {}}])
+MODES: st.SearchStrategy[Any] = st.sampled_from([{"all": {}}, {"single": {}}])
 BLOCKS = {"schedulingPolicy": POLICIES, "schedulingConstraints": TOPOLOGY, "disruptionMode": MODES}
 LEAF = st.fixed_dictionaries({}, optional={**BLOCKS, "resourceClaims": st.sampled_from([[], [CLAIM]])})
 REPLICA = st.fixed_dictionaries({}, optional={**BLOCKS, "leader": LEAF, "worker": LEAF})

@@ -135,7 +135,7 @@ def whole_set(world: World) -> None:
 
 
 def tree(world: World) -> None:
-    policy = {"schedulingPolicy": {"gang": {}}}
+    policy: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
     world.create(2, 3, scheduling={**policy, "replica": {"leader": {}, "worker": policy}})
     world.settle()
     world.api.delete(("Pod", NS, "life-0-1"))
@@ -143,7 +143,7 @@ def tree(world: World) -> None:
 
 
 def own_services_and_claims(world: World) -> None:
-    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    claim: dict[str, Any] = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
     claim["spec"] |= {"resources": {"requests": {"storage": "1Gi"}}}
     pods = {
         "volumeClaimTemplates": [claim],

@@ -81,5 +81,5 @@ def test_what_is_written_is_read_again() -> None:
     stored = {"metadata": {"name": "rev-abc-1", "annotations": {rollout.ANNOTATION: state.text()}}}
     assert rollout.read(stored, lws(3), "abc") == state
     for text in ("", "{}", "[]", '{"replicas": "x"}'):
-        stored["metadata"]["annotations"] = {rollout.ANNOTATION: text}  # type: ignore[dict-item]
+        stored["metadata"]["annotations"] = {rollout.ANNOTATION: text}
         assert rollout.read(stored, lws(3), "abc") == Rollout(3, 3, 0, "abc")

@@ -146,7 +146,7 @@ def test_38_classes_in_one_gang(other: Any) -> None:
 @pytest.mark.parametrize(("first", "second"), [("a", "b"), (None, "b")])
 def test_39_classes_of_two_groups(to: str, first: str | None, second: str) -> None:
     """A Workload of 1.37 takes no templates of different classes, so the groups alone carry them."""
-    mine = {"priorityClassName": first} if first else {}
+    mine: dict[str, Any] = {"priorityClassName": first} if first else {}
     rt = runtime(initializer("dataset-initializer", **mine), trainer(priorityClassName=second))
     workload, *groups = rendered(plan(trainjob(4), rt, to=to), to)
     assert [group["spec"].get("priorityClassName") for group in groups] == [first, second]
@@ -215,8 +215,8 @@ def test_45_job_with_groups_of_its_own() -> None:
 
 def test_46_owners() -> None:
     workload, group = rendered(plan(trainjob(4), runtime()))
-    mine = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "job", "uid": UID}
-    mine |= {"controller": True, "blockOwnerDeletion": True}
+    named = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "job", "uid": UID}
+    mine = {**named, "controller": True, "blockOwnerDeletion": True}
     assert workload["metadata"]["ownerReferences"] == [mine]
     first, second = group["metadata"]["ownerReferences"]
     assert first == mine

@@ -1,7 +1,7 @@
 """How a scheduler is told about gangs: Grove's backend interface (GREP-375), and the backends there are.
 
 A backend prepares pods (from their labels alone) and brings about the objects that its scheduler reads, for one PodGang
-at a time. What it cannot express is refused when a set is submitted (`api/grove/backend.py`), not here.
+at a time. What it cannot express is refused when a set is submitted (`kinds/grove/api/backend.py`), not here.
 """
 
 from __future__ import annotations
