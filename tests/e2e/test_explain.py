@@ -65,3 +65,12 @@ async def test_what_has_no_pods_says_why(cluster: Cluster) -> None:
     assert note.startswith("it is suspended")
     with pytest.raises(UsageError, match="nobody: not found in namespace"):
         await asked(cluster, "", "nobody")
+
+
+@pytest.mark.releases("1.37")
+async def test_what_is_no_workload_is_not_said_to_have_a_controller(cluster: Cluster) -> None:
+    node = (await cluster.client.kind("v1", "Node").list()).items[0]["metadata"]["name"]
+    answers, note = await asked(cluster, "node", node)
+    assert answers == []
+    assert note.startswith("no pod and no group belongs to it; accepted are ")
+    assert "JobSet" in note

@@ -207,6 +207,8 @@ def _idle(kind: str, body: Json, *, grouped: bool = False) -> str:
         return "no pod names it yet: the controller of its workload makes them"
     if grouped:
         return "its groups are there, its pods are not: its controller makes them"
+    if kind not in _kinds():
+        return f"no pod and no group belongs to it; accepted are {', '.join(_kinds())}, or what owns one of them"
     return "it has no pods and no groups yet: its controller makes them"
 
 

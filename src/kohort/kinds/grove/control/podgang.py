@@ -6,13 +6,14 @@ pods wait for: `Initialized` (all pods exist, never taken back) and `BackendRead
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.api.objects import is_deleting, label, meta_of, name_of, status_of
+from kohort.api.scheduling.constants import COMPOSITE_INITIALLY_SCHEDULED, SCHEDULED_CONDITIONS
 from kohort.controllers.conditions import condition, drop_condition, holds, set_condition
 from kohort.controllers.reconcile import Event, Part, Reconcile, ReconcileError, Result, emit, one
 from kohort.controllers.writes import patch
@@ -26,6 +27,10 @@ from kohort.kinds.grove.control.backend import Backend
 from kohort.kinds.grove.control.sets import CliqueSet
 from kohort.kinds.grove.control.workload import Readiness
 from kohort.kinds.grove.control.writing import AGAIN, copy_status, difference, done, write_status
+
+_SAYS: Final = "the scheduler says:"
+_PLACED: Final = "the scheduler has found nodes"  # and the pods do not show it yet
+_VERDICTS: Final = (*SCHEDULED_CONDITIONS, COMPOSITE_INITIALLY_SCHEDULED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,31 @@ def _conditions(
             Event(pcs.obj, "Warning", ready.reason, f"PodGang {gang.name}: {ready.message}"),
         )
     _scheduled(view, gang, status)
+    yield from _tell_set(pcs, gang, podgang, status)
+
+
+def _tell_set(pcs: CliqueSet, gang: Gang, podgang: Object, status: dict[str, Any]) -> Part:
+    """Whoever looks at the PodCliqueSet sees why one of its gangs waits, and that it no longer does."""
+    before = condition(status_of(podgang), constants.GANG_SCHEDULED) or {}
+    now = condition(status, constants.GANG_SCHEDULED) or {}
+    if _SAYS in now.get("message", "") and before.get("message") != now["message"]:
+        yield from emit(Event(pcs.obj, "Warning", "FailedScheduling", f"PodGang {gang.name}: {now['message']}"))
+    elif _was_told(before) and now.get("status") == "True":
+        yield from emit(Event(pcs.obj, "Normal", "Scheduled", f"PodGang {gang.name}: {now['message']}"))
+
+
+def _was_told(before: Mapping[str, Any]) -> bool:
+    return any(one in before.get("message", "") for one in (_SAYS, _PLACED))
+
+
+def _verdict(groups: Sequence[Object]) -> str:
+    """What the scheduler says of the group at the top, while it waits."""
+    for group in groups:
+        if not (group.get("spec") or {}).get("parentCompositePodGroupName"):
+            for one in status_of(group).get("conditions") or ():
+                if one.get("type") in _VERDICTS and one.get("status") == "False" and one.get("message"):
+                    return f"; {_SAYS} {one['message']}"
+    return ""
 
 
 def _scheduled(view: PodGangView, gang: Gang, status: dict[str, Any]) -> None:
@@ -121,7 +151,9 @@ def _scheduled(view: PodGangView, gang: Gang, status: dict[str, Any]) -> None:
         if (found := _count(view.cliques.get(clique.name), "scheduledReplicas")) < clique.minimum
     ]
     if short:
-        text = f"groups below their minimum: {', '.join(short)}"
+        text = f"groups below their minimum: {', '.join(short)}{_verdict(view.groups)}"
+        if _SAYS not in text and _was_told(condition(status, constants.GANG_SCHEDULED) or {}):
+            text += f"; {_PLACED}"
         set_condition(status, view.now, constants.GANG_SCHEDULED, False, "GroupsNotScheduled", text)
     else:
         text = "every group has its minimum of scheduled pods"
