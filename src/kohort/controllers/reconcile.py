@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from kohort.api.kind import Object
 
 Verb = Literal["create", "update", "patch", "apply", "delete"]
+CREATES_AT_MOST: Final = 500  # children that one reconcile creates, as kube-controller-manager's; the next goes on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

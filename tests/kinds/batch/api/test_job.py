@@ -101,7 +101,7 @@ def test_bad_index_lists(text: str) -> None:
     ("listed", "text"), [([], ""), ([3], "3"), ([0, 1], "0,1"), ([0, 1, 2], "0-2"), ([5, 0, 2, 3, 4, 7], "0,2-5,7")]
 )
 def test_index_lists_are_written_short_and_read_back(listed: list[int], text: str) -> None:
-    assert indexes.written(listed) == text
+    assert str(indexes.IndexSet.of(listed)) == text
     assert indexes.count(indexes.parse(text, 10)) == len(listed)
 
 

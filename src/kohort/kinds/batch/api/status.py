@@ -132,12 +132,10 @@ def _overlap(status: Status, completions: int) -> Iterator[FieldError]:
     done, failed = status.get("completedIndexes"), status.get("failedIndexes")
     if not done or not failed or _bad(done, completions) or _bad(failed, completions):
         return
-    for first, last in indexes.parse(done, completions):
-        for other, end in indexes.parse(failed, completions):
-            if max(first, other) <= min(last, end):
-                text = f"failedIndexes and completedIndexes overlap at index: {max(first, other)}"
-                yield invalid("status.failedIndexes", failed, text)
-                return
+    sets = (indexes.IndexSet(indexes.parse(listed, completions)) for listed in (done, failed))
+    both = (next(sets) & next(sets)).first()
+    if both is not None:
+        yield invalid("status.failedIndexes", failed, f"failedIndexes and completedIndexes overlap at index: {both}")
 
 
 def _conditions(status: Status) -> Iterator[FieldError]:

@@ -15,7 +15,7 @@ from kohort.gang.compile import CompileContext, namespace_of
 from kohort.gang.tree import Plan
 from kohort.kinds.grove.api import backend, defaults, options
 from kohort.kinds.grove.compile import groups
-from kohort.kinds.grove.compile.expand import MAX_CLIQUES, Expansion
+from kohort.kinds.grove.compile.expand import Expansion
 from kohort.kinds.grove.compile.topology import resolve
 
 Name = tuple[str, str]  # kind and name of an object
@@ -82,7 +82,7 @@ def _names(other: Object, ctx: CompileContext) -> list[Name]:
     try:
         defaults.podcliqueset(whole, ctx)
         expansion = Expansion(whole, ctx.lookup)
-        if expansion.size > MAX_CLIQUES:
+        if expansion.is_too_large:
             return []
         found = podgangs(expansion)
         if ctx.on(options.GANG) and backend.concerned(whole) and not backend.external(whole):

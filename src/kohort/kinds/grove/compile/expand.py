@@ -46,7 +46,7 @@ class Gang:
     group: str = ""  # the scaling group of a scaled gang
 
 
-MAX_CLIQUES: Final = 200_000  # more are not written out: a typing error should not fill the memory
+MAX_CLIQUES: Final = 10_000  # of one set; counts may be 2^31-1, and every gang of a set is written out in memory
 
 
 class Sizes:
@@ -95,6 +95,10 @@ class Expansion:
             for group in self.scaling_groups
         )
         return int(self.obj["spec"].get("replicas") or 0) * (len(self.standalone) + sum(members))
+
+    @property
+    def is_too_large(self) -> bool:
+        return self.size > MAX_CLIQUES
 
     @cached_property
     def gangs(self) -> tuple[Gang, ...]:

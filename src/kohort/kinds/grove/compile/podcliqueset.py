@@ -20,8 +20,8 @@ from kohort.kinds.grove.compile.topology import resolve
 def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
     """A set with a uid is one that a server has stored: it stays, whatever its topology binding has lost since."""
     expansion = Expansion(obj, ctx.lookup)
-    if expansion.size > MAX_CLIQUES:
-        return Compilation(errors=(_too_large(expansion.size),))
+    if expansion.is_too_large:
+        return Compilation(errors=(too_large(expansion),))
     topology, errors, warnings = resolve(obj, ctx, existing=has_uid(obj))
     reason = _reason(obj, ctx)
     if not reason:
@@ -41,9 +41,10 @@ def compile_object(obj: Object, ctx: CompileContext) -> Compilation:
     return Compilation(plans, warnings=tuple(warnings), reason=reason, objects=podgangs)
 
 
-def _too_large(size: int) -> FieldError:
-    detail = f"the set has {size} PodCliques, at most {MAX_CLIQUES} are written out"
-    return FieldError(ErrorKind.TOO_MANY, "spec.replicas", detail, size)
+def too_large(expansion: Expansion) -> FieldError:
+    """Of a set, or of a set whose scaling groups have been scaled."""
+    detail = f"the set would have {expansion.size} PodCliques, a set has at most {MAX_CLIQUES}"
+    return FieldError(ErrorKind.TOO_MANY, "spec.replicas", detail, expansion.size)
 
 
 def _reason(obj: Object, ctx: CompileContext) -> str:

@@ -46,9 +46,9 @@ def of_group(pcs: CliqueSet, group: Object) -> Level:
     return Level(group, config.get("resourceSharing") or (), replicas, constants.SCALING_GROUP_INDEX, marks)
 
 
-def of_clique(pcs: CliqueSet, pclq: Object) -> Level:
+def of_clique(pcs: CliqueSet, pclq: Object, replicas: int) -> Level:
+    """`replicas`: as far as pods are made by now."""
     template = pcs.cliques.get(pcs.clique_of(pclq)) or {}
-    replicas = int(pclq["spec"].get("replicas") or 0)
     marks = {constants.PODCLIQUE: name_of(pclq)}
     return Level(pclq, template.get("resourceSharing") or (), replicas, constants.POD_INDEX, marks)
 

@@ -12,7 +12,7 @@ from kohort.api.kind import Object
 from kohort.api.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.apimachinery import times
 from kohort.controllers.conditions import holds, set_condition
-from kohort.controllers.reconcile import Event, Part, Reconcile, ReconcileError, Result, Step, emit
+from kohort.controllers.reconcile import CREATES_AT_MOST, Event, Part, Reconcile, ReconcileError, Result, Step, emit
 from kohort.controllers.writes import create, delete, patch
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile.membership import MissingLabelError
@@ -58,6 +58,7 @@ class _Pass:
     pods: list[Object]
     problems: list[tuple[str, str]] = field(default_factory=list)
     again: bool = False
+    more: bool = False  # there are more pods to make than one reconcile makes
 
     @property
     def replicas(self) -> int:
@@ -84,6 +85,8 @@ def reconcile(view: PodCliqueView, side: backend.Backend | None, waiter: str) ->
     yield from _report(run)
     if run.problems:
         raise ReconcileError("; ".join(text for _, text in run.problems))
+    if run.more and not run.again:
+        return Result(requeue_after=0.0)
     return Result(requeue_after=AGAIN if run.again else None)
 
 
@@ -94,7 +97,7 @@ def _finalizer(run: _Pass) -> Part:
 
 
 def _claims(run: _Pass) -> Part:
-    level = claims.of_clique(run.pcs, run.pclq)
+    level = claims.of_clique(run.pcs, run.pclq, podstate.reach(run.pods, run.replicas, CREATES_AT_MOST))
     wanted = {name_of(one): one for one in claims.wanted(run.pcs, level, run.view.find)}
     known = {name_of(one) for one in run.view.own_claims}
     yield from all_done([create(one) for name, one in wanted.items() if name not in known])
@@ -111,7 +114,8 @@ def _size(run: _Pass) -> Part:
     if gone:
         yield from _remove(run, gone)
         return
-    indices = podstate.missing(run.pods, run.replicas)
+    indices = podstate.missing(run.pods, run.replicas, CREATES_AT_MOST)
+    run.more = len(indices) >= CREATES_AT_MOST
     if not indices or (yield from _must_wait(run)):
         return
     batch = 1

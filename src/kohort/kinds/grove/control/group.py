@@ -11,7 +11,7 @@ from kohort.api.kind import Object
 from kohort.api.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.apimachinery import times
 from kohort.controllers.conditions import drop_condition, holds, set_condition
-from kohort.controllers.reconcile import Event, Part, Reconcile, ReconcileError, Result, Step, emit
+from kohort.controllers.reconcile import CREATES_AT_MOST, Event, Part, Reconcile, ReconcileError, Result, Step, emit
 from kohort.controllers.writes import create, delete, patch
 from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.compile import names
@@ -74,19 +74,21 @@ def reconcile(view: ScalingGroupView) -> Reconcile:
     if is_deleting(group):
         yield from without_finalizer(group, constants.SCALING_GROUP_FINALIZER)
         return Result()
-    if pcs is None or not pcs.group_of(group) or not pcs.stored_hash:
-        return Result()
+    if pcs is None or not pcs.group_of(group) or not pcs.stored_hash or pcs.expansion.is_too_large:
+        return Result()  # a set that is too large says so itself
     run = _Pass(group, pcs, view, copy_status(group), _by_replica(view.members))
     _begin(run)
     yield from _claims(run)
     yield from _shrink(run)
-    yield from _grow(run)
+    more = yield from _grow(run)
     after: timedelta | None = None
     if is_updating(run.status):
         yield from _roll(run)
     else:
         after = yield from _heal(run)
     yield from _report(run)
+    if more:
+        return Result(requeue_after=0.0)
     return Result(requeue_after=None if after is None else max(after.total_seconds(), 0.1))
 
 
@@ -142,10 +144,11 @@ def _remove(run: _Pass, indices: Iterable[int]) -> Part:
 
 
 def _grow(run: _Pass) -> Part:
-    """What is missing is made; a PodClique on its way out still has its name."""
+    """What is missing is made; a PodClique on its way out still has its name. -> whether some are left for later"""
     known = {name_of(one): one for one in run.view.members}
     wanted = _wanted(run, known)
-    missing = [one for name, one in wanted.items() if name not in known]
+    absent = [one for name, one in wanted.items() if name not in known]
+    missing = absent[:CREATES_AT_MOST]
     if missing:
         answers = yield Step([create(one) for one in missing])
         events, problems = [], []
@@ -162,6 +165,7 @@ def _grow(run: _Pass) -> Part:
             raise ReconcileError("; ".join(problems))
     if run.pcs.on_delete:
         yield from _rewrite(run, wanted, known)
+    return len(missing) < len(absent)
 
 
 def _made(run: _Pass, what: str) -> Event:

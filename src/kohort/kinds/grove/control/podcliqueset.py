@@ -5,18 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kohort.api.kind import Object
 from kohort.api.objects import is_deleting, label, meta_of, name_of, status_of
 from kohort.apimachinery import times
 from kohort.controllers.conditions import condition, drop_condition, holds, set_condition
-from kohort.controllers.reconcile import Event, Part, Reconcile, ReconcileError, Result, Step, Write, emit, one
+from kohort.controllers.reconcile import (
+    CREATES_AT_MOST,
+    Event,
+    Part,
+    Reconcile,
+    ReconcileError,
+    Result,
+    Step,
+    Write,
+    emit,
+    one,
+)
 from kohort.controllers.writes import create, delete, patch
 from kohort.gang.compile import CompileContext
 from kohort.kinds.grove.api import backend as backend_rules
 from kohort.kinds.grove.api import constants, options, parts
 from kohort.kinds.grove.api import topology as topology_rules
+from kohort.kinds.grove.compile.podcliqueset import too_large
 from kohort.kinds.grove.compile.podgang import podgang
 from kohort.kinds.grove.compile.topology import Topology
 from kohort.kinds.grove.control import breach, children, claims, faults, rollout
@@ -34,6 +46,7 @@ from kohort.kinds.grove.control.writing import (
 )
 
 _REPLACED: Final = ("Service", "HorizontalPodAutoscaler")  # follow the set; the others stay as they were made
+_Any = TypeVar("_Any")
 _Change = Callable[[Object, Object], Object | None]
 
 
@@ -59,6 +72,11 @@ class _Pass:
     ctx: CompileContext
     status: dict[str, Any]
     problems: list[tuple[str, str]] = field(default_factory=list)
+    more: bool = False  # there is more to write than one reconcile writes
+
+    def some(self, writes: Sequence[_Any]) -> Sequence[_Any]:
+        self.more = self.more or len(writes) > CREATES_AT_MOST
+        return writes[:CREATES_AT_MOST]
 
     @property
     def children(self) -> Children:
@@ -72,7 +90,8 @@ def reconcile(view: PodCliqueSetView, ctx: CompileContext) -> Reconcile:
     if is_deleting(pcs.obj):
         yield from without_finalizer(pcs.obj, constants.SET_FINALIZER)
         return Result()
-    wrong = faults.of(pcs, view.binding, ctx)
+    expansion = CliqueSet(pcs.obj, list(view.groups)).expansion
+    wrong = [too_large(expansion)] if expansion.is_too_large else faults.of(pcs, view.binding, ctx)
     if wrong:
         yield from faults.report(pcs, wrong, view.now)
         return Result()
@@ -92,6 +111,8 @@ def reconcile(view: PodCliqueSetView, ctx: CompileContext) -> Reconcile:
     yield from _report(run)
     if run.problems:
         raise ReconcileError("; ".join(text for _, text in run.problems))
+    if run.more:
+        return Result(requeue_after=0.0)
     waits = [] if after is None else [max(after.total_seconds(), 0.1)]
     return Result(requeue_after=min([*waits, *([] if _is_complete(run) else [AGAIN])], default=None))
 
@@ -136,7 +157,7 @@ def _furniture(run: _Pass) -> Part:
             writes.append(patch(stored, change))
     names = {(obj["kind"], name_of(obj)) for obj in wanted}
     writes += [delete(obj) for key, obj in known.items() if key not in names and not is_deleting(obj)]
-    yield from all_done(writes)
+    yield from all_done(run.some(writes))
 
 
 def _lacking(wanted: Object, stored: Object) -> Object | None:
@@ -205,6 +226,7 @@ def _put(run: _Pass, wanted: Iterable[Object], known: Sequence[Object], change: 
         if body is not None:
             writes.append((obj, patch(stored[name], body)))
     if writes:
+        writes = list(run.some(writes))
         answers = yield Step([write for _, write in writes])
         events = []
         for (obj, write), answer in zip(writes, answers, strict=True):

@@ -50,6 +50,8 @@ def reconcile(view: PodGangView, side: Backend | None, ctx: CompileContext) -> R
     podgang, pcs = view.podgang, view.pcs
     if podgang is None or is_deleting(podgang) or pcs is None or side is None or is_deleting(pcs.obj):
         return Result()
+    if pcs.expansion.is_too_large:
+        return Result()  # the set says so
     gang = pcs.gang(name_of(podgang))
     if gang is None:
         return Result()

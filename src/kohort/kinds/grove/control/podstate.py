@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from kohort.api.kind import Object
@@ -75,12 +76,18 @@ def counts(pods: Sequence[Object]) -> Counts:
     )
 
 
-def missing(pods: Sequence[Object], replicas: int) -> list[int]:
-    """The lowest free indices. A pod on its way out has given up its own."""
+def missing(pods: Sequence[Object], replicas: int, most: int) -> list[int]:
+    """The lowest free indices, at most so many. A pod on its way out has given up its own."""
     staying = [pod for pod in pods if not is_deleting(pod)]
     taken = {number(pod, constants.POD_INDEX) for pod in staying}
     free = (index for index in range(replicas + len(taken)) if index not in taken)
-    return [index for index, _ in zip(free, range(replicas - len(staying)), strict=False)]
+    return list(islice(free, max(0, min(replicas - len(staying), most))))
+
+
+def reach(pods: Sequence[Object], replicas: int, most: int) -> int:
+    """Below which all indices are that pods have, or would have if so many more were made."""
+    highest = max((number(pod, constants.POD_INDEX) for pod in pods), default=-1)
+    return min(replicas, highest + 1 + most)
 
 
 def surplus(pods: Sequence[Object], replicas: int, expected: str) -> list[Object]:

@@ -79,8 +79,12 @@ class CliqueSet:
     def generation_hash(self) -> str:
         return _hash(*(self._hashed(clique) for clique in self.template["cliques"]))
 
+    @cached_property
+    def _template_hashes(self) -> dict[str, str]:
+        return {name: _hash(self._hashed(clique)) for name, clique in self.cliques.items()}
+
     def template_hash(self, clique: str) -> str:
-        return _hash(self._hashed(self.cliques[clique]))
+        return self._template_hashes[clique]
 
     def _hashed(self, clique: dict[str, Any]) -> dict[str, Any]:
         """The set's priority class stands above the template's own, so a change of that one alone starts nothing."""

@@ -23,8 +23,8 @@ from kohort.kinds.jobset.api.reading import is_managed_elsewhere, is_suspended, 
 from kohort.kinds.jobset.compile.groups import Namer, Tree
 from kohort.kinds.jobset.settings import JobSetSettings
 
-# More Jobs than any cluster runs; replicas may be 2^31-1, and a plan lists every Job.
-MAX_JOBS: Final = 100_000
+# Of a JobSet with gangs: replicas may be 2^31-1, and a plan lists every Job at every reconcile.
+MAX_JOBS: Final = 20_000
 
 
 def compile_object(obj: Object, ctx: CompileContext) -> Compilation:

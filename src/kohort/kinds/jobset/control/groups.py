@@ -39,10 +39,13 @@ class Gangs:
     wait: str = ""
 
 
-def _compiled(jobset: Object, ctx: CompileContext) -> Plan | None:
+def _compiled(jobset: Object, ctx: CompileContext) -> Part:
+    """-> Plan | None"""
     done = compile_object(jobset, ctx)
     if done.errors:
-        raise ReconcileError("; ".join(map(str, done.errors)))
+        note = "; ".join(map(str, done.errors))
+        yield from emit(Event(jobset, "Warning", "WorkloadCreationFailed", note))
+        raise ReconcileError(note)
     return done.plans[0] if done.plans else None
 
 
@@ -59,7 +62,7 @@ def _for_jobs(plan: Plan, ctx: CompileContext, wait: str = "") -> Gangs:
 
 def ensure(jobset: Object, jobs: Jobs, view: JobSetView, ctx: CompileContext, *, served: bool) -> Part:
     """-> Gangs. While suspended no group is made, but Jobs name theirs already. `served`: the server has groups."""
-    plan = _compiled(jobset, ctx)
+    plan: Plan | None = yield from _compiled(jobset, ctx)
     if plan is None:
         yield from _external(jobset)
         return Gangs()

@@ -13,6 +13,7 @@ from kohort.api.releases import Gate
 from kohort.apimachinery import times
 from kohort.controllers import faults
 from kohort.controllers.reconcile import (
+    CREATES_AT_MOST,
     Event,
     Part,
     Reconcile,
@@ -64,14 +65,16 @@ def reconcile(view: JobSetView, ctx: CompileContext, *, grouping: bool = True) -
         return (yield from _ended(jobset, jobs, draft, view))
     yield from _delete_jobs(jobs.previous)
     _ready(jobset, draft, rows)
+    more = False
     if jobs.failed:
         _failed(jobset, jobs, draft)
     elif jobs.successful and policies.is_complete(jobset, jobs):
         _completed(draft)
     else:
-        yield from _go_on(jobset, jobs, draft, view, ctx, grouping)
+        more = yield from _go_on(jobset, jobs, draft, view, ctx, grouping)
     yield from _write(draft)
-    return Result(counted=tuple(name for kind, name in _COUNTERS if draft.holds(kind)))
+    again = 0.0 if more and not is_finished(draft.obj) else None
+    return Result(requeue_after=again, counted=tuple(name for kind, name in _COUNTERS if draft.holds(kind)))
 
 
 def _ended(jobset: Object, jobs: Jobs, draft: JobSetStatus, view: JobSetView) -> Reconcile:
@@ -183,6 +186,7 @@ def _restart_one(jobset: Object, draft: JobSetStatus, decision: policies.Decisio
 def _go_on(
     jobset: Object, jobs: Jobs, draft: JobSetStatus, view: JobSetView, ctx: CompileContext, grouping: bool
 ) -> Part:
+    """-> whether there may be more Jobs to make than one reconcile makes."""
     if children.has_service(jobset) and not view.services:
         yield from _make(draft, children.service(jobset), "HeadlessServiceCreationFailed", "{error}")
     known = {claim["metadata"]["name"] for claim in view.claims}
@@ -197,7 +201,8 @@ def _go_on(
         yield from _write(draft)
         raise ReconcileError(gangs.wait)
     rows = draft.status["replicatedJobsStatus"]
-    yield from _create(draft, startup.missing(jobset, jobs, rows, _wire(jobset, gangs, view, ctx)), gangs)
+    absent = startup.missing(jobset, jobs, rows, _wire(jobset, gangs, view, ctx))
+    yield from _create(draft, absent, gangs)
     if is_suspended(jobset):
         yield from startup.suspend(jobs.active)
         draft.set(SUSPENDED, True, "SuspendedJobs", "jobset is suspended")
@@ -208,6 +213,7 @@ def _go_on(
         startup.reflect(jobset, draft, rows)
     if inplace.is_wanted(jobset) and not inplace.judge(jobset, draft.status, view.pods()):
         _fail(draft, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts")
+    return sum(map(len, absent)) >= CREATES_AT_MOST
 
 
 def _wire(jobset: Object, gangs: groups.Gangs, view: JobSetView, ctx: CompileContext) -> startup.Wire:

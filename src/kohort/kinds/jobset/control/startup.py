@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.api.objects import meta_of
-from kohort.controllers.reconcile import Answer, Event, Part, ReconcileError, Step, emit
+from kohort.controllers.reconcile import CREATES_AT_MOST, Answer, Event, Part, ReconcileError, Step, emit
 from kohort.controllers.writes import patch
 from kohort.kinds.jobset.api import names
 from kohort.kinds.jobset.api.constants import IN_PROGRESS, STARTED, SUSPENDED
@@ -25,19 +26,25 @@ Wire = Callable[[str, ReplicatedJob, int], Wiring]  # name of a Job -> what it i
 
 
 def missing(jobset: Object, jobs: Jobs, rows: Rows, wire: Wire) -> list[list[Object]]:
-    """The Jobs to be made, by ReplicatedJob."""
+    """The Jobs to be made, by ReplicatedJob: at most CREATES_AT_MOST, the others later."""
     strategy = (spec_of(jobset).get("failurePolicy") or {}).get("restartStrategy")
     if strategy == "BlockingRecreate" and jobs.previous:
         return []
     taken = {str(job["metadata"]["name"]) for job in (*jobs.previous, *jobs.current)}
-    return [
-        [
-            children.job(jobset, replicated, index, wire(name, replicated, index))
+    found, left = [], CREATES_AT_MOST
+    for replicated in _startable(jobset, rows, created=True):
+        absent = (
+            (index, name)
             for index in range(replicated.replicas)
             if (name := names.job_name(str(meta_of(jobset)["name"]), replicated.name, index)) not in taken
+        )
+        some = [
+            children.job(jobset, replicated, index, wire(name, replicated, index))
+            for index, name in islice(absent, left)
         ]
-        for replicated in _startable(jobset, rows, created=True)
-    ]
+        found.append(some)
+        left -= len(some)
+    return found
 
 
 def _startable(jobset: Object, rows: Rows, *, created: bool) -> list[ReplicatedJob]:

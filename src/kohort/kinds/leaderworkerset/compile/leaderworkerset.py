@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
+from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Object
 from kohort.api.releases import SCHEDULING_GROUP
 from kohort.gang import blocks
@@ -26,9 +28,13 @@ from kohort.kinds.leaderworkerset.compile.delegation import compile_delegated
 from kohort.kinds.leaderworkerset.compile.groups import Site, groups_of, members_of
 from kohort.kinds.leaderworkerset.compile.names import Instance, Observed, base_name, new_set
 
+MAX_REPLICAS: Final = 10_000  # of a set that is compiled as a whole; its controller goes on in batches
+
 
 def compile_object(obj: Object, ctx: CompileContext, observed: Observed | None = None) -> Compilation:
     """`observed`: the living groups of a set that is there; without it the set is compiled as a new one."""
+    if observed is None and replicas(obj) > MAX_REPLICAS:
+        return Compilation(errors=(_too_many(obj),))
     observed = observed or new_set(obj)
     owner = Owner(
         api_version=constants.API_VERSION,
@@ -49,6 +55,10 @@ def compile_object(obj: Object, ctx: CompileContext, observed: Observed | None =
     numbers = sorted({newest} | {one.workload for one in instances})
     kept = {number: [one for one in instances if one.workload == number] for number in numbers}
     return Compilation(plans=tuple(_plan(obj, shape, owner, kept[number], number, newest) for number in numbers))
+
+
+def _too_many(obj: Object) -> FieldError:
+    return invalid("spec.replicas", replicas(obj), f"a plan lists at most {MAX_REPLICAS} replicas")
 
 
 def _plan(
@@ -100,10 +110,11 @@ def _templates(obj: Object, shape: Shape, instances: Sequence[Instance], pods: i
 
 def _all_pods(obj: Object, instances: Sequence[Instance]) -> int:
     """Each group with its own size (issue #1080): a plain replicas × new size would wait for pods that come only when
-    the old ones have gone. Surge groups do not count. Never 0, which the API does not take.
+    the old ones have gone. Groups that nobody has looked at yet will have the new size. Surge groups do not count.
+    Never 0, which the API does not take.
     """
     sizes = {one.index: one.size for one in instances if one.index < replicas(obj)}
-    return max(sum(sizes.values()), 1)
+    return max(sum(sizes.values()) + (replicas(obj) - len(sizes)) * size(obj), 1)
 
 
 def _branch(obj: Object, shape: Shape, node: str, children: int, beneath: tuple[Template, ...]) -> Template:

@@ -69,6 +69,7 @@ def _size(workload: Object) -> int | None:
 
 def wanted(
     lws: Object,
+    indices: Iterable[int],
     found: Mapping[int, Replica],
     kept: Iterable[int],
     revisions: Revisions,
@@ -76,10 +77,11 @@ def wanted(
     pods: Sequence[Object],
     release: Release,
 ) -> dict[int, Instance]:
-    """Of each group that shall exist: as it is, or (not in `kept`) as the next one will be."""
+    """Of each group in `indices`: as it is, or (not in `kept`) as the next one will be."""
     keep, workloads = set(kept), numbers(lws, groups, release)
+    groups_at, pods_at = _by_index(groups), _by_index(pods)
     made = {}
-    for index in range(revisions.rollout.groups):
+    for index in indices:
         leader = found[index].leader if index in keep else None
         if leader is not None:
             row: dict[str, Any] = {"revision": revision_of(leader), "size": size_of(leader)}
@@ -87,19 +89,26 @@ def wanted(
         else:
             key = revisions.target(index)
             row = {"revision": key, "size": size(revisions.spec_at(key))}
-            row["incarnation"] = 0 if leaf_level(lws) == "lws" else _next(index, key, groups, pods)
+            known = groups_at.get(index, ()), pods_at.get(index, ())
+            row["incarnation"] = 0 if leaf_level(lws) == "lws" else _next(key, *known)
         made[index] = Instance(index=index, workload=workloads.of(row["size"]), **row)
     return made
 
 
-def _next(index: int, key: str, groups: Sequence[Object], pods: Sequence[Object]) -> int:
-    """A group that nobody has used yet is used now; otherwise the number after all that are still known."""
+def _by_index(objects: Iterable[Object]) -> dict[int, list[Object]]:
+    found: dict[int, list[Object]] = {}
+    for obj in objects:
+        found.setdefault(group_index(obj), []).append(obj)
+    return found
 
-    def same(obj: Object) -> bool:
-        return group_index(obj) == index and label(obj, constants.REVISION) == key
 
-    own = [group for group in groups if same(group)]
-    mates = [pod for pod in pods if same(pod)]
+def _next(key: str, groups: Sequence[Object], pods: Sequence[Object]) -> int:
+    """A group that nobody has used yet is used now; otherwise the number after all that are still known.
+
+    `groups` and `pods`: of one index.
+    """
+    own = [group for group in groups if label(group, constants.REVISION) == key]
+    mates = [pod for pod in pods if label(pod, constants.REVISION) == key]
     used = {incarnation_of(pod) for pod in mates} | {incarnation_of(group) for group in own if is_deleting(group)}
     fresh = [incarnation_of(group) for group in own if incarnation_of(group) not in used]
     if fresh:

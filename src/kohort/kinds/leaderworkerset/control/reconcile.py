@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 from kohort.api.kind import Object
 from kohort.api.objects import controller_uid, is_deleting, meta_of, name_of, owner_reference, uid_of
-from kohort.controllers.reconcile import Event, Part, Reconcile, ReconcileError, Result, Step, emit, must, one
+from kohort.controllers.reconcile import (
+    CREATES_AT_MOST,
+    Event,
+    Part,
+    Reconcile,
+    ReconcileError,
+    Result,
+    Step,
+    emit,
+    must,
+    one,
+)
 from kohort.controllers.writes import create, patch
 from kohort.gang.compile import CompileContext
 from kohort.kinds.leaderworkerset.api.levels import Role, size
@@ -24,6 +36,7 @@ from kohort.kinds.leaderworkerset.control import (
     rollout,
     state,
     status,
+    tpu,
     volcano,
     volumes,
 )
@@ -80,10 +93,18 @@ class Pass:
     volcano: set[str] = field(default_factory=set)  # its PodGroups that are there
     problems: list[str] = field(default_factory=list)
     waits: bool = False
+    more: bool = False  # there is more to make than one pass makes
 
     @property
     def groups(self) -> int:
         return self.revisions.rollout.groups
+
+    def indices(self) -> list[int]:
+        """Of the groups that this pass is about: all that are there, and the first of those that are missing."""
+        there = sorted(index for index in self.found if index < self.groups)
+        absent = list(islice((index for index in range(self.groups) if index not in self.found), CREATES_AT_MOST))
+        self.more = self.more or len(there) + len(absent) < self.groups
+        return sorted([*there, *absent])
 
     def replica(self, index: int) -> Replica:
         return self.found.get(index) or Replica(index)
@@ -92,6 +113,9 @@ class Pass:
 def reconcile(view: LeaderWorkerSetView, ctx: CompileContext) -> Reconcile:
     lws = view.lws
     if lws is None or is_deleting(lws):
+        return Result()
+    if impossible := tpu.too_many_hosts(lws):
+        yield from emit(Event(lws, "Warning", "FailedCreate", impossible))
         return Result()
     known: Revisions = yield from revisions.ensure(lws, view.revisions)
     every: Sequence[Object] = yield from _adopt(lws, view.pods)
@@ -111,6 +135,8 @@ def reconcile(view: LeaderWorkerSetView, ctx: CompileContext) -> Reconcile:
     yield from volumes.clean(lws, view.claims, view.pods, run.groups)
     if run.problems:
         raise ReconcileError("; ".join(run.problems))
+    if run.more and not run.gangs.reason:
+        return Result(requeue_after=0.0)
     return Result(requeue_after=WAIT if run.waits or run.gangs.reason else None)
 
 
@@ -188,7 +214,9 @@ def _groups(run: Pass, kept: set[int], ctx: CompileContext) -> Part:
         run.gangs.fail(gangs.NOT_AVAILABLE, "the server has no Workloads and PodGroups, so no pod is started")
         return
     release = ctx.release
-    run.instances = instances.wanted(lws, run.found, kept, run.revisions, view.groups, view.pods, release)
+    run.instances = instances.wanted(
+        lws, run.indices(), run.found, kept, run.revisions, view.groups, view.pods, release
+    )
     newest = instances.numbers(lws, view.groups, release).of(size(lws))
     run.gangs = yield from gangs.ensure(lws, run.instances, newest, view.groups, view.others, ctx)
 
@@ -196,7 +224,7 @@ def _groups(run: Pass, kept: set[int], ctx: CompileContext) -> Part:
 def _leaders(run: Pass) -> Part:
     """All that are missing at once: groups start in any order."""
     lws, wanted = run.lws, []
-    for index in range(run.groups):
+    for index in run.indices():
         replica = run.replica(index)
         if replica.leader is not None:
             continue
@@ -206,7 +234,7 @@ def _leaders(run: Pass) -> Part:
         membership = _membership(run, index, key, "leader")
         if membership is not None:
             wanted.append(pods.leader(run.revisions.spec_at(key), index, key, membership))
-    for pod in (yield from _make(run, wanted)):
+    for pod in (yield from _make(run, wanted[:CREATES_AT_MOST])):
         index = group_index(pod)
         run.found[index] = replace(run.replica(index), leader=pod)
 
@@ -305,24 +333,28 @@ def _unseen(group: Object) -> Part:
 
 
 def _workers(run: Pass, kept: set[int]) -> Part:
-    wanted, begun = [], []
+    wanted: list[Object] = []
+    begun: list[str] = []
     for replica in _led(run, kept):
-        missing = _missing_workers(run, replica)
+        missing = _missing_workers(run, replica, CREATES_AT_MOST - len(wanted))
         if missing and not replica.workers and replica.leader is not None:
             begun.append(name_of(replica.leader))
         wanted += missing
+    run.more = run.more or len(wanted) >= CREATES_AT_MOST
     made = yield from _make(run, wanted)
+    new: dict[int, dict[int, Object]] = {}
     for pod in made:
-        replica = run.found[group_index(pod)]
-        run.found[replica.index] = replace(replica, workers={**replica.workers, worker_index(pod): pod})
+        new.setdefault(group_index(pod), {})[worker_index(pod)] = pod
+    for index, workers in new.items():
+        run.found[index] = replace(run.found[index], workers={**run.found[index].workers, **workers})
     there = {str((meta_of(pod).get("ownerReferences") or [{}])[0].get("name")) for pod in made}
     notes = [f"Created worker pods for leader pod {name}" for name in begun if name in there]
     yield from emit(*(Event(run.lws, "Normal", "GroupsProgressing", note) for note in notes))
 
 
-def _missing_workers(run: Pass, replica: Replica) -> list[Object]:
+def _missing_workers(run: Pass, replica: Replica, most: int) -> list[Object]:
     leader, lws = replica.leader, run.lws
-    if leader is None or replica.size <= 1:
+    if leader is None or replica.size <= 1 or most <= 0:
         return []
     late = (lws.get("spec") or {}).get("startupPolicy") == "LeaderReady"
     if late and not replica.workers and not is_ready(leader):
@@ -335,12 +367,9 @@ def _missing_workers(run: Pass, replica: Replica) -> list[Object]:
         return []
     at = run.revisions.spec_at(revision_of(leader))
     taken = {name_of(pod) for pod in replica.others}  # of the leader before; they go, and then it is our turn
-    found_pods = [
-        pods.worker(at, leader, number, domain, membership)
-        for number in range(1, replica.size)
-        if number not in replica.workers
-    ]
-    return [pod for pod in found_pods if name_of(pod) not in taken]
+    absent = (number for number in range(1, replica.size) if number not in replica.workers)
+    found = (pods.worker(at, leader, number, domain, membership) for number in absent)
+    return list(islice((pod for pod in found if name_of(pod) not in taken), most))
 
 
 def _domain(run: Pass, leader: Object) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Set
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from math import ceil
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from kohort.api.objects import meta_of
 from kohort.kinds.leaderworkerset.api.levels import replicas
 from kohort.kinds.leaderworkerset.control.reading import rolling
 
+MOST_AHEAD: Final = 1000  # they are listed in an annotation
 ANNOTATION: Final = "leaderworkerset.kohort.dev/rollout"
 
 
@@ -52,6 +54,10 @@ class Seen:
     def done(self, index: int) -> bool:
         return index in self.ready and index in self.updated
 
+    def done_below(self, groups: int) -> int:
+        """How many of the first `groups` are done: counted among those that are there, not among all that may come."""
+        return sum(1 for index in self.ready if index < groups and index in self.updated)
+
 
 def read(revision: Object, lws: Object, key: str) -> Rollout:
     """What is written there. A revision that upstream's controller left behind says nothing: it is rolled out."""
@@ -85,7 +91,7 @@ def begin(lws: Object, before: Rollout, old_key: str) -> Rollout:
 
 def go_on(lws: Object, now: Rollout, seen: Seen) -> Rollout:
     wanted, least = replicas(lws), _partition(lws)
-    unfinished = sum(1 for index in range(wanted) if not seen.done(index))
+    unfinished = wanted - seen.done_below(wanted)
     if now.partition == 0 and now.groups == wanted:
         partition, groups = 0, wanted
     elif now.groups < wanted:  # first there are as many as asked for
@@ -110,12 +116,14 @@ def _next(lws: Object, now: Rollout, seen: Seen) -> int:
     while trailing < now.groups and seen.done(now.groups - 1 - trailing):
         trailing += 1
     lowest = max(0, now.groups - trailing - step)
-    found = lowest + sum(1 for index in range(lowest) if index not in seen.ready)
-    for index in range(min(found, now.groups - 1), lowest - 1, -1):
-        if index in seen.ready and index not in seen.updated:
-            break
-        found = index
-    return found
+    found = 2 * lowest - sum(1 for index in seen.ready if index < lowest)
+    highest = min(found, now.groups - 1)
+    if highest < lowest:
+        return found
+    serving = max((one for one in seen.ready if lowest <= one <= highest and one not in seen.updated), default=-1)
+    if serving == highest:
+        return found
+    return max(serving + 1, lowest)
 
 
 def _step(lws: Object, now: Rollout) -> int:
@@ -125,13 +133,15 @@ def _step(lws: Object, now: Rollout) -> int:
 
 def _overtaking(lws: Object, now: Rollout, seen: Seen, least: int) -> list[int]:
     """Groups that are not ready anyway are replaced before their turn, as far as the limit allows (spec lws 3.7)."""
-    on_the_way = sum(1 for index in range(now.groups) if now.is_new(index) and not seen.done(index))
-    waiting = [
+    new = max(0, now.groups - now.partition) + sum(1 for one in now.ahead if one < min(now.partition, now.groups))
+    done = sum(1 for one in seen.ready if one in seen.updated and one < now.groups and now.is_new(one))
+    waiting = (
         index
         for index in range(min(now.partition, now.groups) - 1, least - 1, -1)
         if index not in now.ahead and index not in seen.ready and index not in seen.updated
-    ]
-    return waiting[: max(0, _step(lws, now) - on_the_way)]
+    )
+    room = min(_step(lws, now) - (new - done), MOST_AHEAD - len(now.ahead))
+    return list(islice(waiting, max(0, room)))
 
 
 def _with_surge(lws: Object, unfinished: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from copy import deepcopy
 from datetime import datetime
 from typing import Any
@@ -52,15 +52,19 @@ def fill(draft: LeaderWorkerSetStatus, found: Mapping[int, Replica], seen: Seen)
     draft.status["hpaPodSelector"] = f"{constants.NAME}={name_of(lws)},{constants.WORKER_INDEX}=0"
     draft.status["observedGeneration"] = meta_of(lws).get("generation") or 0
     wanted, least = replicas(lws), int(rolling(lws).get("partition") or 0)
-    rolled = [index for index in range(least, wanted) if index in found and found[index].has_workers]
-    all_ready = all(index in seen.ready for index in range(wanted))
+    rolled = [index for index, one in found.items() if least <= index < wanted and one.has_workers]
+    all_ready = _all_in(seen.ready, wanted)
     if any(index not in seen.updated for index in rolled):
         _turn(draft, [constants.UPDATING, constants.PROGRESSING], len(seen.ready))
     elif all_ready and all(seen.done(index) for index in rolled):
         _turn(draft, [constants.AVAILABLE], len(seen.ready))
     else:
         _turn(draft, [constants.PROGRESSING], len(seen.ready))
-    return all_ready and least == 0 and all(index in seen.updated for index in range(wanted))
+    return all_ready and least == 0 and _all_in(seen.updated, wanted)
+
+
+def _all_in(some: Set[int], wanted: int) -> bool:
+    return sum(1 for index in some if index < wanted) >= wanted
 
 
 def _turn(draft: LeaderWorkerSetStatus, wanted: list[Kind], ready: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.kinds.leaderworkerset.api.levels import pod_spec, size
+from kohort.kinds.leaderworkerset.api.levels import ROLES, pod_spec, size
 from kohort.kinds.leaderworkerset.control.placement import subgroup_index
 from kohort.kinds.leaderworkerset.control.reading import leader_name, subdomain
 
@@ -14,6 +14,16 @@ _HOSTNAMES: Final = "TPU_WORKER_HOSTNAMES"
 _ID: Final = "TPU_WORKER_ID"
 _PORT: Final = "TPU_PROCESS_PORT"
 _FIRST_PORT: Final = 8476
+
+
+MAX_HOSTS: Final = 10_000  # more than any slice has; their names stand in every pod
+
+
+def too_many_hosts(lws: Object) -> str:
+    """Why no pod can be written for a group of this size; empty: it can."""
+    if size(lws) <= MAX_HOSTS or not any(requests_tpus(pod_spec(lws, role)) for role in ROLES):
+        return ""
+    return f"spec.leaderWorkerTemplate.size: {size(lws)} pods with {_RESOURCE}; {_HOSTNAMES} lists at most {MAX_HOSTS}"
 
 
 def requests_tpus(spec: Object) -> bool:

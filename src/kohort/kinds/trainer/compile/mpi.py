@@ -14,6 +14,7 @@ from kohort.kinds.trainer.compile.frameworks import variable
 
 _KEYS: Final = "mpi-ssh-auth"
 _HOSTS: Final = "mpi-hostfile"
+MAX_HOSTS: Final = 20_000  # the hostfile is a ConfigMap, and holds no more than 1 MiB
 _HOSTS_FOLDER: Final = "/etc/mpi"
 _FILES: Final = (("ssh-privatekey", "id_rsa", 0o640), ("ssh-publickey", "id_rsa.pub", 0o644))
 _AUTHORIZED: Final = ("ssh-publickey", "authorized_keys", 0o644)
@@ -27,6 +28,10 @@ def enforce(draft: Draft) -> None:
         detail = "mlPolicy.mpi.mpiImplementation is empty; accepted is OpenMPI"
         draft.errors.append(invalid("spec.runtimeRef", draft.job["spec"]["runtimeRef"]["name"], detail))
     slots = _slots(draft, policy)
+    hosts = sum(draft.replicas(index) * draft.counts[index] for index in _hosting(draft, policy))
+    if hosts > MAX_HOSTS:
+        detail = f"{hosts} hosts, the hostfile of MPI lists at most {MAX_HOSTS}"
+        draft.errors.append(invalid("spec.trainer.numNodes", (draft.trainer or {}).get("numNodes"), detail))
     for job in draft.jobs:
         container = container_of(job, NODE)
         if not is_mpi_job(job) or container is None:
@@ -92,12 +97,16 @@ def _resources(draft: Draft) -> dict[str, Any] | None:
     return (container_of(first, NODE) or {}).get("resources")
 
 
-def _hostfile(draft: Draft, policy: dict[str, Any], slots: int) -> Object:
+def _hosting(draft: Draft, policy: dict[str, Any]) -> list[int]:
+    """The ReplicatedJobs whose pods are hosts."""
     names = (LAUNCHER, NODE) if policy.get("runLauncherAsNode") else (NODE,)
+    return [index for index, job in enumerate(draft.jobs) if job.get("name") in names]
+
+
+def _hostfile(draft: Draft, policy: dict[str, Any], slots: int) -> Object:
     lines = [
-        f"{draft.host(str(job['name']), replica, pod)} slots={slots}\n"
-        for index, job in enumerate(draft.jobs)
-        if job.get("name") in names
+        f"{draft.host(str(draft.jobs[index]['name']), replica, pod)} slots={slots}\n"
+        for index in _hosting(draft, policy)
         for replica in range(draft.replicas(index))
         for pod in range(draft.counts[index])
     ]

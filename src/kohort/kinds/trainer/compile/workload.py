@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from kohort.api.errors import invalid
 from kohort.gang import render
 from kohort.gang.compile import CompileContext
+from kohort.kinds.jobset.compile.jobset import MAX_JOBS
 from kohort.kinds.trainer.api.constants import GATE
 from kohort.kinds.trainer.api.groups import resolve
 from kohort.kinds.trainer.compile.draft import Draft
@@ -16,6 +18,11 @@ def enforce(draft: Draft, ctx: CompileContext) -> None:
     off = [gate for gate in (GATE, "GenericWorkload") if not ctx.on(gate)]
     if off:
         draft.reason = f"gate {off[0]} is off"
+        return
+    jobs = sum(map(draft.replicas, range(len(draft.jobs))))
+    if jobs > MAX_JOBS:
+        name = draft.job["spec"]["runtimeRef"]["name"]
+        draft.errors.append(invalid("spec.runtimeRef", name, f"it has {jobs} Jobs, a plan has at most {MAX_JOBS}"))
         return
     grouping = resolve(draft.runtime, ctx)
     draft.warnings += grouping.warnings

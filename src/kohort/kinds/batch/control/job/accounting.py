@@ -182,10 +182,10 @@ def _index_lists(book: Book) -> None:
             [pod for pod in book.leaving if pods_.phase(pod) == "Succeeded"], book.tally.completions or 0
         )
         done = book.tally.done_before | (noted & done)
-    book.put("completedIndexes", indexes.written(done) or None)
+    book.put("completedIndexes", str(done) or None)
     book.put("succeeded", len(done))
     if has_index_limit(book.job):
-        book.put("failedIndexes", indexes.written(book.tally.lost))
+        book.put("failedIndexes", str(book.tally.lost))
 
 
 def _end(book: Book) -> bool:

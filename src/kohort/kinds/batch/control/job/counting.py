@@ -8,6 +8,7 @@ from typing import Any
 
 from kohort.api.kind import Object
 from kohort.api.objects import is_deleting, uid_of
+from kohort.kinds.batch.api.indexes import IndexSet
 from kohort.kinds.batch.control.job import indexes
 from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job.failure_policy import meaning
@@ -52,9 +53,9 @@ class Tally:
     new_failed: tuple[Object, ...]
     succeeded: int
     failed: int
-    done_before: frozenset[int]
-    done: frozenset[int]
-    lost: frozenset[int]  # indexes that failed for good
+    done_before: IndexSet
+    done: IndexSet
+    lost: IndexSet  # indexes that failed for good
     delayed: Mapping[int, Object]  # index -> failed pod that is kept until its replacement carries the counters on
 
     @property
@@ -101,18 +102,16 @@ def _tracked(pods: Sequence[Object], counting: frozenset[str] = frozenset()) -> 
     return [pod for pod in pods if pods_.is_tracked(pod) and uid_of(pod) not in counting]
 
 
-def _indexes(
-    job: Object, status: Mapping[str, Any], pods: Sequence[Object]
-) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
+def _indexes(job: Object, status: Mapping[str, Any], pods: Sequence[Object]) -> tuple[IndexSet, IndexSet, IndexSet]:
     """Indexes that were done, that are done now, and that failed for good."""
     if not is_indexed(job):
-        return frozenset(), frozenset(), frozenset()
+        return IndexSet(), IndexSet(), IndexSet()
     completions = int(job["spec"].get("completions") or 0)
     before = indexes.read(status.get("completedIndexes"), completions)
     tracked = _tracked(pods)
     done = before | indexes.of([pod for pod in tracked if pods_.phase(pod) == "Succeeded"], completions)
     if not has_index_limit(job):
-        return before, done, frozenset()
+        return before, done, IndexSet()
     failed = [pod for pod in tracked if is_failed(pod, job) and _spends_index(job, pod)]
     lost = indexes.read(status.get("failedIndexes"), completions) | indexes.of(failed, completions)
     return before, done, lost - done
@@ -127,9 +126,7 @@ def _spends_index(job: Object, pod: Object) -> bool:
     return found.counts and pods_.counter(pod, pods_.INDEX_FAILURES) >= limit
 
 
-def _delayed(
-    job: Object, pods: Sequence[Object], active: Sequence[Object], settled: frozenset[int]
-) -> Mapping[int, Object]:
+def _delayed(job: Object, pods: Sequence[Object], active: Sequence[Object], settled: IndexSet) -> Mapping[int, Object]:
     """The last failed pod of every index that will be tried again. Running pods carry the counters themselves."""
     running = {pods_.index(pod) for pod in active}
     found: dict[int, Object] = {}

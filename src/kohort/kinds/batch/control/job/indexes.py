@@ -1,35 +1,29 @@
-"""Which indexes of an Indexed Job are done, failed, running and still to be started."""
+"""Which indexes of an Indexed Job are done, failed and running, as its status and its pods tell."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from itertools import islice
+from collections.abc import Iterable, Iterator
 
 from kohort.api.kind import Object
-from kohort.kinds.batch.api import indexes as lists
+from kohort.api.objects import number
+from kohort.kinds.batch.api.indexes import IndexSet
 from kohort.kinds.batch.control.job import pod as pods_
 
 
-def read(text: str | None, completions: int) -> frozenset[int]:
+def read(text: str | None, completions: int) -> IndexSet:
     """Of a list in the status. Indexes beyond `completions`, which may have been lowered since, are forgotten."""
-    found: set[int] = set()
-    for part in (text or "").split(","):
+    return IndexSet(_intervals(text or "", completions))
+
+
+def _intervals(text: str, completions: int) -> Iterator[tuple[int, int]]:
+    for part in text.split(","):
         first, _, last = part.partition("-")
-        if first.isdigit() and (not last or last.isdigit()):
-            found.update(range(int(first), min(int(last or first), completions - 1) + 1))
-    return frozenset(found)
+        ends = [number(first), number(last or first)]
+        if min(ends) >= 0:
+            yield ends[0], min(ends[1], completions - 1)
 
 
-def written(indexes: Iterable[int]) -> str:
-    return lists.written(indexes)
-
-
-def of(pods: Iterable[Object], completions: int) -> frozenset[int]:
+def of(pods: Iterable[Object], completions: int) -> IndexSet:
     """The valid indexes of pods."""
     found = (pods_.index(pod) for pod in pods)
-    return frozenset(index for index in found if index is not None and index < completions)
-
-
-def first_pending(count: int, completions: int, taken: Collection[int]) -> list[int]:
-    """The lowest indexes that nobody has, at most `count`."""
-    return list(islice((index for index in range(completions) if index not in taken), count))
+    return IndexSet.of(index for index in found if index is not None and index < completions)

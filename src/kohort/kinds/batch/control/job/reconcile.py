@@ -24,7 +24,7 @@ from kohort.kinds.batch.control.job.backoff import Record
 from kohort.kinds.batch.control.job.counting import Tally, has_index_limit, is_suspended, tally
 from kohort.kinds.batch.control.job.groups import Grouped, ensure
 from kohort.kinds.batch.control.job.template import new_pod
-from kohort.kinds.batch.control.job.wanted import Wanted, want_active, wanted
+from kohort.kinds.batch.control.job.wanted import AT_ONCE, Wanted, want_active, wanted
 from kohort.kinds.batch.control.job.writes import adopt, delete_all, let_all_go, raise_if, release
 from kohort.kinds.batch.settings import JobSettings
 
@@ -198,7 +198,7 @@ def _manage(book: Book, record: Record, grouped: Grouped, acted: _Acted) -> Part
         _left(acted, gone)
     elif plan.create and grouped.wait is None:
         yield from _create(book, plan.create, grouped, acted)
-        if len(plan.create) < _missing(book.tally, acted):
+        if len(plan.create) >= AT_ONCE and _missing(book.tally, acted):
             acted.after = 0.0
 
 

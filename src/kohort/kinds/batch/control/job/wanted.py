@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.apimachinery import times
+from kohort.kinds.batch.api.indexes import IndexSet
 from kohort.kinds.batch.control.job import backoff, indexes
 from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job.backoff import Record
@@ -53,7 +54,7 @@ def _missing(tally: Tally, missing: int, record: Record, now: datetime) -> Wante
     missing = min(missing, AT_ONCE)
     if not is_indexed(tally.job):
         return Wanted(create=(None,) * missing)
-    pending = indexes.first_pending(missing, tally.completions or 0, _taken(tally))
+    pending = _taken(tally).absent(tally.completions or 0, missing)
     ready: list[int] = []
     waits: list[float] = []
     for index in pending:
@@ -66,7 +67,7 @@ def _missing(tally: Tally, missing: int, record: Record, now: datetime) -> Wante
     return Wanted(create=tuple(ready), after=min(waits, default=None))
 
 
-def _taken(tally: Tally) -> frozenset[int]:
+def _taken(tally: Tally) -> IndexSet:
     completions = tally.completions or 0
     running = [*tally.active]
     if waits_for_end(tally.job):
