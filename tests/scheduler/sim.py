@@ -16,7 +16,7 @@ import msgspec
 
 from kohort.place.score import Profile
 from kohort.scheduler.core import SchedulerCore, Step
-from kohort.scheduler.model import DisruptionBudget, GroupObject, Node, Pod, composite_key
+from kohort.scheduler.model import DisruptionBudget, GroupObject, Job, Node, Pod, composite_key
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.status import Eviction, Patch, SchedulerEvent, Writes, written
 
@@ -38,7 +38,7 @@ class Sim:
 
     settings: Settings = SETTINGS
     objects: dict[str, dict[str, Json]] = field(
-        default_factory=lambda: {kind: {} for kind in ("node", "pod", "group", "composite", "pdb", "claim")}
+        default_factory=lambda: {kind: {} for kind in ("node", "pod", "group", "composite", "pdb", "claim", "job")}
     )
     now: float = 0.0
     slow: bool = False  # deleted pods stay on their nodes
@@ -87,6 +87,8 @@ class Sim:
             cache.budgets.set(msgspec.convert(body, DisruptionBudget))
         elif kind == "claim":
             cache.storage.set_claim(f"{SPACE}/{name}", body)
+        elif kind == "job":
+            cache.set_job(msgspec.convert(body, Job))
 
     def delete(self, kind: str, name: str) -> None:
         """At once."""
@@ -104,12 +106,14 @@ class Sim:
             cache.budgets.drop(f"{SPACE}/{name}")
         elif kind == "claim":
             cache.storage.set_claim(f"{SPACE}/{name}", None)
+        elif kind == "job":
+            cache.drop_job(body["metadata"]["uid"])
 
     def restart(self) -> None:
         """A new scheduler on the same API: groups and nodes are listed before pods."""
         self.core = SchedulerCore(self.settings, self.stamp)
         self.running = True
-        for kind in ("node", "composite", "group", "pdb", "claim", "pod"):
+        for kind in ("node", "composite", "group", "pdb", "claim", "job", "pod"):
             for name in self.objects[kind]:
                 self.tell(kind, name)
 

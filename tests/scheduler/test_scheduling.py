@@ -6,6 +6,7 @@ import json
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -178,6 +179,67 @@ def test_q15_a_member_lost_with_its_node_is_replaced_inside_the_rack() -> None:
     create(sim, {"node": "a3", "cpu": "2", "labels": {"rack": "A"}})
     sim.settle(3.0)
     assert sim.bound["g-9"] == "a3"
+
+
+def done_and_lost(sim: Sim, *, named: bool) -> None:
+    """A gang of four of one Job: two members are done on n2, one runs there, and n2 is deleted with all of them.
+    `named`: whether the Job's template names the group, as a JobSet's does."""
+    create(sim, {"node": "n1", "cpu": "2"})
+    create(sim, {"node": "n2", "cpu": "3"})
+    create(sim, {"group": "g", "gang": 4})
+    template = {"spec": {"schedulingGroup": {"podGroupName": "g"}}} if named else {}
+    job = sim.put("job", "j", {"spec": {"template": template}, "status": {}})
+    for number in range(4):
+        member_of(sim, job, f"g-{number}", node="n1" if number == 3 else "n2")
+    for number in range(2):
+        change(sim, f"pod/g-{number}", {"phase": "Succeeded"})
+    sim.settle()
+    job["status"]["succeeded"] = 2
+    sim.tell("job", "j")
+    sim.delete("node", "n2")
+    for number in range(3):
+        sim.delete("pod", f"g-{number}")
+
+
+def member_of(sim: Sim, job: dict[str, Any], name: str, node: str = "") -> None:
+    body = pod_body({"pod": name, "in": "g", "cpu": "1"} | ({"node": node} if node else {}))
+    body["metadata"]["ownerReferences"] = [
+        {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": job["metadata"]["uid"], "controller": True}
+    ]
+    sim.put("pod", name, body)
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("restart", [False, True])
+def test_members_that_their_job_has_recorded_as_done_count_when_their_pods_are_gone(named: bool, restart: bool) -> None:
+    """Without them the replacement would wait for ever: nobody makes the two that are done again."""
+    sim = Sim()
+    done_and_lost(sim, named=named)
+    member_of(sim, sim.objects["job"]["j"], "g-9")
+    if restart:
+        sim.restart()
+    sim.settle(3.0)
+    assert sim.bound == {"g-3": "n1", "g-9": "n1"}
+
+
+def test_what_a_job_has_recorded_counts_once_and_goes_with_the_job() -> None:
+    sim = Sim()
+    done_and_lost(sim, named=True)
+    group, job = sim.core.cache.trees.get("default/g"), sim.objects["job"]["j"]
+    assert group is not None
+    assert (group.done, group.members) == (2, 3)
+    member_of(sim, job, "g-9")
+    change(sim, "pod/g-9", {"phase": "Succeeded"})
+    assert group.done == 2  # the Job has not counted it yet, or it has and this is one of the two
+    job["status"]["succeeded"] = 3
+    sim.tell("job", "j")
+    assert group.done == 3
+    job["metadata"]["deletionTimestamp"] = sim.stamp()
+    sim.tell("job", "j")
+    assert group.done == 1  # the pod that is there
+    sim.delete("job", "j")
+    sim.delete("pod", "g-9")
+    assert (group.done, group.members) == (0, 1)
 
 
 def test_preemption_that_a_restart_interrupts_takes_no_second_victim() -> None:

@@ -27,6 +27,7 @@ from kohort.scheduler.model import (
     POD_PREFIX,
     GroupObject,
     GroupSpec,
+    Job,
     Node,
     Pod,
     PodSpec,
@@ -35,6 +36,7 @@ from kohort.scheduler.model import (
     workload_group_spec,
 )
 from kohort.scheduler.quotas import ResourceQuotas
+from kohort.scheduler.recordedjobs import RecordedJobs
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.trees import BrokenChain, Group, GroupTrees, PodInfo
 from kohort.scheduler.volumes import VolumeCache, device_claims
@@ -54,6 +56,7 @@ class SchedulerCache:
         self.members: dict[str, PodInfo] = {}  # by uid
         self.names: dict[str, str] = {}  # namespace/name -> uid
         self.finished: dict[str, str] = {}  # uid -> group, of pods that succeeded
+        self.jobs = RecordedJobs()
         self.budgets = DisruptionBudgets()
         self.quotas = ResourceQuotas()
         self.workloads: dict[str, Workload] = {}
@@ -85,6 +88,8 @@ class SchedulerCache:
     def set_pod(self, pod: Pod) -> None:
         """A pod as it is now. One that is neither ours nor anybody's yet is not looked at."""
         known = self.members.get(pod.metadata.uid)
+        if pod.group is not None and (job := pod.job) and self.jobs.join(job, pod.metadata.uid, pod.group):
+            self._recount_job(job)
         if pod.status.phase in FINISHED:
             self._end(pod, known)
         elif pod.spec.node_name:
@@ -101,6 +106,9 @@ class SchedulerCache:
         if group is not None:
             self.trees.forget(group, uid)
             self.mark_group_dirty(group)
+        if pod.group is not None and (job := pod.job):
+            self.jobs.leave(job, uid)
+            self._recount_job(job)
 
     def _end(self, pod: Pod, known: PodInfo | None) -> None:
         """It has run: it frees its room. One that succeeded still counts for its group (kubernetes issue 142330)."""
@@ -112,6 +120,24 @@ class SchedulerCache:
             self.trees.finish(group, uid)
         if succeeded and group is not None:
             self.finished[uid] = group
+            self.jobs.finish(pod.job, uid)
+            self._recount_job(pod.job)
+
+    # ---- Jobs: what they have recorded of members that are gone
+
+    def set_job(self, job: Job) -> None:
+        self.jobs.set(job)
+        self._recount_job(job.metadata.uid)
+
+    def drop_job(self, uid: str) -> None:
+        self.jobs.drop(uid)
+        self._recount_job(uid)
+
+    def _recount_job(self, uid: str) -> None:
+        group = self.jobs.group(uid)
+        if group is not None and self.trees.record(group, uid, self.jobs.gone(uid)):
+            self.mark_group_dirty(group)
+        self.jobs.tidy(uid)
 
     def _bound(self, pod: Pod, known: PodInfo | None) -> None:
         """Bound, by us or by others. What we assumed is now confirmed, or was overtaken."""
@@ -285,7 +311,7 @@ class SchedulerCache:
     def _forget_workload_group(self, key: str) -> None:
         """1.35: a replica that no pod names any more was never an object of its own."""
         group, parts = self.trees.get(key), key.split("/")
-        if len(parts) == 4 and group is not None and not (group.pending or group.placed or group.finished):
+        if len(parts) == 4 and group is not None and not (group.pending or group.placed or group.done):
             self.drop_group(key)
             self._replicas.get("/".join(parts[:2]), set()).discard(key)
 

@@ -157,7 +157,7 @@ class Decider:
         rows = [self.cache.state.row(one.node) for one in root.placed.values()]
         running = [row for row in rows if row is not None]
         # Members that have succeeded, or sit on a node that is gone, count for the minimum but are nowhere.
-        nowhere = len(root.finished) + len(rows) - len(running)
+        nowhere = root.done + len(rows) - len(running)
         minimum = spec.minimum
         if nowhere:
             minimum = max(spec.need - nowhere, 0)

@@ -117,14 +117,54 @@ class Pod(msgspec.Struct, rename="camel"):
 
     @property
     def group(self) -> str | None:
-        """The group it names: namespace/name, or namespace/workload/group/replica (1.35)."""
-        namespace = self.metadata.namespace or "default"
-        joined, old = self.spec.scheduling_group, self.spec.workload_ref
-        if joined is not None and joined.pod_group_name:
-            return f"{namespace}/{joined.pod_group_name}"
-        if old is not None and old.name:
-            return "/".join((namespace, old.name, old.pod_group, old.pod_group_replica_key or ""))
-        return None
+        """The group it names."""
+        return named_group(self.metadata.namespace, self.spec)
+
+    @property
+    def job(self) -> str:
+        """The uid of the Job that it is of; empty: of none."""
+        owners = self.metadata.owner_references or ()
+        return next((one.uid for one in owners if one.controller and one.kind == "Job"), "")
+
+
+def named_group(namespace: str, spec: PodSpec) -> str | None:
+    """namespace/name, or namespace/workload/group/replica (1.35)."""
+    joined, old = spec.scheduling_group, spec.workload_ref
+    if joined is not None and joined.pod_group_name:
+        return f"{namespace or 'default'}/{joined.pod_group_name}"
+    if old is not None and old.name:
+        return "/".join((namespace or "default", old.name, old.pod_group, old.pod_group_replica_key or ""))
+    return None
+
+
+class PodTemplate(msgspec.Struct, rename="camel"):
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+
+
+class JobSpec(msgspec.Struct, rename="camel"):
+    template: PodTemplate = msgspec.field(default_factory=PodTemplate)
+
+
+class JobStatus(msgspec.Struct, rename="camel"):
+    succeeded: int = 0
+
+
+class Job(msgspec.Struct, rename="camel"):
+    """Read for what it has recorded as done: the pods may be gone since."""
+
+    metadata: Meta
+    spec: JobSpec = msgspec.field(default_factory=JobSpec)
+    status: JobStatus = msgspec.field(default_factory=JobStatus)
+
+    @property
+    def group(self) -> str | None:
+        """That its template names. Pods of a Job that is a gang by itself name one that the template does not."""
+        return named_group(self.metadata.namespace, self.spec.template.spec)
+
+    @property
+    def succeeded(self) -> int:
+        """None of one that goes: what comes after it begins anew."""
+        return self.status.succeeded if self.metadata.deletion_timestamp is None else 0
 
 
 # ---- nodes, budgets, namespaces

@@ -75,7 +75,7 @@ def root_status(core: SchedulerCore, root: Group | PodInfo | BrokenChain, member
         priority=core.cache.priority(root) if isinstance(root, PodInfo) else core.decider.priority(root),
         placed=placed,
         pending=pending,
-        finished=0 if isinstance(root, PodInfo) else sum(len(leaf.finished) for leaf in root.leaves()),
+        finished=0 if isinstance(root, PodInfo) else sum(leaf.done for leaf in root.leaves()),
         since=min((one.pod.metadata.creation_timestamp for one in _pending(root)), default=""),
         missing=_missing(root),
         explanation=explanation,

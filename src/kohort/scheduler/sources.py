@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.kube.codec import identify
-from kohort.scheduler.model import DisruptionBudget, GroupObject, Namespace, Node, Pod, Workload, composite_key
+from kohort.scheduler.model import DisruptionBudget, GroupObject, Job, Namespace, Node, Pod, Workload, composite_key
 
 if TYPE_CHECKING:
     from kohort.kube.discovery import Discovery
@@ -127,6 +127,15 @@ SOURCES: Final = (
         Workload,
         lambda core, one: core.cache.set_workload(one),
         lambda core, one: core.cache.drop_workload(_key(one)),
+    ),
+    Source(
+        "jobs",
+        "batch",
+        "Job",
+        Job,
+        lambda core, one: core.cache.set_job(one),
+        lambda core, one: core.cache.drop_job(one.metadata.uid),
+        optional=True,
     ),
     Source(
         "pods",

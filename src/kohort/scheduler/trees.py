@@ -60,6 +60,7 @@ class Group:
     pending: dict[str, PodInfo] = field(default_factory=dict)
     placed: dict[str, PodInfo] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)  # members that succeeded: they need no place any more
+    recorded: dict[str, int] = field(default_factory=dict)  # Job -> members it has recorded, pods gone
     traits: Counter[Traits] = field(default_factory=Counter)
     gates: int = 0  # pending members behind a scheduling gate
     leaving: int = 0  # pending members that are being deleted
@@ -74,13 +75,18 @@ class Group:
     settled: bool = False  # enough members have a node for certain
 
     @property
+    def done(self) -> int:
+        """Members that succeeded, whether their pods are still there or only their Jobs know."""
+        return len(self.finished) + sum(self.recorded.values())
+
+    @property
     def members(self) -> int:
         """Pods that count for the minimum."""
-        return len(self.pending) - self.leaving + len(self.placed) + len(self.finished)
+        return len(self.pending) - self.leaving + len(self.placed) + self.done
 
     @property
     def is_named(self) -> bool:
-        return bool(self.spec or self.children or self.pending or self.placed or self.finished)
+        return bool(self.spec or self.children or self.pending or self.placed or self.done)
 
     @property
     def answers(self) -> Answers:
@@ -121,7 +127,7 @@ class Group:
         self.ready = spec is not None and enough >= spec.need
         self.waiting = len(self.pending) > self.leaving or self.waiting_children > 0
         self.gated = self.gates > 0 or self.gated_children > 0
-        certain = len(self.placed) - self.assumed + len(self.finished)
+        certain = len(self.placed) - self.assumed + self.done
         self.settled = spec is not None and (self.settled_children if spec.composite else certain) >= spec.need
 
 
@@ -133,7 +139,7 @@ def startable(root: Group) -> list[Group]:
         if spec is None:
             continue
         if not spec.composite:
-            found[group.key] = [group] if len(group.placed) + len(group.finished) >= spec.need else []
+            found[group.key] = [group] if len(group.placed) + group.done >= spec.need else []
             continue
         below = [leaves for child in group.ordered() if (leaves := found.get(child.key))]
         found[group.key] = [leaf for leaves in below for leaf in leaves] if len(below) >= spec.need else []
@@ -249,6 +255,20 @@ class GroupTrees:
             group.finished.discard(uid)
             self._recount(group)
             self._tidy(group)
+
+    def record(self, key: str, job: str, gone: int) -> bool:
+        """So many members of a Job are done and gone. -> whether that is news"""
+        known = self._groups.get(key)
+        if (known.recorded.get(job, 0) if known is not None else 0) == gone:
+            return False
+        group = self._named(key)
+        if gone:
+            group.recorded[job] = gone
+        else:
+            group.recorded.pop(job, None)
+        self._recount(group)
+        self._tidy(group)
+        return True
 
     def move(self, key: str, member: PodInfo, node: str, *, assumed: bool) -> Group:
         """The member gets a node, for now (assumed) or for certain, or (empty) loses the one it was meant for."""
