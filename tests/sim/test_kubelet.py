@@ -56,6 +56,13 @@ async def test_pods_run_and_end() -> None:
         await found.until(
             lambda: has_phases(found, good="Succeeded", bad="Failed", long="Running", elsewhere="Pending")
         )
+        node = await found.client.kind("v1", "Node").get("node-0")
+        host = next(one["address"] for one in node["status"]["addresses"] if one["type"] == "InternalIP")
+        of = {name: (await pods.get(name, NS))["status"] for name in ("good", "bad", "long", "elsewhere")}
+        assert all(of[name]["hostIP"] == host for name in ("good", "bad", "long"))
+        assert len({of[name]["podIP"] for name in ("good", "bad", "long")}) == 3
+        assert of["long"]["podIPs"] == [{"ip": of["long"]["podIP"]}]
+        assert "podIP" not in of["elsewhere"]
         await pods.delete("long", NS)
         await found.until(lambda: has_phases(found, good="Succeeded", bad="Failed", elsewhere="Pending"))
 

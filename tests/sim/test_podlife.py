@@ -59,6 +59,36 @@ def test_a_job_pod_starts_and_ends() -> None:
     assert [(when, phase) for when, phase, _ in seen] == [(2, "Running"), (32, "Succeeded")]
 
 
+@pytest.mark.parametrize("source", ["labels", "annotations"])
+@pytest.mark.parametrize(("index", "end"), [("0", (11, "Failed")), ("1", (1001, "Succeeded"))])
+def test_what_a_script_does_depends_on_the_index_of_the_pod(source: str, index: str, end: tuple[float, str]) -> None:
+    """As in JobSet's examples of failure policies: the first pod fails after ten seconds, the others go on."""
+    key = "batch.kubernetes.io/job-completion-index"
+    one = pod()
+    script = """
+    echo "JOB_COMPLETION_INDEX=$JOB_COMPLETION_INDEX"
+    if [[ "$JOB_COMPLETION_INDEX" == "0" ]]; then
+      for i in $(seq 10 -1 1)
+      do
+        echo "Sleeping in $i"
+        sleep 1
+      done
+      exit 1
+    fi
+    for i in $(seq 1 1000)
+    do
+      sleep 1
+    done
+    """
+    env = [{"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.{source}['{key}']"}}}]
+    body = {"name": "c", "command": ["bash", "-xc", script], "env": env}
+    one.spec.containers = [msgspec.convert(body, Container)]
+    meta = msgspec.to_builtins(one.metadata) | {source: {key: index}}
+    one.metadata = msgspec.convert(meta, type(one.metadata))
+    last = play(one, 5000)[-1]
+    assert last[:2] == end
+
+
 def test_it_is_ready_later() -> None:
     seen = play(pod(ready_seconds=5, run_seconds=30), 100)
     assert [when for when, _, _ in seen] == [1, 6, 31]

@@ -12,7 +12,7 @@ from typing import Any
 
 from kohort.sim import statuses
 from kohort.sim.behaviour import Behaviour
-from kohort.sim.command import ending
+from kohort.sim.command import Ending
 from kohort.sim.pod import Container, Pod, moment
 
 # Whether an init container that waits for other pods has to wait on; None: it waits for nobody.
@@ -47,7 +47,16 @@ def advance(pod: Pod, behaviour: Behaviour, begin: datetime, now: datetime, hold
         if found.done is None:
             found.statuses.append(statuses.container(container, statuses.INITIALIZING))
         else:
-            _one(found, container, stored.get(container.name) or {}, pod.spec.restart_policy, behaviour, now, holds)
+            _one(
+                found,
+                container,
+                pod.says(container),
+                stored.get(container.name) or {},
+                pod.spec.restart_policy,
+                behaviour,
+                now,
+                holds,
+            )
         if found.done is None:
             found.incomplete.append(container.name)
     return found
@@ -56,6 +65,7 @@ def advance(pod: Pod, behaviour: Behaviour, begin: datetime, now: datetime, hold
 def _one(
     found: Init,
     container: Container,
+    said: Ending | None,
     stored: dict[str, Any],
     policy: str,
     behaviour: Behaviour,
@@ -81,12 +91,12 @@ def _one(
             found.statuses.append(statuses.container(container, running, one.restarts, True, one.last))
             found.done = one.started
             return
-        end = _end(container, behaviour, one, now, holds)
+        end = _end(container, said, behaviour, one, now, holds)
         if end is None or now < end:
             running = statuses.running(one.started)
             _wait(found, statuses.container(container, running, one.restarts, last=one.last), end)
             return
-        code = _code(container, behaviour, one.restarts)
+        code = _code(said, behaviour, one.restarts)
         last = statuses.terminated(code, one.started, end)
         if code == 0 or policy == "Never":
             state = {"terminated": last}
@@ -113,12 +123,13 @@ def _current(stored: dict[str, Any], begin: datetime) -> _Try:
     return _Try(begin, 0)
 
 
-def _end(container: Container, behaviour: Behaviour, one: _Try, now: datetime, holds: Holds) -> datetime | None:
+def _end(
+    container: Container, said: Ending | None, behaviour: Behaviour, one: _Try, now: datetime, holds: Holds
+) -> datetime | None:
     """None: somebody else decides, or nobody."""
     held = holds(container)
     if held is not None:
         return None if held else max(one.started, now)
-    said = ending((*container.command, *container.args))
     seconds = behaviour.init_seconds
     if seconds is None:
         if said is not None and said.seconds is None:
@@ -127,12 +138,11 @@ def _end(container: Container, behaviour: Behaviour, one: _Try, now: datetime, h
     return one.started + timedelta(seconds=seconds)
 
 
-def _code(container: Container, behaviour: Behaviour, restarts: int) -> int:
+def _code(said: Ending | None, behaviour: Behaviour, restarts: int) -> int:
     if restarts < behaviour.init_restarts:
         return 1
     if behaviour.init_exit_code is not None:
         return behaviour.init_exit_code
-    said = ending((*container.command, *container.args))
     return 0 if said is None else said.code
 
 

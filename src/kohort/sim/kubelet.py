@@ -25,7 +25,8 @@ from kohort.kube.errors import ApiError
 from kohort.kube.informer import Informer
 from kohort.kube.queue import WorkQueue
 from kohort.kube.resource import Resource
-from kohort.sim import nodelife, podlife, startup
+from kohort.sim import addresses, nodelife, podlife, startup
+from kohort.sim.addresses import Addresses
 from kohort.sim.behaviour import Behaviour
 from kohort.sim.cluster import POOL, Pool
 from kohort.sim.pod import Container, Pod
@@ -72,6 +73,8 @@ class KubeletSimulator:
         )
         self._pod_queue: WorkQueue[tuple[str, str]] = WorkQueue(clock=clock, first=0.2, most=30.0)
         self._node_queue: WorkQueue[str] = WorkQueue(clock=clock, first=0.2, most=30.0)
+        self._pod_ips = Addresses(addresses.PODS)
+        self._node_ips = Addresses(addresses.NODES)
         self._missing: dict[str, float] = {}  # nodes that pods name and that are not there: since when
 
     async def __aenter__(self) -> KubeletSimulator:
@@ -79,7 +82,7 @@ class KubeletSimulator:
         self.nodes.handle(
             added=self._node_changed, updated=lambda _, new: self._node_changed(new), deleted=self._node_gone
         )
-        self.pods.handle(added=self._pod_changed, updated=self._pod_updated, deleted=self._gang_changed)
+        self.pods.handle(added=self._pod_changed, updated=self._pod_updated, deleted=self._pod_gone)
         await self._stack.enter_async_context(self.nodes)
         await self.nodes.ready()  # a pod is played only if its node is known
         await self._stack.enter_async_context(self.pods)
@@ -121,7 +124,9 @@ class KubeletSimulator:
         resource = self._client.kind("v1", "Node")
         moment = self._clock.now()
         ready = nodelife.step(node, moment, lifecycle=True).status
-        status = {**node["status"], **ready, "nodeInfo": _INFO}
+        name = str(node["metadata"]["name"])
+        place = addresses.node_status(name, self._node_ips.of(name))
+        status = {**node["status"], **ready, **place, "nodeInfo": _INFO}
         try:
             made = await resource.create({**node, "status": status})
         except ApiError as error:
@@ -217,7 +222,13 @@ class KubeletSimulator:
 
     # ---- pods
 
+    def _pod_gone(self, pod: Pod) -> None:
+        self._pod_ips.release(pod.metadata.uid)
+        self._gang_changed(pod)
+
     def _pod_changed(self, pod: Pod) -> None:
+        if not pod.spec.host_network:
+            self._pod_ips.note(pod.metadata.uid, pod.status.pod_ip)
         if pod.spec.node_name:
             if ("", pod.spec.node_name) not in self.nodes.cache:
                 self._misses(pod.spec.node_name)
@@ -251,7 +262,8 @@ class KubeletSimulator:
         resource, meta = self._pods, pod.metadata
         try:
             if found.status is not None:
-                body = {"metadata": {"uid": meta.uid}, "status": found.status}
+                status = {**self._addresses(pod, node or {}, found.status), **found.status}
+                body = {"metadata": {"uid": meta.uid}, "status": status}
                 await resource.patch(meta.name, body, meta.namespace, subresource="status")
             if found.remove:
                 await resource.delete(meta.name, meta.namespace, grace=0, uid=meta.uid)
@@ -259,6 +271,13 @@ class KubeletSimulator:
             if not error.not_found and not error.conflict:
                 raise
         return None if found.at is None else max(0.0, (found.at - now).total_seconds())
+
+    def _addresses(self, pod: Pod, node: Object, status: dict[str, Any]) -> dict[str, Any]:
+        """Given when its containers, init containers too, begin; it keeps them to its end."""
+        if pod.status.pod_ip or status.get("phase") not in {"Pending", "Running"}:
+            return {}
+        host = addresses.of_node(node, self._node_ips)
+        return addresses.pod_status(host if pod.spec.host_network else self._pod_ips.of(pod.metadata.uid), host)
 
     # ---- signs of life
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from kohort.sim import initlife
 from kohort.sim.behaviour import FOR_EVER, SOON, Behaviour, read
-from kohort.sim.command import ending
 from kohort.sim.initlife import Holds
 from kohort.sim.pod import Pod, moment, text
 from kohort.sim.statuses import CRASHING, INITIALIZING, container, pause, running, terminated
@@ -68,7 +67,7 @@ def _usual(pod: Pod, usual: Behaviour | None) -> Behaviour:
     """What a pod without annotations does: what its commands say, else what pods of its kind do."""
     if usual is None:
         usual = FOR_EVER if pod.spec.restart_policy == "Always" else SOON
-    found = [ending((*one.command, *one.args)) for one in pod.spec.containers]
+    found = [pod.says(one) for one in pod.spec.containers]
     if any(one is not None and one.seconds is None for one in found):
         return replace(usual, run_seconds=None)
     ends = [one for one in found if one is not None]
