@@ -22,7 +22,7 @@ class TrainJobSettings(KindSettings):
         ),
     )
     flux_view_image: str = field(
-        default="flux-view",
+        default="ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy",
         metadata=about(
             "The image that brings Flux along, for runtimes with `mlPolicy.flux`; the variable FLUX_VIEW_IMAGE of a "
             "job or a runtime wins."

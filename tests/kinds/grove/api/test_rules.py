@@ -13,7 +13,7 @@ from tests.kinds.grove.api.cases import FABRIC, clique, defaulted, group, on, pc
 from kohort.api import admit
 from kohort.api.options import known_option
 from kohort.api.registry import find, kinds
-from kohort.kinds.grove.api import OPTIONS, duration
+from kohort.kinds.grove.api import OPTIONS, duration, mnnvl
 
 TEMPLATE = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "d"}}]}}}
 
@@ -184,3 +184,38 @@ def test_a_set_may_be_written_back_unchanged(obj: dict[str, Any]) -> None:
     stored = defaulted(obj)
     if not kind.validate(stored, on()):
         assert kind.validate_update(deepcopy(stored), stored, on()) == []
+
+
+MNNVL = "grove.io/mnnvl-group"
+
+
+@pytest.mark.parametrize(("value", "refused"), [("none", 0), ("workers", 1), ("", 2), ("Not_A_Label", 2)])
+@pytest.mark.parametrize("place", ["metadata", "cliques", "podCliqueScalingGroups"])
+def test_a_multi_node_nvlink_group_is_refused_where_nobody_makes_compute_domains(
+    value: str, refused: int, place: str
+) -> None:
+    body = deepcopy(plain_set())
+    owner = body["metadata"] if place == "metadata" else body["spec"]["template"][place][0]
+    owner["annotations"] = {MNNVL: value}
+    found = [one.field for one in admit.check(body, on())]
+    assert len(found) == refused
+    assert all(one.endswith(f"annotations.{MNNVL}") for one in found)
+
+
+def test_a_multi_node_nvlink_group_stays_as_it_is() -> None:
+    old, new = plain_set(), plain_set()
+    new["metadata"]["annotations"] = {MNNVL: "none"}
+    assert [one.field for one in mnnvl.check_update(new, old)] == [f"metadata.annotations.{MNNVL}"]
+    assert not list(mnnvl.check_update(new, new))
+
+
+def plain_set() -> dict[str, Any]:
+    pod = {"containers": [{"name": "c", "image": "i"}]}
+    cliques = [{"name": "a", "spec": {"roleName": "a", "replicas": 1, "podSpec": pod}}]
+    groups = [{"name": "g", "cliqueNames": ["a"], "replicas": 1, "minAvailable": 1}]
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": "x"},
+        "spec": {"replicas": 1, "template": {"cliques": cliques, "podCliqueScalingGroups": groups}},
+    }

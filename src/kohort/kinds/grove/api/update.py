@@ -12,7 +12,7 @@ from typing import Any
 from kohort.api.errors import FieldError, forbidden, invalid
 from kohort.api.kind import Context, Object
 from kohort.api.rules import same
-from kohort.kinds.grove.api import backend, constants, options, parts, podspec, validation
+from kohort.kinds.grove.api import backend, constants, mnnvl, options, parts, podspec, validation
 
 Entries = list[tuple[str, dict[str, Any]]]
 
@@ -25,6 +25,7 @@ def validate_update(new: Object, old: Object, ctx: Context) -> list[FieldError]:
         *_group_set(list(parts.scaling_groups(new)), list(parts.scaling_groups(old))),
         *_groups(new, old),
         *_topology(new, old),
+        *mnnvl.check_update(new, old),
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from kohort.api import formats, meta
 from kohort.api.errors import FieldError, duplicate, invalid, required
 from kohort.api.kind import Context, Object
-from kohort.kinds.grove.api import backend, duration, options, parts, podspec, sharing, startup, topology
+from kohort.kinds.grove.api import backend, duration, mnnvl, options, parts, podspec, sharing, startup, topology
 
 MAX_NAME: Final = 45  # of set, scaling group and clique together, so that pod names stay below 63
 
@@ -21,7 +21,7 @@ def validate(obj: Object, ctx: Context) -> list[FieldError]:
     found = check(obj, ctx)
     for path, clique in parts.cliques(obj):
         found += podspec.check_new(parts.pod_spec(clique), f"{path}.spec.podSpec")
-    return [*found, *topology.check_new(obj, ctx)]
+    return [*found, *mnnvl.check_new(obj), *topology.check_new(obj, ctx)]
 
 
 def check(obj: Object, ctx: Context) -> list[FieldError]:

@@ -68,16 +68,15 @@ def patches_differ(new: Object, old: Object) -> bool:
 
 
 def stamp_patches(new: Object, old: Object | None, now: str) -> None:
-    """The stamps of the mutating webhook, in place: unchanged entries keep theirs, others get `now`.
-
-    On create a time that was given is kept; on update it is not.
+    """The stamps of the mutating webhook, in place: unchanged entries keep theirs, changed ones get `now`, and so do
+    new ones that bring no time of their own.
     """
     known = {patch.get("manager"): patch for patch in patches_of(old or {})}
     for patch in patches_of(new):
         before = known.get(patch.get("manager"))
         if before is not None and same(_unstamped(patch), _unstamped(before)):
             patch["time"] = before.get("time") or now
-        elif old is not None or not patch.get("time"):
+        elif before is not None or not patch.get("time"):
             patch["time"] = now
 
 
