@@ -13,13 +13,14 @@ from os import PathLike, fspath
 from typing import Any, Literal
 
 from kohort import manifest
-from kohort.api import admit, decode, registry
+from kohort.api import admit, decode, definitions, registry
 from kohort.api.convert import Finding
 from kohort.api.errors import ErrorKind, FieldError
 from kohort.api.kind import Context, Kind, Object
 from kohort.api.options import context
 from kohort.api.releases import NEWEST, release
-from kohort.gang import render
+from kohort.api.schema import Ref
+from kohort.gang import admission, render
 from kohort.gang.compile import Compilation, CompileContext, Lookup, compiler, workload_kinds
 from kohort.gang.settings import SettingsByKind, SettingsSource, settings_of
 from kohort.gang.stand_in import has_uid
@@ -94,7 +95,12 @@ def validate(
 ) -> list[Problem]:
     """Everything wrong with every document. With `warnings`, also what is accepted but unwise."""
     ctx = context(kubernetes, gates)
-    return [problem for document in documents(source) for problem in _examine(document, ctx, warnings)]
+    every = documents(source)
+    found: list[Problem] = []
+    for document in every:
+        own = _examine(document, ctx, warnings)
+        found += own if any(one.severity == "error" for one in own) else [*_between(document, every, ctx), *own]
+    return found
 
 
 def compile(  # noqa: A001 - the word people look for; the builtin is not used here
@@ -146,12 +152,54 @@ def _group(obj: Object) -> str:
 
 def _examine(document: Document, ctx: Context, warnings: bool) -> list[Problem]:
     kind, problem = _kind_of(document, ctx)
+    if kind is None and problem is not None and problem.severity == "warning":
+        known = _by_definition(document, ctx, str(document.obj["apiVersion"]), str(document.obj["kind"]))
+        return [problem] if known is None else known
     if kind is None:
         return [problem] if problem else []
     found = [_problem(document, "error", error) for error in admit.check(document.obj, ctx)]
     if warnings and not found:
         found = [_problem(document, "warning", text) for text in kind.warn(_defaulted(document, kind, ctx), ctx)]
     return found
+
+
+def _between(document: Document, every: list[Document], ctx: Context) -> list[Problem]:
+    """What other documents beside it refuse: a runtime that a TrainJob does not fit.
+
+    What is not among them may well be on the cluster: only what they bring is told, not what is missing.
+    """
+    kind, rules = _kind_of(document, ctx)[0], admission.of(_group(document.obj), str(document.obj.get("kind")))
+    if kind is None or rules is None:
+        return []
+    obj = _defaulted(document, kind, ctx)
+    others = [one.obj for one in every if one is not document and _is_named(one.obj)]
+
+    def said(known: list[Object]) -> tuple[FieldError, ...]:
+        found = rules.validate(obj, None, CompileContext(ctx.release, ctx.gates, ctx.options, Lookup(known)))
+        return found.errors
+
+    alone = said([])
+    return [_problem(document, "error", error) for error in said(others) if error not in alone]
+
+
+def _is_named(obj: Object) -> bool:
+    meta = obj.get("metadata")
+    return isinstance(meta, dict) and isinstance(meta.get("name"), str) and isinstance(obj.get("spec", {}), dict)
+
+
+def _by_definition(document: Document, ctx: Context, version: str, name: str) -> list[Problem] | None:
+    """Of a kind that Kubernetes itself has: wrong types and unknown fields, as its server sees them. None: no such."""
+    group, _, short = version.rpartition("/")
+    definition = definitions.of_kind(ctx.release.minor, group, short, name)
+    if definition is None:
+        return None
+    found = decode.check(Ref(definition=definition), document.obj, "", ctx.release.minor)
+    problems = [_problem(document, "error", error) for error in found]
+    meta = document.obj.get("metadata")
+    if not problems and not (isinstance(meta, dict) and (meta.get("name") or meta.get("generateName"))):
+        error = FieldError(ErrorKind.REQUIRED, "metadata.name", "name or generateName is required")
+        problems.append(_problem(document, "error", error))
+    return problems
 
 
 def _kind_of(document: Document, ctx: Context) -> tuple[Kind | None, Problem | None]:

@@ -22,7 +22,8 @@ def validate(new: Object, old: Object | None, ctx: CompileContext) -> Findings:
     if found.runtime is None:
         return Findings(found.errors, found.warnings)
     # What is wrong with the runtime itself is told by the controller: upstream's admission does not look.
-    classes = [one["metadata"]["name"] for one in ctx.lookup.every("PriorityClass")]
+    # Every server has classes of its own; where none is known, nothing is known of them.
+    classes = [one["metadata"]["name"] for one in ctx.lookup.every("PriorityClass")] or None
     errors = check_fit(job, found.runtime, classes)
     if old is not None:
         errors += check_active(job, tidy(old), ctx.lookup.find("JobSet", job["metadata"]["name"], namespace_of(job)))
