@@ -6,6 +6,7 @@ Each line is a command and what its output must have in it; `!` before the words
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kohort.testing.environment.assets import find
 from kohort.testing.pytest_plugin import require_binaries
@@ -272,6 +274,42 @@ def test_a_session_of_more_than_sixty_commands(kubectl: tuple[Kubectl, str]) -> 
         if problem := _problem(done, wanted.strip()):
             problems.append(f"kubectl {command}: {problem}")
     assert not problems, "\n".join(problems)
+
+
+_SERVED = re.compile(r"\s((?:\S+/)?v\d\w*)\s+(?:true|false)\s+(\S+)\s")  # of a line of api-resources
+_NOT_APPLIED = {("certificates.k8s.io/v1", "PodCertificateRequest")}  # only a kubelet can make one: it proves a key
+
+
+def _kinds(text: str) -> set[tuple[str, str]]:
+    return {(one["apiVersion"], one["kind"]) for one in yaml.safe_load_all(text)}
+
+
+@pytest.mark.timeout(300)
+def test_every_kind_is_applied_edited_compared_and_applied_by_the_server(kubectl: tuple[Kubectl, str]) -> None:
+    run, minor = kubectl
+    listed = run("api-resources", "--verbs=patch", "-o", "wide", "--no-headers")
+    served = set(_SERVED.findall(listed.stdout))
+    here = Path(__file__).parent
+    every = [(here / name).read_text() for name in ("every_kind.yaml", "every_custom_kind.yaml")]
+    parts = [part for text in every for part in text.split("\n---\n") if _kinds(part) <= served]
+    missing = served - _kinds("\n---\n".join(parts)) - _NOT_APPLIED
+    assert not missing or minor != "1.37", f"no manifest: {missing}"
+    first = "\n---\n".join(parts)
+    (run.folder / "first.yaml").write_text(first)
+    (run.folder / "second.yaml").write_text(first.replace("first", "second").replace("101", "102"))
+    for words, ending in (
+        (("apply", "-f", "first.yaml"), "created"),
+        (("apply", "-f", "second.yaml"), "configured"),
+        (("diff", "-f", "second.yaml"), ""),
+        (("apply", "--server-side", "--force-conflicts", "-f", "first.yaml"), "serverside-applied"),
+        (("apply", "--server-side", "-f", "first.yaml"), "serverside-applied"),
+    ):
+        done = run(*words, "-n", "every", timeout=120)
+        assert done.returncode == 0, f"{words}: {done.stdout[-1500:]}{done.stderr[-3000:]}"
+        lines = done.stdout.splitlines()
+        assert [line for line in lines if not line.endswith(f" {ending}")] == []
+        assert len(lines) == (len(parts) if ending else 0), words
+    assert len(parts) > 60
 
 
 @pytest.mark.timeout(120)
