@@ -8,6 +8,7 @@ import json
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -278,19 +279,23 @@ async def test_a_binding_of_a_pod_that_is_gone_is_refused_by_uid(env: Environmen
         assert refused.value.conflict
 
 
-async def test_python_m_kohort_scheduler(env: Environment) -> None:
+async def test_python_m_kohort_scheduler(env: Environment, tmp_path: Path) -> None:
     """The entry: it schedules, shows its state and its numbers, and ends when told to."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     argv = (sys.executable, "-m", "kohort.scheduler", "--kubeconfig", str(env.kubeconfig))
     async with cluster(env, "entry") as here, aiohttp.ClientSession() as session:
-        process = await asyncio.create_subprocess_exec(*argv, "--listen", f"127.0.0.1:{port}", "--leader-elect")
+        token = tmp_path / "token"
+        token.write_text("secret")
+        more = ("--listen", f"127.0.0.1:{port}", "--leader-elect", "--debug-token-file", str(token))
+        process = await asyncio.create_subprocess_exec(*argv, *more)
         try:
             await here.node("n0", "4")
             await here.gang("g", 2)
             await here.until(lambda: _when(here, 2))
-            async with session.get(f"http://127.0.0.1:{port}/debug/state") as answer:
+            headers = {"Authorization": "Bearer secret"}
+            async with session.get(f"http://127.0.0.1:{port}/debug/state", headers=headers) as answer:
                 state = await answer.json()
             assert (state["release"], state["leader"], state["pending"]) == ("1.37", True, [])
             async with session.get(f"http://127.0.0.1:{port}/metrics") as answer:

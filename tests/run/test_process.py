@@ -98,15 +98,36 @@ async def test_the_page_and_a_clean_stop(client: Client) -> None:
             "healthz": "ok",
             "readyz": "ok",
             "metrics": "kohort_controller_queue_length",
-            "debug/state": "{",
         }.items():
             async with web.get(f"http://127.0.0.1:{port}/{path}") as answer:
                 assert answer.status == 200
                 assert text in await answer.text()
+        async with web.get(f"http://127.0.0.1:{port}/debug/state") as answer:
+            assert answer.status == 404
+            assert "debugTokenFile" in await answer.text()
         lease = await client.kind("coordination.k8s.io/v1", "Lease").get("kohort", "kube-system")
         assert lease["spec"]["holderIdentity"]
     lease = await client.kind("coordination.k8s.io/v1", "Lease").get("kohort", "kube-system")
     assert not lease["spec"].get("holderIdentity")
+
+
+async def test_the_state_is_for_those_with_the_token(client: Client, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    chosen = Options(controllers=("jobset",), listen="127.0.0.1:0", debug_token_file=str(file))
+    async with started(client, chosen) as process, page(process) as port, aiohttp.ClientSession() as web:
+        await asyncio.wait_for(process.ready.wait(), 30)
+
+        async def code(token: str) -> int:
+            headers = {"Authorization": f"Bearer {token}"}
+            async with web.get(f"http://127.0.0.1:{port}/debug/state", headers=headers) as answer:
+                await answer.read()
+                return answer.status
+
+        assert await code("") == 401  # no file yet: nobody
+        file.write_text("\n")
+        assert await code("") == 401
+        file.write_text("secret\n")
+        assert [await code(token) for token in ("", "secre", "secret2", "secret")] == [401, 401, 401, 200]
 
 
 async def test_the_second_waits_and_takes_over(client: Client) -> None:

@@ -68,6 +68,7 @@ class Options:
     namespaces: tuple[str, ...] = ()  # empty: all
     election: Election = field(default_factory=Election)
     listen: str = "127.0.0.1:10351"
+    debug_token_file: str = ""  # who has the token in it is shown /debug/state; empty: nobody
     gates: Mapping[str, bool] = field(default_factory=dict)
     profile: str = ""
     reports: Reports | None = None
@@ -291,6 +292,7 @@ _READERS: Final[Mapping[str, tuple[str, _Read]]] = {
     "namespaces": ("namespaces", _namespaces),
     "leaderElection": ("election", _election),
     "listen": ("listen", _listen),
+    "debugTokenFile": ("debug_token_file", _text),
     "featureGates": ("gates", _gates),
     "profile": ("profile", _text),
     "trainerStatus": ("reports", _reports),

@@ -38,7 +38,7 @@ from kohort.place.profile import Profile
 from kohort.run.options import Options, host_and_port
 from kohort.run.plan import Plan, plan
 from kohort.run.survey import Managed, Survey, survey
-from kohort.scheduler.endpoints import listening
+from kohort.scheduler.endpoints import guarded, listening
 from kohort.scheduler.loop import Scheduler
 from kohort.scheduler.settings import Settings, read_profile_file
 
@@ -224,9 +224,10 @@ async def page(process: Process) -> AsyncIterator[int]:
             return web.Response(text="no scheduler runs here now", status=503)
         return web.Response(body=msgspec.json.encode(process.scheduler.state()), content_type="application/json")
 
+    token_file = process.chosen.debug_token_file
     app = web.Application()
     app.add_routes([web.get("/healthz", healthy), web.get("/readyz", ready)])
-    app.add_routes([web.get("/metrics", metrics), web.get("/debug/state", state)])
+    app.add_routes([web.get("/metrics", metrics), web.get("/debug/state", guarded(state, token_file))])
     async with AsyncExitStack() as stack:
         if process.listener is not None:
             await stack.enter_async_context(_reports(process))

@@ -33,7 +33,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--profile", metavar="FILE", help="what placement weighs; default as kube-scheduler's default profile"
     )
-    made.add_argument("--listen", default="127.0.0.1:10351", metavar="HOST:PORT", help="/metrics and /debug/state")
+    made.add_argument("--listen", default="127.0.0.1:10351", metavar="HOST:PORT", help="/metrics, /healthz, /readyz")
+    made.add_argument("--debug-token-file", default="", metavar="FILE", help="shows /debug/state to who has its token")
     made.add_argument("--leader-elect", action="store_true", help="take part in an election; one of many schedules")
     made.add_argument("--lease-namespace", default="kube-system")
     made.add_argument("--lease-name", default="kohort-scheduler")
@@ -56,7 +57,7 @@ async def serve(args: argparse.Namespace) -> None:
         if args.leader_elect:
             lease = Leadership(client, args.lease_name, namespace=args.lease_namespace)
         scheduler = Scheduler(client, settings, lease=lease)
-        async with served(scheduler, host or "127.0.0.1", int(port)):
+        async with served(scheduler, host or "127.0.0.1", int(port), args.debug_token_file):
             work = asyncio.create_task(scheduler.run())
             ended = asyncio.create_task(stop.wait())
             await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import hmac
 import ssl
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from aiohttp import web
@@ -14,7 +17,32 @@ if TYPE_CHECKING:
     from kohort.scheduler.loop import Scheduler
 
 
-def application(scheduler: Scheduler) -> web.Application:
+_OFF: Final = "the state is not shown: name a file with a token for it (debugTokenFile, --debug-token-file)"
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def guarded(show: _Handler, token_file: str) -> _Handler:
+    """For those who have the token in the file, read at every request; for nobody, without a file.
+
+    The state has all pods and nodes in it, and the port is that of probes, which every process can reach.
+    """
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        if not token_file:
+            return web.Response(text=_OFF, status=404)
+        try:
+            wanted = (await asyncio.to_thread(Path(token_file).read_bytes)).strip()
+        except OSError:
+            wanted = b""
+        given = request.headers.get("Authorization", "").encode(errors="replace")
+        if not wanted or not hmac.compare_digest(given, b"Bearer " + wanted):
+            return web.Response(text="Unauthorized", status=401, headers={"WWW-Authenticate": "Bearer"})
+        return await show(request)
+
+    return handle
+
+
+def application(scheduler: Scheduler, debug_token_file: str = "") -> web.Application:
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=scheduler.metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4"})
 
@@ -32,7 +60,7 @@ def application(scheduler: Scheduler) -> web.Application:
     made.add_routes(
         [
             web.get("/metrics", metrics),
-            web.get("/debug/state", state),
+            web.get("/debug/state", guarded(state, debug_token_file)),
             web.get("/healthz", healthy),
             web.get("/readyz", ready),
         ]
@@ -41,9 +69,9 @@ def application(scheduler: Scheduler) -> web.Application:
 
 
 @contextlib.asynccontextmanager
-async def served(scheduler: Scheduler, host: str, port: int) -> AsyncIterator[int]:
+async def served(scheduler: Scheduler, host: str, port: int, debug_token_file: str = "") -> AsyncIterator[int]:
     """For the time of the block; gives the port."""
-    async with listening(application(scheduler), host, port) as taken:
+    async with listening(application(scheduler, debug_token_file), host, port) as taken:
         yield taken
 
 
