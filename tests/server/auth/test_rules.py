@@ -1,5 +1,7 @@
 """One rule against one request; rules against rules."""
 
+import time
+
 import pytest
 
 from kohort.server.auth import rules
@@ -86,3 +88,27 @@ def test_what_is_missing_is_listed_as_upstream_lists_it() -> None:
         '{APIGroups:["apps"], Resources:["pods/log"], ResourceNames:["x"], Verbs:["get" "delete"]}',
         '{NonResourceURLs:["/metrics"], Verbs:["get"]}',
     ]
+
+
+def _cube(size: int) -> Rule:
+    return Rule(*(tuple(f"{letter}{number}" for number in range(size)) for letter in "vgr"))
+
+
+def test_a_rule_of_half_a_million_permissions_is_compared_at_once() -> None:
+    """A kilobyte of role: it took minutes when each permission was compared with each rule."""
+    held = [Rule(_cube(79).verbs, (f"g{number}",), ("*",)) for number in range(80)]
+    began = time.process_time()
+    missing = rules.uncovered(held, [_cube(80)])
+    assert time.process_time() - began < 2.0
+    assert {rule.verbs for rule in missing} == {("v79",)}
+    assert len(missing) == 6_400
+
+
+def test_more_than_anybody_waits_for_is_not_compared() -> None:
+    began = time.process_time()
+    with pytest.raises(rules.TooManyError):
+        rules.uncovered([Rule(("x",), ("*",), ("*",))] * 50, [_cube(80)])
+    with pytest.raises(rules.TooManyError):
+        rules.uncovered([Rule(("x",), paths=("/a",))] * 1_000, [Rule(_cube(80).verbs, paths=_cube(80).groups)])
+    assert time.process_time() - began < 3.0
+    assert rules.uncovered([Rule(("*",), ("*",), ("*",))] * 50, [_cube(80)]) == []

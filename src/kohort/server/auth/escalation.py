@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kohort.kube.wire import User
     from kohort.server.auth.rbac import Authorizer
 
+_LISTED = 100  # rules of a refusal
 _COLLECTED = ("ownerReferences", "finalizers")  # the garbage collector may always write these
 
 
@@ -60,9 +61,14 @@ def _confirm(
     authorizer: Authorizer, user: User, resource: str, name: str, namespace: str, wanted: Iterable[Rule]
 ) -> None:
     granted = authorizer.granted(user, namespace)
-    missing = rules.uncovered(granted.rules(), wanted)
+    try:
+        missing = rules.uncovered(granted.rules(), wanted)
+    except rules.TooManyError:
+        why = f'the rules stand for too many permissions to compare them with those of user "{user.name}"'
+        raise status.forbidden(GROUP, resource, name, f"{why}; write them as several roles, or with stars") from None
     if missing:
-        listed = "\n".join(map(str, missing))
+        more = [f"(and {len(missing) - _LISTED} more)"] if len(missing) > _LISTED else []
+        listed = "\n".join([*map(str, missing[:_LISTED]), *more])
         errors = f"; resolution errors: {granted.error}" if granted.missing else ""
         why = (
             f'user "{user.name}" (groups={quoted(user.groups)}) is attempting to grant RBAC permissions '

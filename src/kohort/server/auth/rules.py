@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from kohort.server.auth.attributes import AuthorizerAttributes
 
 ALL = "*"
+_MOST_COMPARED: Final = 200_000  # permissions of a role, with the rules that may give them
 
 
 class Rule(NamedTuple):
@@ -85,20 +86,83 @@ def _path_matches(paths: tuple[str, ...], path: str) -> bool:
 # ---- do rules cover rules
 
 
+class TooManyError(Exception):
+    """There are too many combinations of groups, resources and names to compare them with what somebody has."""
+
+
+class _Held:
+    """A rule that somebody has, ready for many questions."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.verbs, self.groups, self.names = frozenset(rule.verbs), frozenset(rule.groups), frozenset(rule.names)
+        self.resources = frozenset(rule.resources)
+
+    def has_group(self, group: str) -> bool:
+        return ALL in self.groups or group in self.groups
+
+    def has_resource(self, resource: str) -> bool:
+        if ALL in self.resources or resource in self.resources:
+            return True
+        _, slash, subresource = resource.partition("/")
+        return bool(slash) and f"*/{subresource}" in self.resources
+
+    def has_name(self, name: str | None) -> bool:
+        return not self.names or name in self.names
+
+    def covers(self, rule: Rule) -> bool:
+        """All of a rule; then its permissions need not be looked at one by one."""
+        return (
+            not rule.paths
+            and (ALL in self.verbs or self.verbs.issuperset(rule.verbs))
+            and all(map(self.has_group, rule.groups))
+            and all(map(self.has_resource, rule.resources))
+            and (not self.names or (bool(rule.names) and self.names.issuperset(rule.names)))
+        )
+
+
 def uncovered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """What of `wanted` is in none of `held`, put together by resource, as a refusal lists it."""
-    owned = tuple(held)
-    missing = [part for rule in wanted for part in _parts(rule) if not any(_covers(one, part) for one in owned)]
+    """What of `wanted` is in none of `held`, put together by resource, as a refusal lists it.
+
+    TooManyError: a role of a kilobyte can stand for half a million permissions, and nobody waits for that.
+    """
+    owned = tuple(map(_Held, held))
+    missing: list[Rule] = []
+    left = _MOST_COMPARED
+    for rule in wanted:
+        if any(one.covers(rule) for one in owned):
+            continue
+        for group, resource, fitting in _targets(rule, owned):
+            for name in rule.names or (None,):
+                left -= 1 + len(fitting)
+                if left < 0:
+                    raise TooManyError
+                verbs = _lacking(rule.verbs, [one for one in fitting if one.has_name(name)])
+                if verbs:
+                    missing.append(Rule(verbs, (group,), (resource,), () if name is None else (name,)))
+        for path, verb in product(rule.paths, rule.verbs):
+            left -= 1 + len(owned)
+            if left < 0:
+                raise TooManyError
+            part = Rule((verb,), paths=(path,))
+            if not any(_covers(one.rule, part) for one in owned):
+                missing.append(part)
     return sorted(dict.fromkeys(_compact(missing)), key=str)
 
 
-def _parts(rule: Rule) -> Iterator[Rule]:
-    """The single permissions of a rule."""
-    for group, resource, verb in product(rule.groups, rule.resources, rule.verbs):
-        for name in rule.names or (None,):
-            yield Rule((verb,), (group,), (resource,), () if name is None else (name,))
-    for path, verb in product(rule.paths, rule.verbs):
-        yield Rule((verb,), paths=(path,))
+def _targets(rule: Rule, owned: Iterable[_Held]) -> Iterator[tuple[str, str, list[_Held]]]:
+    """Each group and resource of a rule, with the rules that speak about it."""
+    for group in rule.groups:
+        here = [one for one in owned if one.has_group(group)]
+        for resource in rule.resources:
+            yield group, resource, [one for one in here if one.has_resource(resource)]
+
+
+def _lacking(verbs: tuple[str, ...], owned: list[_Held]) -> tuple[str, ...]:
+    if any(ALL in one.verbs for one in owned):
+        return ()
+    given: set[str] = set().union(*(one.verbs for one in owned))
+    return tuple(verb for verb in verbs if verb not in given)
 
 
 def _covers(owner: Rule, part: Rule) -> bool:
