@@ -174,3 +174,14 @@ def test_a_cluster_file_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     missing = kohort("up", "--in-memory", "--port", "0", "--cluster", str(tmp_path / "none.yaml"))
     assert missing.returncode == 1
     assert "cannot be read" in missing.stderr
+
+
+@pytest.mark.parametrize("blocks", [0, 8, 64])
+def test_a_disk_without_room_at_the_start_is_told_as_such(tmp_path: Path, blocks: int) -> None:
+    """A limit on the size of files: writes fail as on a full disk, for one file sooner, for another later."""
+    words = (*KOHORT, "up", "--bare", "--port", "0", "--data-dir", str(tmp_path / "data"))
+    line = f"ulimit -f {blocks}; exec {' '.join(words)}"
+    found = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == 1, found.stderr
+    assert str(tmp_path / "data") in found.stderr
+    assert "a fault of Kohort" not in found.stderr

@@ -141,10 +141,11 @@ def _here(settings: Settings, around: Around) -> int:
     with _pid_file(settings) as pid:
         if not _lock(pid.fileno()):
             raise UsageError(f"{settings.data}: a server is running on this folder; stop it with kohort down")
-        pid.seek(0)
-        pid.truncate()
-        pid.write(f"{os.getpid()}\n")
-        pid.flush()
+        try:
+            os.truncate(pid.fileno(), 0)
+            os.write(pid.fileno(), f"{os.getpid()}\n".encode())  # unbuffered: closing does not try again
+        except OSError as error:
+            raise UsageError(f"kohort up: {settings.pid_path}: {error.strerror}") from None
         try:
             import uvloop
 
