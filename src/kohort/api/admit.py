@@ -319,7 +319,8 @@ def _decoded(
     if wrong:
         raise RejectedError(result.bad_request(lead + "; ".join(map(str, wrong))))
     if unknown and mode == "Strict":
-        raise RejectedError(result.bad_request(lead + "strict decoding error: " + ", ".join(unknown)))
+        hints = [f"; {error.field}: {error.message}" for error in replaced]
+        raise RejectedError(result.bad_request(lead + "strict decoding error: " + ", ".join(unknown) + "".join(hints)))
     if replaced:
         raise RejectedError(result.invalid(kind, meta.name_of(obj), replaced))
     return unknown if mode == "Warn" else []
