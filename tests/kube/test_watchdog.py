@@ -48,6 +48,15 @@ async def test_a_stall_is_counted_and_measured(caplog: pytest.LogCaptureFixture)
     assert "kohort_event_loop_longest_stall_seconds 0." in text
 
 
+async def test_a_stall_that_does_not_end_is_logged_meanwhile(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING), watching(threshold=0.05):
+        await beats()
+        end = time.perf_counter() + 20
+        while "still is" not in caplog.text and time.perf_counter() < end:
+            hold(0.05)
+    assert "test_watchdog.hold" in caplog.text
+
+
 async def test_a_loop_that_waits_is_not_held() -> None:
     with watching(threshold=5.0) as dog:
         await asyncio.sleep(0.3)

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 THRESHOLD: Final = 0.1  # seconds
 _BEAT: Final = 0.025  # seconds between two timers of the loop
+_STUCK: Final = 10  # thresholds after which a stall is logged that does not end
 _FRAMES: Final = 6  # innermost ones that are logged
 _BUCKETS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 15.0)
 _LONGEST_NAME: Final = 300
@@ -103,11 +104,17 @@ class Watchdog:
     # ---- in the thread
 
     def _watch(self) -> None:
+        said = 0.0  # the stall, by its beginning, that was logged though it is not over
         while not self._stop.wait(_BEAT * 2):
-            if self._seen is None and time.perf_counter() - self._at - _BEAT >= self.threshold / 2:
-                frame = sys._current_frames().get(self._ident)
-                if frame is not None:
-                    self._seen = describe(frame)
+            held = time.perf_counter() - self._at - _BEAT
+            if held < self.threshold / 2:
+                continue
+            frame = sys._current_frames().get(self._ident)
+            if self._seen is None and frame is not None:
+                self._seen = describe(frame)
+            if held >= self.threshold * _STUCK and said != self._at:
+                said = self._at
+                log.warning("the event loop has been held for %.1f s and still is, by %s: %s", held, *describe(frame))
 
     # ---- for Prometheus
 
