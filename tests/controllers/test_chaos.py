@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 from tests.controllers.cluster import Cluster, cluster, job_of
@@ -75,8 +76,8 @@ class Stutter:
         self._handle = found.api.api.handle
         found.api.api.handle = self.handle  # type: ignore[method-assign]
 
-    async def handle(self, request: Request) -> Response:
-        answer = await self._handle(request)
+    async def handle(self, request: Request, read_body: Any = None) -> Response:
+        answer = await self._handle(request, read_body)
         if request.query.get("watch") and not isinstance(answer.body, bytes):
             answer.body = self._stream(answer.body)
         return answer

@@ -33,7 +33,7 @@ NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SECONDS = 5.0  # of processor time: a thousand times less than what the numbers here took once
 SLACK = 20  # writes that belong to the object itself: finalizer, status, Workload, Service
 POD = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
-GANG = {"schedulingPolicy": {"gang": {}}}
+GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
 
 
 @dataclass
@@ -201,7 +201,8 @@ def test_what_is_left_is_made_by_the_next_reconciles(
         result = known.reconcile(made, "x")
         objects = {(one["kind"], one["metadata"]["name"]): one for one in known.objects}
         for write, answer in [(one, known.answer(one)) for one in known.writes[before:] if one.verb == "create"]:
-            objects[write.kind, answer.object["metadata"]["name"]] = answer.object  # type: ignore[index]
+            assert answer.object is not None
+            objects[write.kind, answer.object["metadata"]["name"]] = answer.object
         known.objects = list(objects.values())
         if result.requeue_after != 0.0:
             break

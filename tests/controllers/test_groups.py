@@ -164,7 +164,7 @@ def test_a_name_that_is_taken_after_all(accept: bool) -> None:
 # ---- whose it is
 
 
-GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+GOING: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
 @pytest.mark.parametrize(

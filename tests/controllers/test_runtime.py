@@ -130,8 +130,8 @@ async def test_an_answer_that_is_lost_after_the_deed(lost: int) -> None:
         left = [lost]
         real = found.api.api.handle
 
-        async def handle(request: Request) -> Response:
-            answer = await real(request)
+        async def handle(request: Request, read_body: Any = None) -> Response:
+            answer = await real(request, read_body)
             if request.method != "GET" and "events" not in request.path:
                 left[0] -= 1
                 if left[0] == 0:
@@ -210,10 +210,10 @@ async def test_a_stop_lets_looks_end_and_begins_none() -> None:
     async with cluster() as found:
         real = found.api.api.handle
 
-        async def handle(request: Request) -> Response:
+        async def handle(request: Request, read_body: Any = None) -> Response:
             if request.method == "POST" and request.path.endswith("/configmaps"):
                 await release.wait()
-            return await real(request)
+            return await real(request, read_body)
 
         found.api.api.handle = handle  # type: ignore[method-assign]
         runtime = found.runtime([slow])

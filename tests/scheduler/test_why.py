@@ -25,7 +25,7 @@ def cluster(*, taints: list[Json] | None = None, **nodes: str) -> Sim:
 
 
 def gang(sim: Sim, name: str, size: int, minimum: int | None = None, **more: Any) -> None:
-    pod = {key: more.pop(key) for key in ("claim", "cpu") if key in more}
+    pod: dict[str, Any] = {key: more.pop(key) for key in ("claim", "cpu") if key in more}
     create(sim, {"group": name, "gang": minimum or size, **more})
     body = sim.objects["group"][name]
     body["metadata"]["ownerReferences"] = [OWNER]

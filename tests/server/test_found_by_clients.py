@@ -265,7 +265,7 @@ def test_what_an_ephemeral_container_may_not_be(talk: Running, container: dict[s
 def test_ephemeral_containers_have_an_endpoint_of_their_own(talk: Running) -> None:
     _pod(talk, "whole")
     assert _debug(talk, "whole", {"name": "d", "image": "b"}).code == 200
-    gone = {"spec": {"ephemeralContainers": []}}
+    gone: dict[str, Any] = {"spec": {"ephemeralContainers": []}}
     answer = talk.request("PATCH", f"{PODS}/whole/ephemeralcontainers", gone, content_type=MERGE)
     assert 'existing ephemeral containers "d" may not be removed' in answer.json()["message"]
     plain = {"spec": {"ephemeralContainers": [{"name": "e", "image": "b"}]}}

@@ -183,6 +183,7 @@ async def unread(server: Server, path: str) -> Any:
     reader, writer = await asyncio.open_connection(
         sock=plain, ssl=context(server), server_hostname="127.0.0.1", limit=2**10
     )
+    assert isinstance(writer.transport, asyncio.Transport)
     writer.transport.pause_reading()
     writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n\r\n".encode())
     return reader, writer

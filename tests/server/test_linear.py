@@ -29,8 +29,8 @@ def _definition() -> dict[str, Any]:
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema}
     names = {"plural": "lists", "kind": "Listed", "singular": "listed"}
-    spec = {"group": "x.test", "scope": "Namespaced", "names": names, "versions": [version]}
-    return {"metadata": {"name": "lists.x.test"}, "spec": spec}
+    definition = {"group": "x.test", "scope": "Namespaced", "names": names, "versions": [version]}
+    return {"metadata": {"name": "lists.x.test"}, "spec": definition}
 
 
 @pytest.fixture(scope="module")

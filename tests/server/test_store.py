@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,7 @@ async def test_a_full_disk_loses_nothing_that_was_acknowledged(
             name, value = f"w{writer}", f"{turn} ".encode() * 500
             try:
                 head = store.table("pods").head("d", name)
-                await store.write("pods", "d", name, lambda _, value=value: value, expect=head)
+                await store.write("pods", "d", name, _always(value), expect=head)
                 acknowledged[name] = value
             except StoreError:
                 failures += 1
@@ -297,3 +298,7 @@ async def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(StoreError, match="the file is damaged"):
         await _opened(path)
+
+
+def _always(value: bytes) -> Callable[[Any], bytes]:
+    return lambda _: value

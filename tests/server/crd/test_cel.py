@@ -144,8 +144,8 @@ def test_a_reserved_word_is_a_name_after_a_dot() -> None:
             rule = f"has(self.{form}) && self.{form} == 'a'"
             schema = {"type": "object", "properties": {word: {"type": "string"}}, RULES: [{"rule": rule}]}
             assert list(rule_check.problems(schema, "s")) == [], rule
-            assert list(rules.check(schema, {word: "a"}, rules.ABSENT)) == [], rule
-            assert list(rules.check(schema, {word: "b"}, rules.ABSENT)) != [], rule
+            assert list(rules.check(schema, {word: "a"}, ABSENT)) == [], rule
+            assert list(rules.check(schema, {word: "b"}, ABSENT)) != [], rule
     schema = {"type": "object", "properties": {"in": {"type": "string"}}, RULES: [{"rule": "self.in == 'a'"}]}
     assert list(rule_check.problems(schema, "s")) != []
 

@@ -117,7 +117,7 @@ def test_11_fields_of_earlier_proposals_are_refused_with_a_hint(name: str) -> No
     assert "gangConfig" in answer.message
     beneath = jobset({**rj("a", 1, 1), name: True})
     assert fields(beneath) == [f"spec.replicatedJobs[0].{name}"]
-    strict = admit.create(jobset(rj("a", 1, 1), **{name: True}), context(), field_validation="Strict")
+    strict = admit.create(jobset(rj("a", 1, 1), **dict[str, Any]({name: True})), context(), field_validation="Strict")
     assert strict.code == 400
     assert f'unknown field "spec.{name}"' in strict.message
     assert "gangConfig" in strict.message
