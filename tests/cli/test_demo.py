@@ -78,7 +78,7 @@ def tale(story: Story, *pods: Pod, over: float | None = 9.0, groups: int = 1) ->
     [
         ([Pod("group-0", 1.0, 2.0), Pod("group-0", 1.1, 2.0)], 9.0, None),
         ([Pod("group-0", 1.0, 2.0), Pod("group-0", 2.5, 3.0)], 9.0, "1.5 s between the first and the last binding"),
-        ([Pod("group-0", 1.0, 1.1), Pod("group-0", 1.5, 2.0)], 9.0, "a pod ran before the last one was bound"),
+        ([Pod("group-0", 1.0, 1.1), Pod("group-0", 1.5, 2.0)], 9.0, "a pod ran before the minimum was bound"),
         ([Pod("group-0", 1.0, 2.0), Pod("group-0")], 9.0, "1 of 2 pods were bound, 1 ran"),
         ([Pod("group-0", 1.0, 2.0), Pod("group-0", 1.0, 2.0)], None, "it did not come to its end"),
         ([Pod("", 1.0, 2.0)], 9.0, "pods were made without a group"),
@@ -95,6 +95,14 @@ def test_nobody_promised_that_pods_of_a_basic_group_start_together() -> None:
     assert list(found.broken()) == []
     found.pods["pod-1"].running = None
     assert list(found.broken()) == ["group-0: 2 of 2 pods were bound, 1 ran"]
+
+
+def test_surplus_may_come_after_the_minimum() -> None:
+    found = tale(BY_NAME["ring"], *(Pod("group-0", at, at + 0.5) for at in (1.0, 1.1, 3.0)))
+    found.groups["group-0"] = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+    assert list(found.broken()) == []
+    found.groups["group-0"] = {"spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
+    assert len(list(found.broken())) == 2
 
 
 def test_promises_of_what_waits() -> None:

@@ -69,7 +69,13 @@ class Screen:
         self.once(tale, f"made {name}", f"group {name}: {count(len(pods), 'pod')} made")
         if all(pod.bound is not None for pod in pods):
             nodes = count(len({pod.node for pod in pods}), "node")
-            self.once(tale, f"bound {name}", f"group {name}: all bound within {_short(spread(pods))}, to {nodes}")
+            which = "all" if wanted == len(pods) else f"minimum of {wanted}"
+            within = _short(spread(pods, wanted))
+            self.once(
+                tale,
+                f"bound {name}",
+                f"group {name}: {which} bound within {within}, {count(len(pods), 'pod')} to {nodes}",
+            )
         if all(pod.running is not None for pod in pods):
             self.once(tale, f"runs {name}", f"group {name}: all {len(pods)} run")
 
@@ -96,7 +102,9 @@ class Screen:
         for tale in self.tales:
             broken = list(tale.broken())
             faults += [f"{tale.story.name}: {fault}" for fault in broken]
-            spreads = [spread(pods) for name, pods in tale.gangs().items() if not tale.is_basic(name)]
+            spreads = [
+                spread(pods, tale.minimum(name)) for name, pods in tale.gangs().items() if not tale.is_basic(name)
+            ]
             kept = "started together" if tale.story.fits else "nothing bound, said why"
             table.add_row(
                 Text(tale.story.name, "bold"),

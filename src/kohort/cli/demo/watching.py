@@ -14,7 +14,7 @@ from kohort.cli.demo.stories import Story
 from kohort.kube.client import Client
 from kohort.kube.informer import Informer
 
-TOGETHER: Final = 1.0  # seconds between the first and the last binding of a gang
+TOGETHER: Final = 1.0  # seconds between the first and the last binding of a gang's minimum
 
 
 @dataclass(slots=True)
@@ -118,7 +118,7 @@ class Tale:
             yield from self._waited()
             return
         for name, pods in self.gangs().items():
-            yield from _ran(name, pods) if self.is_basic(name) else _started_together(name, pods)
+            yield from _ran(name, pods) if self.is_basic(name) else _started_together(name, pods, self.minimum(name))
         if self.over is None:
             yield "it did not come to its end"
 
@@ -146,23 +146,26 @@ def _ran(name: str, pods: list[Pod]) -> Iterator[str]:
         yield f"{name}: {bound} of {len(pods)} pods were bound, {running} ran"
 
 
-def _started_together(name: str, pods: list[Pod]) -> Iterator[str]:
+def _started_together(name: str, pods: list[Pod], minimum: int | None) -> Iterator[str]:
     missing = list(_ran(name, pods))
     if missing:
         yield from missing
         return
-    bound = [pod.bound for pod in pods if pod.bound is not None]
     running = [pod.running for pod in pods if pod.running is not None]
-    if spread(pods) > TOGETHER:
-        yield f"{name}: {spread(pods):.1f} s between the first and the last binding"
-    if min(running) < max(bound):
-        yield f"{name}: a pod ran before the last one was bound"
+    if spread(pods, minimum) > TOGETHER:
+        yield f"{name}: {spread(pods, minimum):.1f} s between the first and the last binding of its minimum"
+    if min(running) < _bound(pods, minimum)[-1]:
+        yield f"{name}: a pod ran before the minimum was bound"
 
 
-def spread(pods: list[Pod]) -> float:
-    """Seconds between the first and the last binding."""
-    bound = [pod.bound for pod in pods if pod.bound is not None]
-    return max(bound) - min(bound) if bound else 0.0
+def spread(pods: list[Pod], minimum: int | None) -> float:
+    """Seconds between the first and the last binding of a gang's minimum. Surplus may come later."""
+    bound = _bound(pods, minimum)
+    return bound[-1] - bound[0] if bound else 0.0
+
+
+def _bound(pods: list[Pod], minimum: int | None) -> list[float]:
+    return sorted(pod.bound for pod in pods if pod.bound is not None)[: minimum or None]
 
 
 async def follow(tale: Tale, client: Client, stack: AsyncExitStack) -> None:

@@ -102,6 +102,8 @@ class Native:
     def errors(self, crd: Object) -> list[FieldError]:
         spec = spec_of(crd)
         group, plural = str(spec.get("group") or ""), str((spec.get("names") or {}).get("plural") or "")
+        if not group:
+            return []  # it is missing, which is said elsewhere; the core group has no name that one could ask for
         if (group, plural) in self.plurals:
             return [forbidden("spec.names.plural", f"{plural}.{group} is served by the API server itself")]
         return [
