@@ -17,8 +17,8 @@ from tests.scheduler.sim import Sim
 
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError
-from kohort.scheduler.core import Step
 from kohort.scheduler.loop import Scheduler, running
+from kohort.scheduler.schedulingcycle import Step
 from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import require_binaries
 

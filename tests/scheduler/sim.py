@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 
 from kohort.place.score import Profile
-from kohort.scheduler.core import SchedulerCore, Step
+from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.model import DisruptionBudget, GroupObject, Job, Node, Pod, composite_key
+from kohort.scheduler.schedulingcycle import Step
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.status import Eviction, Patch, SchedulerEvent, Writes, written
 

@@ -14,7 +14,7 @@ from tests.scheduler.sim import Sim
 from kohort.kube.clock import VirtualClock
 from kohort.kube.errors import ApiError, TransportError
 from kohort.scheduler.binder import Binder
-from kohort.scheduler.core import Step
+from kohort.scheduler.schedulingcycle import Step
 from kohort.scheduler.status import Writes
 
 

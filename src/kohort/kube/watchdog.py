@@ -45,7 +45,7 @@ SUBJECTS: Final[dict[tuple[str, str], Callable[[dict[str, Any]], str]]] = {
     ("kohort.server.http", "_stream"): lambda local: _request(local["incoming"], None),
     ("kohort.controllers.runtime", "_run"): lambda local: f"{local['self'].controller.name} {local['key']}",
     ("kohort.controllers.runtime", "_changed"): lambda local: f"{local['self'].controller.name} {local['watch'].named}",
-    ("kohort.scheduler.core", "step"): lambda local: f"scheduling {local['entry'].key}",
+    ("kohort.scheduler.schedulingcycle", "step"): lambda local: f"scheduling {local['entry'].key}",
 }
 
 

@@ -6,306 +6,31 @@ step says, and reports back what came of it. Time is passed in.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED
-from kohort.place.demand import Reason
-from kohort.place.reservations import Reservation
-from kohort.scheduler.backfill import BackfillReservation
-from kohort.scheduler.cache import SchedulerCache
-from kohort.scheduler.decision import Decider, Decision, DecisionKind
-from kohort.scheduler.diagnosis import Pending, PendingDiagnosis, gate, told
-from kohort.scheduler.evictions import Evictions
-from kohort.scheduler.faults import Fault, failed_decision, members_of
-from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
+from kohort.scheduler.decision import Decision
+from kohort.scheduler.diagnosis import Pending, PendingDiagnosis
 from kohort.scheduler.notices import Notices
-from kohort.scheduler.queue import Queue, QueuedRoot
-from kohort.scheduler.queueinghint import QueueingHint, may_fit_now
+from kohort.scheduler.schedulingcycle import SchedulingCycle
 from kohort.scheduler.settings import Settings
-from kohort.scheduler.status import Eviction, SchedulerEvent, StatusBuilder, Target, Writes
-from kohort.scheduler.trees import Group, PodInfo, startable
+from kohort.scheduler.status import SchedulerEvent, Writes
+from kohort.scheduler.trees import Group, startable
 from kohort.scheduler.volumes import VolumeBinding
-
-log = logging.getLogger(__name__)
 
 _ABOVE_ALL: Final = 2**31 - 1  # of all priorities
 
 
-@dataclass(slots=True)
-class Step:
-    """One decision, and what follows from it."""
-
-    decision: Decision | None = None
-    evictions: list[Eviction] = field(default_factory=list)
-    writes: Writes = field(default_factory=Writes)
-
-
-class SchedulerCore:
-    """Decides. `stamp` gives the time as it is written into objects."""
+class SchedulerCore(SchedulingCycle):
+    """Decides, and takes in what came of its decisions: bindings, volumes and evictions, answered or refused."""
 
     def __init__(
         self, settings: Settings, stamp: Callable[[], str], group_condition: str = POD_GROUP_INITIALLY_SCHEDULED
     ) -> None:
-        self.settings = settings
-        self.cache = SchedulerCache(settings)
-        self.queue = Queue(settings)
-        self.evictions = Evictions(self.cache)
-        self.decider = Decider(self.cache, self.evictions)
-        self.status = StatusBuilder(group_condition, next(iter(sorted(settings.names)), "kohort"))
-        self.backfill = BackfillReservation(self.cache.engine, settings, self._freed)
-        self.decisions: dict[str, Decision] = {}  # the last failure of each root that waits
-        self.unwritten = Writes()  # found between two steps
-        self.faults: list[Fault] = []  # of ours, for the log
+        super().__init__(settings, stamp, group_condition)
         self.why = PendingDiagnosis(self.cache, self.decider, self.decisions, self.evictions.victims)
         self._notices = Notices(self.cache, self.queue, self.status, settings.notice_after, stamp)
-        self._stamp = stamp
-        self._move_requests = (0, 0)
-
-    def _freed(self) -> None:
-        """Room that was held is free again."""
-        self.cache.move_requests += 1
-
-    # ---- the cache
-
-    def drop_pod(self, pod: Pod) -> None:
-        self.cache.drop_pod(pod)
-        self.status.forget(pod.metadata.uid)
-
-    def drop_group(self, key: str) -> None:
-        group = self.cache.trees.get(key)
-        if group is not None and group.spec is not None:
-            self.status.forget(group.spec.uid)
-            self.status.forget(key)
-        self.cache.drop_group(key)
-
-    def sync(self, now: float) -> Writes:
-        """The queue catches up with the cache."""
-        writes = Writes()
-        while self.cache.dirty_roots:
-            dirty_roots, self.cache.dirty_roots = self.cache.dirty_roots, {}
-            for key in dirty_roots:
-                try:
-                    self._update(key, now, writes)
-                except Exception as error:
-                    entry = self.queue.get(key)
-                    if entry is None:
-                        entry = self.queue.put(key, priority=0, age=("", 0), size=1, gated=False, now=now)
-                    self._faulted(entry, {}, writes, error, now)
-        move_requests = (self.cache.move_requests, self.cache.storage.version)
-        if move_requests != self._move_requests:
-            self._move_requests = move_requests
-            self._victims_gone(now)
-            self._grow(now)
-            self.queue.wake(now, self._may_fit_now())
-        return writes
-
-    def _grow(self, now: float) -> None:
-        try:
-            self.backfill.grow(now)
-        except Exception:  # its owner meets the fault when it is decided, and is told
-            log.exception("room is no longer held for %s", self.backfill.root)
-            if self.backfill.root is not None:
-                self.backfill.release(now, self.backfill.root)
-
-    def _may_fit_now(self) -> Callable[[Hashable], bool]:
-        """Whether what a root lacked may be there now."""
-        lowest, engine = min(self.cache.priorities, default=None), self.cache.engine
-
-        def may(hint: Hashable) -> bool:
-            mark = engine.mark()
-            try:
-                return isinstance(hint, QueueingHint) and may_fit_now(engine, hint, lowest)
-            except Exception:  # whoever left the hint meets the fault when it is decided, and is told
-                engine.undo(mark)
-                log.exception("a queueing hint failed")
-                return True
-
-        return may
-
-    def _update(self, key: str, now: float, writes: Writes) -> None:
-        root = self.root(key)
-        if root is None:
-            self._gone(key, now)
-        elif isinstance(root, PodInfo):
-            self.queue.put(key, priority=root.pod.spec.priority or 0, age=root.age, size=1, gated=root.gated, now=now)
-        else:
-            for group in root.walk():
-                if group.settled:
-                    _add(writes, self.status.settled(group, self._stamp()))
-            if not root.waiting:
-                self._gone(key, now)
-                return
-            leaves = [leaf for leaf in root.leaves() if leaf.pending]
-            gated = root.gated or not root.ready
-            self.queue.put(
-                key,
-                priority=self.decider.priority(root),
-                age=min(next(iter(leaf.pending.values())).age for leaf in leaves),
-                size=sum(len(leaf.pending) for leaf in leaves),
-                gated=gated,
-                now=now,
-                begun=self._begun(root),
-                surplus=_has_minimum(root),
-                family=root.spec.family if root.spec is not None else "",
-            )
-            if gated:
-                self._give_up(key)
-                for leaf in leaves:
-                    _add(writes, self.status.regressed(leaf, told(gate(root, self.cache)), self._stamp()))
-
-    def _begun(self, root: Group) -> bool:
-        """Some of it is bound, and never was enough: nothing may take the room that the rest needs."""
-        some = [leaf for leaf in root.leaves() if leaf.placed and leaf.pending]
-        whole = startable(root) if some else []
-        return any(leaf not in whole and not self.status.is_scheduled(leaf) for leaf in some)
-
-    def root(self, key: str) -> Group | PodInfo | None:
-        """What the key of an entry stands for; None if that has nothing to be decided any more."""
-        if is_pod_key(key):
-            member = self.cache.members.get(key.removeprefix(POD_PREFIX))
-            alone = member is not None and member.pod.group is None
-            return member if member is not None and alone and not member.node and not member.leaving else None
-        group = self.cache.trees.get(key)
-        if group is None or group.spec is None or self.cache.trees.root(group) is not group:
-            return None
-        return group
-
-    def _gone(self, key: str, now: float) -> None:
-        self.queue.remove(key)
-        self.decisions.pop(key, None)
-        self.backfill.release(now, key)
-        self._give_up(key)
-
-    def _give_up(self, key: str) -> None:
-        """A root no longer needs the room that was to be made for it."""
-        self.evictions.drop(key)
-        if self.cache.reservations.drop(key):
-            self.cache.move_requests += 1
-
-    def _victims_gone(self, now: float) -> None:
-        for root in self.evictions.gone():
-            self.queue.activate(root, now, "VictimsGone")
-
-    # ---- deciding
-
-    def step(self, now: float) -> Step | None:
-        """The next decision; None if there is nothing to decide now and nothing to write."""
-        writes, self.unwritten = _joined(self.unwritten, self.sync(now)), Writes()
-        self.evictions.expire(now)
-        entry = self.queue.pop(now)
-        if entry is None:
-            return Step(writes=writes) if writes else None
-        members: dict[str, PodInfo] = {}
-        mark = self.cache.engine.mark()
-        try:
-            root = self.root(entry.key)
-            if root is None:
-                self._gone(entry.key, now)
-                return Step(writes=writes)
-            members = members_of(root)
-            return self._decide(entry, root, writes, now)
-        except Exception as error:
-            self.cache.engine.undo(mark)
-            return Step(self._faulted(entry, members, writes, error, now), writes=writes)
-
-    def _decide(self, entry: QueuedRoot, root: Group | PodInfo, writes: Writes, now: float) -> Step:
-        if entry.surplus and self.queue.hold_surplus(entry, now):
-            return Step(writes=writes)
-        aside = _is_gang(root) and not entry.surplus and self.queue.minimums_wait(entry)
-        decision = self.decider.decide(root, minimum_only=aside)
-        step = Step(decision, writes=writes)
-        if decision.kind is DecisionKind.SCHEDULED:
-            self._scheduled(entry, decision, root, now)
-        elif decision.kind is DecisionKind.PREEMPTING:
-            self._preempting(entry, decision, root, step, now)
-        elif decision.kind is DecisionKind.NOTHING:
-            self.queue.placed(entry, now, more=False)
-        else:
-            self._failed(entry, decision, now)
-        if decision.leftovers and not (decision.minimum_only and decision.kind is DecisionKind.SCHEDULED):
-            _add(writes, self.status.failure(decision, self.cache.trees, self._stamp()))
-        return step
-
-    def _faulted(
-        self, entry: QueuedRoot, members: dict[str, PodInfo], writes: Writes, error: Exception, now: float
-    ) -> Decision | None:
-        """A fault of ours concerns one root: nothing of its decision stays, it is marked and tried again ever later."""
-        self.faults.append(Fault(entry.key, error, entry.errors == 0))
-        for member in members.values():
-            self.cache.forget(member)
-        self.queue.faulted(entry, now)
-        try:
-            decision = failed_decision(entry, self.root(entry.key), members, error)
-            self.decisions[entry.key] = decision
-            _add(writes, self.status.failure(decision, self.cache.trees, self._stamp()))
-        except Exception:
-            log.exception("%s cannot even be marked", entry.key)
-            return None
-        return decision
-
-    def not_carried_out(self, decision: Decision, error: Exception, now: float) -> Step:
-        """A fault of ours before anything of a decision was sent: its pods go back to the queue."""
-        writes = Writes()
-        entry = self.queue.get(decision.root)
-        if entry is None:
-            size = max(len(decision.members), 1)
-            entry = self.queue.put(
-                decision.root, priority=decision.priority, age=("", 0), size=size, gated=False, now=now
-            )
-        return Step(self._faulted(entry, decision.members, writes, error, now), writes=writes)
-
-    def _scheduled(self, entry: QueuedRoot, decision: Decision, root: Group | PodInfo, now: float) -> None:
-        self.decisions.pop(entry.key, None)
-        self.evictions.drop(entry.key)
-        self.backfill.release(now, entry.key)
-        for uid, node in decision.assignments.items():
-            self.cache.assume(decision.members[uid], node)
-            self.cache.reservations.drop_pod(entry.key, uid)
-        entry.surplus = _is_gang(root)
-        hint_before, entry.hint = entry.hint, None
-        self.queue.placed(entry, now, more=bool(decision.leftovers))
-        if hint_before is not None:
-            self.queue.wake_next(hint_before, now, self._may_fit_now())
-
-    def _failed(self, entry: QueuedRoot, decision: Decision, now: float) -> None:
-        self.decisions[entry.key] = decision
-        self.evictions.drop(entry.key)
-        kept = self.cache.reservations.get(entry.key)
-        if kept is not None and not kept.backfill:
-            self.cache.reservations.drop(entry.key)
-            self.cache.move_requests += 1
-        if decision.kind is DecisionKind.ERROR or decision.hint is None:
-            self.queue.erred(entry, now, str(decision.reason or ""))
-            return
-        self.queue.failed(entry, decision.hint, now, str(decision.reason or ""))
-        self.backfill.failed(entry, decision.hint, now)
-
-    def _preempting(self, entry: QueuedRoot, decision: Decision, root: Group | PodInfo, step: Step, now: float) -> None:
-        self.decisions[entry.key] = decision
-        self.backfill.release(now, entry.key)
-        if decision.preemption is not None:
-            wanted = self.cache.pending_pod
-            assignments = {uid: (wanted(decision.members[uid]), node) for uid, node in decision.nominations.items()}
-            self.cache.reservations.put(Reservation(entry.key, decision.priority, assignments))
-            victims = [victim.pod.uid for one in decision.preemption.victims for victim in one.pods]
-            self.evictions.plan(entry.key, victims, now)
-            step.evictions, more = self.status.evictions(decision, _target(root), self.cache.trees, self._stamp())
-            _add(step.writes, more)
-        else:
-            self.evictions.wait(entry.key, self._leaving_from(decision))
-        self.queue.preempting(entry, decision.hint, now, Reason.PREEMPTING)
-
-    def _leaving_from(self, decision: Decision) -> set[str]:
-        """After a restart: those whose going was asked for before it."""
-        found: set[str] = set()
-        for node in set(decision.nominations.values()):
-            row = self.cache.state.row(node)
-            if row is not None:
-                found |= {pod.uid for pod in self.cache.state.node(row).pods.values() if pod.terminating}
-        return found
 
     # ---- carrying out
 
@@ -354,7 +79,7 @@ class SchedulerCore:
         return assignments
 
     def _send_back(self, assignments: dict[str, str], text: str, now: float) -> None:
-        self.unwritten = _joined(self.unwritten, self.volumes_not_bound(assignments, text, now))
+        self.unwritten = self.unwritten + self.volumes_not_bound(assignments, text, now)
 
     def volumes_not_bound(self, assignments: dict[str, str], text: str, now: float) -> Writes:
         """Volumes did not come: nothing of the decision is started."""
@@ -371,7 +96,7 @@ class SchedulerCore:
                 self.queue.later(entry, now)
         for member in members:
             if self.cache.storage.unbound(self.cache.as_json(member)):
-                _add(writes, self.status.volumes_not_bound(member, text, self._stamp()))
+                writes.add(self.status.volumes_not_bound(member, text, self._stamp()))
         return writes
 
     def _still(self, uid: str, node: str) -> bool:
@@ -408,10 +133,10 @@ class SchedulerCore:
             entry.errors = max(entry.errors, member.refusals - 1)
             entry.refusal = f"{member.pod.key}: binding to {node} was refused: {text}"
             self.queue.later(entry, now)
-        _add(writes, self.status.refused(member, node, text, self._stamp()))
+        writes.add(self.status.refused(member, node, text, self._stamp()))
         group = self.cache.trees.get(member.pod.group) if member.pod.group is not None else None
         if answered and group is not None and member.refusals > 1:
-            _add(writes, self.status.stuck(member, group, text, self._stamp()))
+            writes.add(self.status.stuck(member, group, text, self._stamp()))
         return writes
 
     def lost(self, uid: str) -> None:
@@ -422,7 +147,7 @@ class SchedulerCore:
 
     def still_wanted(self, uid: str, now: float) -> bool:
         """Right before an eviction: whether anybody still waits for it."""
-        self.unwritten = _joined(self.unwritten, self.sync(now))
+        self.unwritten = self.unwritten + self.sync(now)
         return self.evictions.wanted(uid)
 
     def not_sent(self, uid: str) -> None:
@@ -451,28 +176,3 @@ class SchedulerCore:
     def notices(self, now: float) -> Writes:
         """For roots that have not been ready for a while, pods without a group, claims without a volume; said once."""
         return self._notices.due(now)
-
-
-def _is_gang(root: Group | PodInfo) -> bool:
-    return isinstance(root, Group) and root.spec is not None and root.spec.minimum is not None
-
-
-def _has_minimum(root: Group) -> bool:
-    """Of a gang: enough of it has nodes; what is pending is surplus."""
-    return _is_gang(root) and any(leaf.placed or leaf.finished for leaf in root.leaves()) and bool(startable(root))
-
-
-def _target(root: Group | PodInfo) -> Target:
-    if isinstance(root, PodInfo):
-        return Target.pod(root.pod)
-    assert root.spec is not None
-    return Target.group(root.spec)
-
-
-def _add(writes: Writes, more: Writes) -> None:
-    writes.patches += more.patches
-    writes.events += more.events
-
-
-def _joined(one: Writes, other: Writes) -> Writes:
-    return Writes([*one.patches, *other.patches], [*one.events, *other.events])

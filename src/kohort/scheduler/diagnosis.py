@@ -52,9 +52,9 @@ class PendingDiagnosis:
         decisions: Mapping[str, Decision],
         victims: Mapping[str, set[str]],
     ):
-        self._world = cache
+        self._cache = cache
         self._decider = decider
-        self._verdicts = decisions
+        self._decisions = decisions
         self._victims = victims
 
     # ---- as the scheduler sees it
@@ -75,7 +75,7 @@ class PendingDiagnosis:
 
     def parked(self) -> Iterator[Pending]:
         """Pods that no root speaks for."""
-        for member, broken in self._world.parked():
+        for member, broken in self._cache.parked():
             explanation = unrooted(member.pod.key, broken)
             yield Pending(
                 member.pod.key, "incomplete", str(explanation.reason), explanation.detail, 1, explanation=explanation
@@ -86,8 +86,8 @@ class PendingDiagnosis:
             victims = len(self._victims.get(entry.key, ()))
             return waits(entry.key, Reason.PREEMPTING, f"{victims} pods must go first")
         if entry.queue is SubQueue.GATED and root is not None:
-            return gate(root, self._world)
-        decision = self._verdicts.get(entry.key)
+            return gate(root, self._cache)
+        decision = self._decisions.get(entry.key)
         return None if decision is None else of_decision(decision)
 
     # ---- as it is now, asked afresh
@@ -95,10 +95,10 @@ class PendingDiagnosis:
     def now(self, root: Group | PodInfo) -> tuple[Explanation | None, Decision | None]:
         """Why a root would not be placed by a decision made now; None if it would be, or has no pods to place."""
         if _gated(root):
-            return gate(root, self._world), None
+            return gate(root, self._cache), None
         decision = self._decider.decide(root)
         if decision.kind in {DecisionKind.SCHEDULED, DecisionKind.NOTHING}:
-            return volumes_under_way(root, self._world), decision
+            return volumes_under_way(root, self._cache), decision
         return of_decision(decision), decision
 
 

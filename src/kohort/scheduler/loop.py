@@ -21,11 +21,12 @@ from kohort.kube.informer import Informer
 from kohort.kube.lease import Leadership
 from kohort.scheduler import snapshot
 from kohort.scheduler.binder import Binder
-from kohort.scheduler.core import SchedulerCore, Step
+from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.jsonlog import FACTS
 from kohort.scheduler.metrics import Metrics
 from kohort.scheduler.model import shown
 from kohort.scheduler.release import ServedRelease, discover
+from kohort.scheduler.schedulingcycle import Step
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.sources import Source, served
 from kohort.scheduler.writer import StatusWriter

@@ -91,6 +91,13 @@ class Writes:
     def __bool__(self) -> bool:
         return bool(self.patches or self.events)
 
+    def __add__(self, more: Writes) -> Writes:
+        return Writes([*self.patches, *more.patches], [*self.events, *more.events])
+
+    def add(self, more: Writes) -> None:
+        self.patches += more.patches
+        self.events += more.events
+
 
 class StatusBuilder:
     """What was said last, so that only news are said."""
