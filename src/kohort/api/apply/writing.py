@@ -13,7 +13,6 @@ from kohort.api.apply.errors import ApplyError, Conflict
 from kohort.api.apply.fields import Fields
 from kohort.api.apply.managed import APPLY, UPDATE, Managed, Manager, Owned
 from kohort.api.apply.merge import merge, remove
-from kohort.api.apply.reconcile import reconciled
 from kohort.api.apply.structure import Structure
 from kohort.api.apply.values import field_set, problems
 from kohort.api.apply.zero import zero
@@ -209,8 +208,37 @@ def _served(owners: Managed, of: Target) -> Managed:
     if of.versions is not None:
         owners = {who: owned for who, owned in owners.items() if owned.api_version in of.versions}
     if of.dynamic:
-        owners = {who: replace(owned, fields=reconciled(owned.fields, of.structure)) for who, owned in owners.items()}
+        owners = {who: replace(owned, fields=_reconciled(owned.fields, of.structure)) for who, owned in owners.items()}
     return owners
+
+
+def _reconciled(fields: Fields, structure: Structure) -> Fields:
+    """Of a kind whose schema changed: a list or map that is atomic now is owned as a whole."""
+    made: Fields = {}
+    for element, child in fields.items():
+        if element != ".":
+            made[element] = _reconciled_node(child, _inner(element, structure))
+    return made
+
+
+def _reconciled_node(node: Fields, structure: Structure | None) -> Fields:
+    children = {element: child for element, child in node.items() if element != "."}
+    if structure is None or not children:
+        return node
+    if structure.map is not None:
+        if structure.map.deduced:
+            return node
+        if structure.map.atomic:
+            return {}
+    elif structure.list is not None and structure.list.atomic:
+        return {}
+    return sets.node(_reconciled(children, structure), member=sets.is_member(node)) or {}
+
+
+def _inner(element: str, structure: Structure) -> Structure | None:
+    if structure.map is not None:
+        return structure.map.of(element[2:]) if element.startswith("f:") else None
+    return structure.list.item if structure.list is not None else None
 
 
 def _unmanaged(one: Object) -> Object:

@@ -11,10 +11,11 @@ from tests.controllers.world import World
 
 from kohort.api.kind import Object
 from kohort.kinds.batch.api.indexes import IndexSet
-from kohort.kinds.batch.control.job import backoff, indexes, success_policy, wanted
+from kohort.kinds.batch.control.job import backoff, wanted
 from kohort.kinds.batch.control.job.backoff import Record
-from kohort.kinds.batch.control.job.counting import tally
+from kohort.kinds.batch.control.job.counting import read_indexes, tally
 from kohort.kinds.batch.control.job.failure_policy import meaning
+from kohort.kinds.batch.control.job.finish import matched_success_rule
 from kohort.kinds.batch.control.job.pod import finished
 from kohort.kinds.batch.control.job.template import generate_name, new_pod
 
@@ -97,13 +98,13 @@ def test_success_rules() -> None:
     def job(*rules: Object) -> Object:
         return {"spec": {"completions": 10, "successPolicy": {"rules": list(rules)}}}
 
-    assert not success_policy.met(job({"succeededIndexes": "0-2"}), IndexSet.of({0, 1}))
-    assert success_policy.met(job({"succeededIndexes": "0-2"}), IndexSet.of({0, 1, 2}))
-    assert success_policy.met(job({"succeededIndexes": "0-2", "succeededCount": 2}), IndexSet.of({0, 1}))
-    assert not success_policy.met(job({"succeededIndexes": "0-2", "succeededCount": 2}), IndexSet.of({0, 5}))
-    found = success_policy.met(job({"succeededIndexes": "9"}, {"succeededCount": 2}), IndexSet.of({0, 5}))
+    assert not matched_success_rule(job({"succeededIndexes": "0-2"}), IndexSet.of({0, 1}))
+    assert matched_success_rule(job({"succeededIndexes": "0-2"}), IndexSet.of({0, 1, 2}))
+    assert matched_success_rule(job({"succeededIndexes": "0-2", "succeededCount": 2}), IndexSet.of({0, 1}))
+    assert not matched_success_rule(job({"succeededIndexes": "0-2", "succeededCount": 2}), IndexSet.of({0, 5}))
+    found = matched_success_rule(job({"succeededIndexes": "9"}, {"succeededCount": 2}), IndexSet.of({0, 5}))
     assert found == "Matched rules at index 1"
-    assert not success_policy.met({"spec": {"completions": 1}}, IndexSet.of({0}))
+    assert not matched_success_rule({"spec": {"completions": 1}}, IndexSet.of({0}))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_success_rules() -> None:
     [("", 5, set()), ("0,2-4", 9, {0, 2, 3, 4}), ("0,2-4", 3, {0, 2}), ("7", 3, set()), (None, 3, set())],
 )
 def test_index_lists_forget_what_is_out_of_range(text: str | None, completions: int, found: set[int]) -> None:
-    assert indexes.read(text, completions) == IndexSet.of(found)
+    assert read_indexes(text, completions) == IndexSet.of(found)
 
 
 def test_which_pods_go_first() -> None:

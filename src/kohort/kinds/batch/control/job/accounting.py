@@ -17,9 +17,8 @@ from kohort.api.objects import is_deleting, uid_of
 from kohort.apimachinery import times
 from kohort.controllers.reconcile import Answer, Event, Step, emit, must, one
 from kohort.controllers.writes import update
-from kohort.kinds.batch.control.job import indexes
 from kohort.kinds.batch.control.job import pod as pods_
-from kohort.kinds.batch.control.job.counting import Tally, has_index_limit, is_failed, is_indexed
+from kohort.kinds.batch.control.job.counting import Tally, has_index_limit, indexes_of, is_failed, is_indexed
 from kohort.kinds.batch.control.job.failure_policy import meaning
 from kohort.kinds.batch.control.job.finish import Verdict, add_condition
 from kohort.kinds.batch.control.job.writes import let_all_go, raise_if
@@ -178,7 +177,7 @@ def _index_lists(book: Book) -> None:
         return
     done = book.tally.done
     if book.full:  # only what has been noted; the rest comes with the next reconcile
-        noted = indexes.of(
+        noted = indexes_of(
             [pod for pod in book.leaving if pods_.phase(pod) == "Succeeded"], book.tally.completions or 0
         )
         done = book.tally.done_before | (noted & done)

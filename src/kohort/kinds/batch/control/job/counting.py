@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.api.objects import is_deleting, uid_of
+from kohort.api.objects import is_deleting, number, uid_of
 from kohort.kinds.batch.api.indexes import IndexSet
-from kohort.kinds.batch.control.job import indexes
 from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job.failure_policy import meaning
 
@@ -102,18 +101,40 @@ def _tracked(pods: Sequence[Object], counting: frozenset[str] = frozenset()) -> 
     return [pod for pod in pods if pods_.is_tracked(pod) and uid_of(pod) not in counting]
 
 
+# ---- by index
+
+
+def read_indexes(text: str | None, completions: int) -> IndexSet:
+    """Of a list in the status. Indexes beyond `completions`, which may have been lowered since, are forgotten."""
+    return IndexSet(_intervals(text or "", completions))
+
+
+def _intervals(text: str, completions: int) -> Iterator[tuple[int, int]]:
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        ends = [number(first), number(last or first)]
+        if min(ends) >= 0:
+            yield ends[0], min(ends[1], completions - 1)
+
+
+def indexes_of(pods: Iterable[Object], completions: int) -> IndexSet:
+    """The valid indexes of pods."""
+    found = (pods_.index(pod) for pod in pods)
+    return IndexSet.of(index for index in found if index is not None and index < completions)
+
+
 def _indexes(job: Object, status: Mapping[str, Any], pods: Sequence[Object]) -> tuple[IndexSet, IndexSet, IndexSet]:
     """Indexes that were done, that are done now, and that failed for good."""
     if not is_indexed(job):
         return IndexSet(), IndexSet(), IndexSet()
     completions = int(job["spec"].get("completions") or 0)
-    before = indexes.read(status.get("completedIndexes"), completions)
+    before = read_indexes(status.get("completedIndexes"), completions)
     tracked = _tracked(pods)
-    done = before | indexes.of([pod for pod in tracked if pods_.phase(pod) == "Succeeded"], completions)
+    done = before | indexes_of([pod for pod in tracked if pods_.phase(pod) == "Succeeded"], completions)
     if not has_index_limit(job):
         return before, done, IndexSet()
     failed = [pod for pod in tracked if is_failed(pod, job) and _spends_index(job, pod)]
-    lost = indexes.read(status.get("failedIndexes"), completions) | indexes.of(failed, completions)
+    lost = read_indexes(status.get("failedIndexes"), completions) | indexes_of(failed, completions)
     return before, done, lost - done
 
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 from kohort.api.kind import Object
 from kohort.apimachinery import times
 from kohort.controllers.conditions import set_condition
+from kohort.kinds.batch.api.indexes import IndexSet
 from kohort.kinds.batch.api.status import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, holds
 from kohort.kinds.batch.control.job import pod as pods_
-from kohort.kinds.batch.control.job import success_policy
-from kohort.kinds.batch.control.job.counting import Tally, has_index_limit, is_failed, is_suspended
+from kohort.kinds.batch.control.job.counting import Tally, has_index_limit, is_failed, is_suspended, read_indexes
 from kohort.kinds.batch.control.job.failure_policy import meaning
 
 _LAST: Final = {FAILURE_TARGET: FAILED, SUCCESS_CRITERIA_MET: COMPLETE}
@@ -107,8 +107,21 @@ def _failed_indexes(tally: Tally) -> Verdict | None:
 
 
 def _success(tally: Tally) -> Verdict | None:
-    message = success_policy.met(tally.job, tally.done)
+    message = matched_success_rule(tally.job, tally.done)
     return Verdict(SUCCESS_CRITERIA_MET, "SuccessPolicy", message) if message else None
+
+
+def matched_success_rule(job: Object, succeeded: IndexSet) -> str:
+    """Which rule of the success policy is met, in words; empty if none is."""
+    completions = int(job["spec"].get("completions") or 0)
+    for number, rule in enumerate((job["spec"].get("successPolicy") or {}).get("rules") or ()):
+        listed, wanted = rule.get("succeededIndexes"), rule.get("succeededCount")
+        among = read_indexes(listed, completions) if listed is not None else None
+        done = len(succeeded) if among is None else len(among & succeeded)
+        least = wanted if wanted is not None else len(among or ())
+        if least and done >= least:
+            return f"Matched rules at index {number}"
+    return ""
 
 
 def is_complete(tally: Tally, active: int) -> bool:

@@ -12,12 +12,13 @@ from kohort.api.kind import Object
 from kohort.api.objects import controller_of, is_deleting, name_of, uid_of
 from kohort.apimachinery import times
 from kohort.apimachinery.labels import matches
+from kohort.controllers.conditions import condition, set_condition
 from kohort.controllers.reconcile import Event, Part, Reconcile, Result, Step, emit
 from kohort.controllers.writes import create
 from kohort.gang.compile import CompileContext
-from kohort.kinds.batch.api.status import is_finished
+from kohort.kinds.batch.api.status import SUSPENDED, is_finished
 from kohort.kinds.batch.compile.modes import BUILT_IN
-from kohort.kinds.batch.control.job import backoff, finish, suspend
+from kohort.kinds.batch.control.job import backoff, finish
 from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job.accounting import Book, announce, close
 from kohort.kinds.batch.control.job.backoff import Record
@@ -156,11 +157,27 @@ def _act(book: Book, record: Record, grouped: Grouped) -> Part:
     if finish.is_complete(found, acted.active):
         yield from _complete(book)
         return acted
-    change = suspend.reflect(book.status, is_suspended(book.job), book.now)
+    change = _reflect_suspension(book.status, is_suspended(book.job), book.now)
     if change is not None:
         book.dirty = True
         yield from emit(Event(book.job, "Normal", *change))
     return acted
+
+
+def _reflect_suspension(status: dict[str, Any], suspended: bool, now: datetime) -> tuple[str, str] | None:
+    """Condition and start time follow, in place. The event to tell (reason, note) if that changed anything."""
+    known = condition(status, SUSPENDED)
+    # A Job that never was suspended has no condition that says so.
+    if (known or {}).get("status") == str(suspended) or (known is None and not suspended):
+        return None
+    if suspended:
+        reason, note = "JobSuspended", "Job suspended"
+        status.pop("startTime", None)  # since 1.36: its pods may be changed now, and a deadline starts anew
+    else:
+        reason, note = "JobResumed", "Job resumed"
+        status["startTime"] = times.seconds(now)
+    set_condition(status, now, SUSPENDED, suspended, reason, note, lastProbeTime=times.seconds(now))
+    return reason.removeprefix("Job"), note
 
 
 def _complete(book: Book) -> Part:

@@ -10,10 +10,17 @@ from typing import Any, Final
 from kohort.api.kind import Object
 from kohort.apimachinery import times
 from kohort.kinds.batch.api.indexes import IndexSet
-from kohort.kinds.batch.control.job import backoff, indexes
+from kohort.kinds.batch.control.job import backoff
 from kohort.kinds.batch.control.job import pod as pods_
 from kohort.kinds.batch.control.job.backoff import Record
-from kohort.kinds.batch.control.job.counting import Tally, has_index_limit, is_indexed, is_suspended, waits_for_end
+from kohort.kinds.batch.control.job.counting import (
+    Tally,
+    has_index_limit,
+    indexes_of,
+    is_indexed,
+    is_suspended,
+    waits_for_end,
+)
 
 AT_ONCE: Final = 500  # creates or deletes of one reconcile
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
@@ -72,7 +79,7 @@ def _taken(tally: Tally) -> IndexSet:
     running = [*tally.active]
     if waits_for_end(tally.job):
         running += [pod for pod in tally.pods if pods_.is_terminating(pod)]
-    return indexes.of(running, completions) | tally.done | tally.lost
+    return indexes_of(running, completions) | tally.done | tally.lost
 
 
 # ---- which pods go
