@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 from click.testing import CliRunner
 from rich.console import Console
 from tests.scheduler.short import create, pod_body
@@ -419,3 +420,93 @@ PodGroup g in default runs in part: 2 of at least 4 pods exist; they have nodes
 """
     )
     assert reasons == {Reason.WAITING_FOR_MEMBERS}
+
+
+# ---- kubectl's habits
+
+
+def two_gangs(tmp_path: Path) -> Path:
+    """`g` and `h` wait, `small` runs."""
+    sim = cluster()
+    gang(sim, "g", 8)
+    gang(sim, "h", 7)
+    create(sim, {"pod": "small", "cpu": "1", "node": "b"})
+    objects = {"nodes": list(sim.objects["node"].values()), "podgroups": list(sim.objects["group"].values())}
+    objects["pods"] = list(sim.objects["pod"].values())
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps({"version": 1, "schedulerNames": ["default-scheduler"], "objects": objects}))
+    return path
+
+
+@pytest.mark.parametrize("words", [["podgroup", "g", "h"], ["podgroups/g", "podgroup/h"], ["g", "h"]])
+def test_several_names(tmp_path: Path, words: list[str]) -> None:
+    result = CliRunner().invoke(app, ["explain", *words, "--state", str(two_gangs(tmp_path))])
+    assert result.exit_code == 0, result.output
+    assert [line.split(" waits")[0] for line in result.output.splitlines() if line.startswith("PodGroup ")] == [
+        "PodGroup g in default",
+        "PodGroup h in default",
+    ]
+
+
+def test_one_of_several_is_missing(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["explain", "podgroup", "g", "none", "--state", str(two_gangs(tmp_path))])
+    assert result.exit_code == 1
+    assert "PodGroup g in default waits" in result.stdout
+    assert "error: podgroup/none: not in this state, in namespace default" in result.stderr
+
+
+def test_without_a_name_all_that_waits(tmp_path: Path) -> None:
+    path = str(two_gangs(tmp_path))
+    result = CliRunner().invoke(app, ["explain", "--state", path])
+    assert result.exit_code == 0, result.output
+    head, *lines = result.output.splitlines()
+    assert head.split() == ["KIND", "NAME", "REASON", "WAITS", "MESSAGE"]
+    assert [line.split()[:3] for line in lines] == [
+        ["PodGroup", "g", "InsufficientResource"],
+        ["PodGroup", "h", "InsufficientResource"],
+    ]
+    assert "8 pods need 8 cpu" in lines[0]
+    everywhere = CliRunner().invoke(app, ["explain", "-A", "--state", path]).output.splitlines()
+    assert everywhere[0].startswith("NAMESPACE   KIND")
+    assert everywhere[1].startswith("default     PodGroup   g")
+    assert CliRunner().invoke(app, ["explain", "-n", "x", "--state", path]).output == ("nothing waits in namespace x\n")
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_all_that_waits_for_programs(tmp_path: Path, form: str) -> None:
+    result = CliRunner().invoke(app, ["explain", "--state", str(two_gangs(tmp_path)), "-o", form])
+    (first, second) = yaml.safe_load(result.stdout)["items"]
+    message = first.pop("message")
+    assert first == {
+        "namespace": "default",
+        "kind": "PodGroup",
+        "name": "g",
+        "reason": "InsufficientResource",
+        "since": "2026-01-01T00:00:00Z",
+        "pods": 8,
+    }
+    assert message.startswith("8 pods need 8 cpu")
+    assert second["name"] == "h"
+
+
+def test_one_as_yaml_is_what_it_is_as_json(tmp_path: Path) -> None:
+    asking = ["explain", "podgroup", "g", "--state", str(two_gangs(tmp_path)), "-o"]
+    in_json, in_yaml = (CliRunner().invoke(app, [*asking, form]).stdout for form in ("json", "yaml"))
+    assert yaml.safe_load(in_yaml) == json.loads(in_json)
+    assert json.loads(in_json)["asked"] == "PodGroup default/g"
+
+
+@pytest.mark.parametrize("command", ["explain", "tree"])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["job/a", "b"], 'error: "job/a" and "b": TYPE/NAME and TYPE NAME cannot be mixed'),
+        (["job/a", "-A"], "error: -A: names are given as well"),
+        (["job", "a", "-l", "x=y"], "error: -l: names are given as well"),
+        (["-A", "-n", "x"], "error: -A and -n: one namespace or all of them, not both"),
+    ],
+)
+def test_what_cannot_be_meant(command: str, arguments: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, [command, *arguments])
+    assert result.exit_code == 1
+    assert said in result.output

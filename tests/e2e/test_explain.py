@@ -9,6 +9,7 @@ from tests.e2e.test_whole_cluster import JOBSET, gang, job
 
 from kohort.cli.common import UsageError
 from kohort.cli.lookup import find_in_cluster
+from kohort.cli.targets import Question, answer
 from kohort.scheduler.clusterlist import list_cluster
 from kohort.scheduler.rootstatus import RootState, RootStatus, root_status
 from kohort.testing.cluster import Cluster
@@ -74,3 +75,40 @@ async def test_what_is_no_workload_is_not_said_to_have_a_controller(cluster: Clu
     assert answers == []
     assert note.startswith("no pod and no group belongs to it; accepted are ")
     assert "JobSet" in note
+
+
+@pytest.mark.releases("1.37")
+async def test_words_as_kubectl_takes_them(cluster: Cluster) -> None:
+    for name, team in (("first", "a"), ("second", "b")):
+        body = job(name, 2, "640")
+        body["metadata"]["labels"] = {"team": team}
+        body["spec"]["template"].setdefault("metadata", {})["labels"] = {"team": team}
+        await cluster.create(body)
+
+    async def there() -> Any:
+        return len(await cluster.pods()) == 4
+
+    await cluster.until(there)
+
+    async def found(*words: str, **options: Any) -> list[str]:
+        reply = await answer(cluster.client, Question(words, **({"namespace": cluster.namespace} | options)))
+        assert reply.missing == []
+        return [one.asked.replace(f"{cluster.namespace}/", "") for one in reply.found]
+
+    both = ["Job first", "Job second"]
+    assert await found("job", "second", "first") == both[::-1]
+    assert await found("jobs.batch/first", "job/second") == both
+    assert await found("first", "second") == both
+    assert await found("jobs") == both
+    assert await found("jobs", labels="team=b") == both[1:]
+    assert await found("jobs", namespace="", everywhere=True, labels="team in (a,b)") == both
+
+    async def waiting(**options: Any) -> set[str]:
+        reply = await answer(cluster.client, Question((), **options))
+        statuses = [root_status(reply.core, *root) for root in reply.waiting if reply.core is not None]
+        assert all(one.namespace == cluster.namespace for one in statuses)
+        return {one.name.split("-")[0] for one in statuses}
+
+    assert await waiting(namespace=cluster.namespace) == {"first", "second"}
+    assert await waiting(everywhere=True, labels="team=a") == {"first"}
+    assert await waiting(namespace="kube-system") == set()

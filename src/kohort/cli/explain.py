@@ -5,38 +5,73 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from kohort.cli.common import UsageError, as_json, choice, friendly, out, say, write
-from kohort.cli.explainprint import page
-from kohort.cli.lookup import Found, find_in_state, in_cluster, split
-from kohort.scheduler.rootstatus import root_status
+from kohort.cli.common import UsageError, friendly, out
+from kohort.cli.explainprint import page, reason_and_message, waiting_page
+from kohort.cli.lookup import Found
+from kohort.cli.targets import Question, Reply, as_data, ask_cluster, ask_state, check_output, finish, print_data
+from kohort.scheduler.core import SchedulerCore
+from kohort.scheduler.rootstatus import RootStatus, root_status
 from kohort.scheduler.snapshot import SnapshotError, load
 
 
 @friendly
-def explain(target: str, namespace: str, kubeconfig: str, context: str, state: str, output: str) -> int:
-    choice("-o", output, ("text", "json"))
-    if state:
-        found = _from_state(state, *split(target), namespace or "default")
+def explain(question: Question, kubeconfig: str, context: str, state: str, output: str) -> int:
+    check_output(output)
+    question.check()
+    reply = ask_state(_core(state), question) if state else ask_cluster(question, kubeconfig, context, "kohort-explain")
+    if question.words:
+        _named(reply, output)
     else:
-        found = in_cluster(target, namespace, kubeconfig, context, "kohort-explain")
-    return _print(found, output)
+        _waiting(reply, output, everywhere=question.everywhere)
+    return finish(reply, "not looked at, the answer may be wrong")
 
 
-def _print(found: Found, output: str) -> int:
-    answers = [root_status(found.core, root, member) for root, member in found.roots]
-    for problem in found.unread:
-        say("warning", f"not looked at, the answer may be wrong: {problem}")
-    if output == "json":
-        write(as_json({"asked": found.asked, "note": found.note, "answers": [asdict(one) for one in answers]}))
+def _named(reply: Reply, output: str) -> None:
+    answers = [(found, _answers(found)) for found in reply.found]
+    if output != "text":
+        if answers or not reply.missing:
+            print_data(output, as_data([_data(*one) for one in answers], one=reply.one))
+        return
+    if not answers and not reply.missing:
+        out.print(f"nothing found {reply.where}")
+    now = datetime.now(UTC)
+    for number, (found, statuses) in enumerate(answers):
+        if number:
+            out.print()
+        out.print(page(found, statuses, now))
+
+
+def _answers(found: Found) -> list[RootStatus]:
+    return [root_status(found.core, root, member) for root, member in found.roots]
+
+
+def _data(found: Found, answers: list[RootStatus]) -> dict[str, Any]:
+    return {"asked": found.asked, "note": found.note, "answers": [asdict(one) for one in answers]}
+
+
+def _waiting(reply: Reply, output: str, *, everywhere: bool) -> None:
+    assert reply.core is not None
+    statuses = [root_status(reply.core, root, member) for root, member in reply.waiting]
+    statuses.sort(key=lambda one: (one.namespace, one.since or "~", one.name))
+    if output != "text":
+        print_data(output, {"items": [_waiting_data(one) for one in statuses]})
+    elif statuses:
+        out.print(waiting_page(statuses, datetime.now(UTC), everywhere=everywhere))
     else:
-        out.print(page(found, answers, datetime.now(UTC)))
-    return 0
+        out.print(f"nothing waits {reply.where}")
 
 
-def _from_state(path: str, kind: str, name: str, namespace: str) -> Found:
+def _waiting_data(status: RootStatus) -> dict[str, Any]:
+    reason, message = reason_and_message(status)
+    whose = {"namespace": status.namespace, "kind": status.kind, "name": status.name}
+    return {**whose, "reason": reason, "since": status.since, "pods": status.pending, "message": message}
+
+
+def _core(path: str) -> SchedulerCore:
     try:
         document = msgspec.json.decode(Path(path).read_bytes())
         core = load(document)
@@ -45,4 +80,4 @@ def _from_state(path: str, kind: str, name: str, namespace: str) -> Found:
     except (msgspec.DecodeError, SnapshotError) as error:
         raise UsageError(f"--state {path}: {error}") from None
     core.sync(0.0)
-    return find_in_state(core, kind, name, namespace)
+    return core

@@ -62,14 +62,50 @@ def _none(number: int) -> str:
 
 
 def _length(since: str, now: datetime) -> str:
+    return f"{_age(since, now)} (since {since})".lstrip()
+
+
+def _age(since: str, now: datetime) -> str:
     try:
         seconds = int((now - datetime.fromisoformat(since.replace("Z", "+00:00"))).total_seconds())
     except ValueError:
-        return f"(since {since})"
+        return ""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
-            return f"{seconds // size} {unit} (since {since})"
-    return f"{max(seconds, 0)} s (since {since})"
+            return f"{seconds // size} {unit}"
+    return f"{max(seconds, 0)} s"
+
+
+# ---- all that waits, one line each
+
+
+def waiting_page(statuses: Sequence[RootStatus], now: datetime, *, everywhere: bool) -> RenderableType:
+    """In columns, as kubectl prints lists."""
+    rows: list[tuple[str, ...]] = [("NAMESPACE", "KIND", "NAME", "REASON", "WAITS", "MESSAGE")]
+    for status in statuses:
+        age = _age(status.since, now) or "-"
+        rows.append((status.namespace, status.kind, status.name, *_reason_age(status, age)))
+    rows = rows if everywhere else [row[1:] for row in rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    lines = (
+        "   ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]) for row in rows
+    )
+    return Lines(*(Text(line) for line in lines))
+
+
+def _reason_age(status: RootStatus, age: str) -> tuple[str, str, str]:
+    reason, message = reason_and_message(status)
+    return reason, age, message
+
+
+def reason_and_message(status: RootStatus) -> tuple[str, str]:
+    """Why it waits, as short as it can be said."""
+    if status.explanation is not None:
+        detail = _named(status.explanation.detail, status.names).partition("\n")[0]
+        return str(status.explanation.reason), detail
+    if status.scheduler_error:
+        return REASON_SCHEDULER_ERROR, status.scheduler_error.partition("\n")[0]
+    return str(status.state), "nothing is in its way: it would fit now"
 
 
 # ---- one root

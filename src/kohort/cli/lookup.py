@@ -4,9 +4,8 @@ below it, found by owner references; a Workload is named by the groups that were
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,14 +14,15 @@ from kohort.cli.common import UsageError
 from kohort.cli.up import default_folder
 from kohort.kube.client import Client
 from kohort.kube.discovery import NotServedError, ResourceType
-from kohort.kube.errors import ApiError, ConfigError, TransportError
-from kohort.scheduler.clusterlist import ClusterList, list_cluster
+from kohort.kube.errors import ApiError
+from kohort.scheduler.clusterlist import ClusterList
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.model import Owner, composite_key
 from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 
 Json = dict[str, Any]
 Root = tuple[Group | PodInfo | BrokenChain, PodInfo | None]
+Parents = dict[str, set[str]]  # uids of the owners of each
 _GROUP_KINDS: Final = ("Workload", "CompositePodGroup", "PodGroup", "Pod")
 
 
@@ -48,12 +48,9 @@ class Found:
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-def split(target: str) -> tuple[str, str]:
-    """(kind, name) of what stands on the command line; the kind may be left out."""
-    kind, _, name = target.rpartition("/")
-    if not name:
-        raise UsageError(f'"{target}": no name; accepted is NAME or KIND/NAME, for example jobset/train')
-    return kind, name
+def is_kind(word: str) -> bool:
+    """Whether a word is a kind that is known without asking a server."""
+    return _spelled(word) in _kinds()
 
 
 # ---- a saved state
@@ -84,23 +81,7 @@ def _is(reference: Owner, kind: str, name: str) -> bool:
 # ---- a cluster
 
 
-def in_cluster(target: str, namespace: str, kubeconfig: str, context: str, manager: str) -> Found:
-    """Of the cluster that is meant; what goes wrong on the way is said as a mistake of the command line."""
-    kind, name = split(target)
-
-    async def ask() -> Found:
-        async with Client.connect(_config(kubeconfig), context=context or None, manager=manager) as client:
-            return await find_in_cluster(client, await list_cluster(client), kind, name, namespace or client.namespace)
-
-    try:
-        return asyncio.run(ask())
-    except (ConfigError, TransportError, NotServedError) as error:
-        raise UsageError(str(error)) from None
-    except ApiError as error:
-        raise UsageError(f"the API server refused: {error}") from None
-
-
-def _config(kubeconfig: str) -> str | None:
+def config_file(kubeconfig: str) -> str | None:
     """The file that was named; else what the environment says; else that of `kohort up`."""
     if kubeconfig or os.environ.get("KUBECONFIG"):
         return kubeconfig or None
@@ -109,21 +90,30 @@ def _config(kubeconfig: str) -> str | None:
 
 
 async def find_in_cluster(client: Client, seen: ClusterList, kind: str, name: str, namespace: str) -> Found:
-    core = seen.core
     found = await _object(client, kind, name, namespace)
     if found is None:
         wanted = f"{kind}/{name}" if kind else name
         kinds = "" if kind else f" (looked for {', '.join(_kinds())})"
         raise UsageError(f"{wanted}: not found in namespace {namespace}{kinds}")
     type_, body = found
-    made = Found(core, type_.kind, namespace, name, unread=seen.unread)
-    made.roots = _named(core, type_.kind, name, namespace)
+    return await found_of(client, seen, type_.kind, body, namespace, {})
+
+
+async def found_of(
+    client: Client, seen: ClusterList, kind: str, body: Json, namespace: str, known: dict[str, Parents]
+) -> Found:
+    """The roots below an object; `known`: who owns whom in each namespace, kept from one object to the next."""
+    core, name = seen.core, body["metadata"]["name"]
+    made = Found(core, kind, namespace, name, unread=seen.unread)
+    made.roots = _named(core, kind, name, namespace)
     owned: list[Group | PodInfo] = []
-    if not made.roots and type_.kind not in _GROUP_KINDS:
-        owned = await _owned(client, core, body["metadata"]["uid"], namespace)
+    if not made.roots and kind not in _GROUP_KINDS:
+        if namespace not in known:
+            known[namespace] = await _parents(client, core, namespace)
+        owned = _owned(core, body["metadata"]["uid"], namespace, known[namespace])
         made.roots = _roots(core, owned)
     if not made.roots:
-        made.note = _idle(type_.kind, body, grouped=bool(owned)) + await _warning(client, body, namespace)
+        made.note = _idle(kind, body, grouped=bool(owned)) + await _warning(client, body, namespace)
     return made
 
 
@@ -154,20 +144,25 @@ async def _object(client: Client, kind: str, name: str, namespace: str) -> tuple
     return None
 
 
-async def _owned(client: Client, core: SchedulerCore, uid: str, namespace: str) -> list[Group | PodInfo]:
-    """Pods and groups below an object, whoever stands between: one list call for each kind of owner."""
-    parents: dict[str, set[str]] = {}
-    things = list(_things(core, namespace))
-    ahead = [(None, owners) for _, owners in things]
+async def _parents(client: Client, core: SchedulerCore, namespace: str) -> Parents:
+    """Owners of all that owns pods and groups, whoever stands between: one list call for each kind of owner."""
+    parents: Parents = {}
+    ahead = [owners for _, owners in _things(core, namespace)]
     listed: set[tuple[str, str]] = set()
     while ahead:
-        kinds = {(one.api_version, one.kind) for _, owners in ahead for one in owners} - listed
+        kinds = {(one.api_version, one.kind) for owners in ahead for one in owners} - listed
         ahead = []
         for api_version, kind in sorted(kinds):
             listed.add((api_version, kind))
             for own, owners in await _owners(client, api_version, kind, namespace):
                 parents.setdefault(own, set()).update(one.uid for one in owners)
-                ahead.append((None, owners))
+                ahead.append(owners)
+    return parents
+
+
+def _owned(core: SchedulerCore, uid: str, namespace: str, parents: Parents) -> list[Group | PodInfo]:
+    """Pods and groups below an object."""
+    things = _things(core, namespace)
     return [thing for thing, owners in things if _reaches({one.uid for one in owners}, uid, parents)]
 
 
@@ -184,7 +179,7 @@ async def _owners(client: Client, api_version: str, kind: str, namespace: str) -
     return found
 
 
-def _reaches(uids: set[str], wanted: str, parents: dict[str, set[str]]) -> bool:
+def _reaches(uids: set[str], wanted: str, parents: Parents) -> bool:
     seen: set[str] = set()
     while uids:
         if wanted in uids:
@@ -223,6 +218,26 @@ def _things(core: SchedulerCore, namespace: str) -> Iterable[tuple[Group | PodIn
     for group in core.cache.trees:
         if group.spec is not None and group.spec.namespace == namespace:
             yield group, list(group.spec.owners)
+
+
+def waiting_roots(core: SchedulerCore, namespace: str = "", uids: Collection[str] | None = None) -> list[Root]:
+    """Every root with a pod that has no node, or with fewer members than it needs; `uids`: only those of these pods."""
+    chosen = [
+        one
+        for one in core.cache.members.values()
+        if (not namespace or (one.pod.metadata.namespace or "default") == namespace)
+        and (uids is None or one.uid in uids)
+    ]
+    return [root for root in _roots(core, chosen) if _waits(root[0])]
+
+
+def _waits(root: Group | PodInfo | BrokenChain) -> bool:
+    if isinstance(root, BrokenChain):
+        return True
+    if isinstance(root, PodInfo):
+        return not root.node
+    leaves = list(root.leaves())
+    return any(leaf.pending for leaf in leaves) or (not root.ready and any(leaf.placed for leaf in leaves))
 
 
 def _named(core: SchedulerCore, kind: str, name: str, namespace: str) -> list[Root]:

@@ -73,6 +73,9 @@ _set = click.option(
     multiple=True,
     help="A setting of a workload kind, such as jobset.gangRendering=Composite. Repeatable; wins over --config.",
 )
+_targets = click.argument("words", metavar="[TYPE] [NAME]... | TYPE/NAME...", nargs=-1)
+_everywhere = _flag("-A", "--all-namespaces", "everywhere", says="In all namespaces.")
+_labels = _text("-l", "--selector", "labels", metavar="A=B,...", says="Only with these labels.")
 _context = _text("--context", metavar="NAME", says="Of the kubeconfig.")
 
 
@@ -171,37 +174,43 @@ def run(config: str, output: str, **chosen: Any) -> None:
 
 
 @app.command()
-@click.argument("target", metavar="[KIND/]NAME")
+@_targets
 @_text("-n", "--namespace", metavar="NS", says="Else the kubeconfig's.")
+@_everywhere
+@_labels
 @_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
 @_context
 @_text("--state", metavar="FILE", says="Ask a saved /debug/state instead of a cluster.")
-@_output("text|json")
-def explain(target: str, namespace: str, kubeconfig: str, context: str, state: str, output: str) -> None:
+@_output("text|json|yaml")
+def explain(kubeconfig: str, context: str, state: str, output: str, **asked: Any) -> None:
     """Say why something waits, what came closest and what would help; or where it runs.
 
-    NAME is that of a workload, group or pod: job/train, podgroup/g, train.
+    NAME is that of a workload, group or pod: job/train, jobset a b, train. Without one: all that waits, a line each.
     """
     from kohort.cli import explain as command
+    from kohort.cli.targets import Question
 
-    sys.exit(command.explain(target, namespace, kubeconfig, context, state, output))
+    sys.exit(command.explain(Question(**asked), kubeconfig, context, state, output))
 
 
 @app.command()
-@click.argument("target", metavar="[KIND/]NAME")
+@_targets
 @_text("-n", "--namespace", metavar="NS", says="Else the context's.")
+@_everywhere
+@_labels
 @_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, or kohort up's.")
 @_context
 @_flag("--all", "every", says="Every pod, however many.")
-@_output("text|json")
-def tree(target: str, namespace: str, kubeconfig: str, context: str, every: bool, output: str) -> None:
+@_output("text|json|yaml")
+def tree(kubeconfig: str, context: str, every: bool, output: str, **asked: Any) -> None:
     """Show a workload as it is now: groups with their minimum, who has a place, on which node, in which domain.
 
     NAME is that of a workload, a group or a pod.
     """
     from kohort.cli import tree as command
+    from kohort.cli.targets import Question
 
-    sys.exit(command.run(target, namespace, kubeconfig, context, output, every=every))
+    sys.exit(command.run(Question(**asked), kubeconfig, context, output, every=every))
 
 
 @app.command()

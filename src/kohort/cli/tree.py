@@ -11,8 +11,9 @@ from rich.console import RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from kohort.cli.common import as_json, choice, count, friendly, out, say, write
-from kohort.cli.lookup import Found, Root, in_cluster
+from kohort.cli.common import UsageError, count, friendly, out
+from kohort.cli.lookup import Found, Root
+from kohort.cli.targets import Question, as_data, ask_cluster, check_output, finish, print_data
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 from kohort.scheduler.validate import DEEPEST
@@ -24,20 +25,24 @@ _PENDING: Final = "Pending"
 
 
 @friendly
-def run(target: str, namespace: str, kubeconfig: str, context: str, output: str, *, every: bool) -> int:
-    choice("-o", output, ("text", "json"))
-    found = in_cluster(target, namespace, kubeconfig, context, "kohort-tree")
-    for problem in found.unread:
-        say("warning", f"not looked at: {problem}")
-    if output == "json":
-        write(
-            as_json(
-                {"asked": found.asked, "note": found.note, "roots": [_json(found.core, one) for one in found.roots]}
-            )
-        )
-    else:
-        out.print(page(found, every=every))
-    return 0
+def run(question: Question, kubeconfig: str, context: str, output: str, *, every: bool) -> int:
+    check_output(output)
+    question.check()
+    if not question.words:
+        raise UsageError("nothing named; accepted are NAME, TYPE NAME, TYPE/NAME, or a TYPE with -l or -A")
+    reply = ask_cluster(question, kubeconfig, context, "kohort-tree")
+    if output == "text":
+        for found in reply.found:
+            out.print(page(found, every=every))
+        if not reply.found and not reply.missing:
+            out.print(f"nothing found {reply.where}")
+    elif reply.found or not reply.missing:
+        print_data(output, as_data([_data(found) for found in reply.found], one=reply.one))
+    return finish(reply, "not looked at")
+
+
+def _data(found: Found) -> dict[str, Any]:
+    return {"asked": found.asked, "note": found.note, "roots": [_json(found.core, one) for one in found.roots]}
 
 
 # ---- as a picture

@@ -1,0 +1,212 @@
+"""What stands on the command line of `kohort explain` and `kohort tree`, understood as kubectl would: TYPE NAME...,
+TYPE/NAME..., a TYPE alone, with -l or -A, or nothing at all, which is everything that waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kohort.cli.common import UsageError, as_json, choice, say, write
+from kohort.cli.lookup import (
+    Found,
+    Parents,
+    Root,
+    config_file,
+    find_in_cluster,
+    find_in_state,
+    found_of,
+    is_kind,
+    waiting_roots,
+)
+from kohort.kube.client import Client
+from kohort.kube.discovery import NotServedError
+from kohort.kube.errors import ApiError, ConfigError, TransportError
+from kohort.scheduler.clusterlist import ClusterList, list_cluster
+from kohort.scheduler.core import SchedulerCore
+
+FORMS = ("text", "json", "yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The words and options. `labels`: a selector, judged by the API server."""
+
+    words: tuple[str, ...] = ()
+    namespace: str = ""
+    everywhere: bool = False
+    labels: str = ""
+
+    def check(self) -> None:
+        for word in self.words:
+            split(word)
+        slashes = [word for word in self.words if "/" in word]
+        if slashes and len(slashes) < len(self.words):
+            other = next(word for word in self.words if "/" not in word)
+            raise UsageError(f'"{slashes[0]}" and "{other}": TYPE/NAME and TYPE NAME cannot be mixed')
+        if self.everywhere and self.namespace:
+            raise UsageError("-A and -n: one namespace or all of them, not both")
+        for option, given in (("-A", self.everywhere), ("-l", bool(self.labels))):
+            if given and (slashes or len(self.words) > 1):
+                raise UsageError(f"{option}: names are given as well; accepted is a TYPE without a name, or nothing")
+
+    @property
+    def selects(self) -> bool:
+        return self.everywhere or bool(self.labels)
+
+    def targets(self, *, typed: bool) -> list[tuple[str, str]]:
+        """(kind, name) of each; `typed`: the first word is a type that the others are names of."""
+        if typed:
+            return [(self.words[0], name) for name in self.words[1:]]
+        return [split(word) for word in self.words]
+
+
+@dataclass(slots=True)
+class Reply:
+    """What was found of it, one after another; `core`: with `waiting`, everything that waits."""
+
+    found: list[Found] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    core: SchedulerCore | None = None
+    waiting: list[Root] = field(default_factory=list)
+    where: str = ""  # in words
+    one: bool = False  # one thing was named: programs get it alone, not in a list
+
+
+def split(target: str) -> tuple[str, str]:
+    """(kind, name) of what stands on the command line; the kind may be left out."""
+    kind, _, name = target.rpartition("/")
+    if not name:
+        raise UsageError(f'"{target}": no name; accepted is NAME or KIND/NAME, for example jobset/train')
+    return kind, name
+
+
+# ---- a saved state
+
+
+def ask_state(core: SchedulerCore, question: Question) -> Reply:
+    if question.labels:
+        raise UsageError("-l: a saved state has no selection by labels; ask a cluster, or name what is meant")
+    namespace = "" if question.everywhere else question.namespace or "default"
+    reply = Reply(core=core, where=_where(namespace), one=len(question.words) == 1)
+    if not question.words:
+        reply.waiting = waiting_roots(core, namespace)
+        return reply
+    if question.everywhere:
+        raise UsageError("-A: a saved state has pods and groups only; leave the TYPE out to see all that waits")
+    typed = len(question.words) > 1 and is_kind(question.words[0])
+    targets = question.targets(typed=typed)
+    reply.one = len(targets) == 1
+    for kind, name in targets:
+        try:
+            reply.found.append(find_in_state(core, kind, name, namespace))
+        except UsageError as error:
+            reply.missing.append(str(error))
+    return reply
+
+
+# ---- a cluster
+
+
+def ask_cluster(question: Question, kubeconfig: str, context: str, manager: str) -> Reply:
+    """Of the cluster that is meant; what goes wrong on the way is said as a mistake of the command line."""
+
+    async def ask() -> Reply:
+        async with Client.connect(config_file(kubeconfig), context=context or None, manager=manager) as client:
+            return await answer(client, question)
+
+    try:
+        return asyncio.run(ask())
+    except (ConfigError, TransportError, NotServedError) as error:
+        raise UsageError(str(error)) from None
+    except ApiError as error:
+        raise UsageError(f"the API server refused: {error}") from None
+
+
+async def answer(client: Client, question: Question) -> Reply:
+    namespace = "" if question.everywhere else question.namespace or client.namespace
+    seen = await list_cluster(client)
+    reply = Reply(core=seen.core, unread=seen.unread, where=_where(namespace))
+    words = question.words
+    if not words:
+        uids = None
+        if question.labels:
+            pods = (await client.kind("v1", "Pod").list(namespace, labels=question.labels)).items
+            uids = {str(pod["metadata"]["uid"]) for pod in pods}
+        reply.waiting = waiting_roots(seen.core, namespace, uids)
+        return reply
+    if question.selects:
+        return await _of_type(client, seen, question, reply, namespace)
+    typed = await _is_type(client, words[0])
+    targets = question.targets(typed=typed and len(words) > 1)
+    reply.one = len(targets) == 1
+    for kind, name in targets:
+        try:
+            reply.found.append(await find_in_cluster(client, seen, kind, name, namespace))
+        except UsageError as error:
+            if typed and len(words) == 1:  # nothing has this name, and it is a type
+                return await _of_type(client, seen, question, reply, namespace)
+            reply.missing.append(str(error))
+    return reply
+
+
+async def _of_type(client: Client, seen: ClusterList, question: Question, reply: Reply, namespace: str) -> Reply:
+    """All objects of a type, or those with the labels."""
+    reply.one = False
+    type_ = await client.discovery.find(question.words[0])
+    if not type_.namespaced:
+        raise UsageError(f"{question.words[0]}: is in no namespace, and has no pods or groups")
+    known: dict[str, Parents] = {}
+    for body in (await client.resource(type_).list(namespace, labels=question.labels)).items:
+        reply.found.append(await found_of(client, seen, type_.kind, body, body["metadata"]["namespace"], known))
+    reply.found.sort(key=lambda one: (one.namespace, one.name))
+    return reply
+
+
+async def _is_type(client: Client, word: str) -> bool:
+    if "/" in word:
+        return False
+    try:
+        await client.discovery.find(word)
+    except NotServedError:
+        return False
+    return True
+
+
+def _where(namespace: str) -> str:
+    return f"in namespace {namespace}" if namespace else "in any namespace"
+
+
+# ---- printing
+
+
+def check_output(output: str) -> None:
+    choice("-o", output, FORMS)
+
+
+def print_data(output: str, value: Any) -> None:
+    if output == "json":
+        write(as_json(value))
+        return
+    import msgspec
+
+    from kohort.cli.yamlprint import dump
+
+    write(dump(msgspec.to_builtins(value)))
+
+
+def as_data(items: Sequence[Any], *, one: bool) -> Any:
+    """One thing that was named is itself; anything else is a list, also of one."""
+    return items[0] if one and len(items) == 1 else {"items": list(items)}
+
+
+def finish(reply: Reply, warning: str) -> int:
+    """What could not be read or found, after what was."""
+    for problem in reply.unread:
+        say("warning", f"{warning}: {problem}")
+    for text in reply.missing:
+        say("error", text)
+    return 1 if reply.missing else 0
