@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import sqlite3
 import ssl
 import subprocess
@@ -105,7 +106,7 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
     port = started.stdout.split("127.0.0.1:")[1].split(",")[0]
     done = kohort("up", "--bare", "--port", port, "--data-dir", str(tmp_path / "second"))
     assert done.returncode == 1
-    assert "address already in use" in done.stderr
+    assert f"127.0.0.1:{port} is in use" in done.stderr
     assert kohort("down", "--data-dir", str(first)).returncode == 0
 
 
@@ -185,3 +186,14 @@ def test_a_disk_without_room_at_the_start_is_told_as_such(tmp_path: Path, blocks
     assert found.returncode == 1, found.stderr
     assert str(tmp_path / "data") in found.stderr
     assert "a fault of Kohort" not in found.stderr
+
+
+@pytest.mark.parametrize("detach", [(), ("--detach",)])
+def test_a_port_in_use_is_said_in_words(tmp_path: Path, detach: tuple[str, ...]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = kohort("up", "--bare", "--port", str(port), "--data-dir", str(tmp_path), *detach)
+    assert refused.returncode == 1
+    assert f"error: kohort up: 127.0.0.1:{port} is in use: another program listens there" in refused.stderr
+    assert "--port 0" in refused.stderr
+    assert "Errno" not in refused.stderr

@@ -226,6 +226,19 @@ def crds(names: tuple[str, ...], output: str) -> None:
     sys.exit(command.run(list(names), output))
 
 
+@app.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print what completes commands and options in a shell: source <(kohort completion bash)."""
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    assert made is not None
+    program = "kubectl-kohort" if ctx.find_root().info_name == "kubectl-kohort" else "kohort"
+    click.echo(made(app, {}, program, f"_{program.replace('-', '_').upper()}_COMPLETE").source())
+
+
 def main() -> None:
     """Entry point of `kohort` and `kubectl kohort`."""
     try:

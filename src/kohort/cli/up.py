@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import gc
 import os
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 20.0
+_FIRST_FREE_PORT: Final = 1024
 _LOOK_SECONDS: Final = 0.01  # between looks whether another process has done what it should
 
 
@@ -172,7 +174,7 @@ async def _serve(settings: Settings, around: Around, began: float) -> None:
         server = Server(settings)
         await server.start()
     except (StoreError, FileError, OSError) as error:
-        raise UsageError(f"kohort up: {error}") from None
+        raise UsageError(f"kohort up: {_why_not(error, settings)}") from None
     try:
         async with _around(server, around):
             garbage.settle()
@@ -182,6 +184,20 @@ async def _serve(settings: Settings, around: Around, began: float) -> None:
                 await stop.wait()
     finally:
         await server.close()
+
+
+def _why_not(error: Exception, settings: Settings) -> str:
+    """A start that failed; of an address, who has it and what to do."""
+    number = error.errno if isinstance(error, OSError) else None
+    where = f"{settings.host}:{settings.port}"
+    if number == errno.EADDRINUSE:
+        return (
+            f"{where} is in use: another program listens there, perhaps another kohort up "
+            f"(ss -ltnp 'sport = :{settings.port}' says which). End it, or take a free port with --port 0"
+        )
+    if number == errno.EACCES and 0 < settings.port < _FIRST_FREE_PORT:
+        return f"{where}: ports below {_FIRST_FREE_PORT} need privileges; --port 0 takes a free one"
+    return str(error)
 
 
 @contextlib.asynccontextmanager
