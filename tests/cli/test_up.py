@@ -197,3 +197,16 @@ def test_a_port_in_use_is_said_in_words(tmp_path: Path, detach: tuple[str, ...])
     assert f"error: kohort up: 127.0.0.1:{port} is in use: another program listens there" in refused.stderr
     assert "--port 0" in refused.stderr
     assert "Errno" not in refused.stderr
+
+
+def test_nodes_of_an_earlier_start_are_told(tmp_path: Path) -> None:
+    up = ("up", "--detach", "--port", "0", "--data-dir", str(tmp_path), "--nodes")
+    for nodes, told in (("4", ""), ("2", "kubectl delete node node-2 node-3  #"), ("4", "")):
+        started = kohort(*up, nodes)
+        try:
+            assert started.returncode == 0, started.stderr
+            assert names(ask(tmp_path, "/api/v1/nodes")) == ["node-0", "node-1", "node-2", "node-3"]
+            assert ("2 more virtual nodes are there from an earlier start" in started.stdout) is bool(told)
+            assert told in started.stdout
+        finally:
+            assert kohort("down", "--data-dir", str(tmp_path)).returncode == 0

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
     from kohort.gang.settings import SettingsByKind
+    from kohort.kube.client import Client
     from kohort.place.profile import Profile
     from kohort.server.server import Server
     from kohort.server.settings import Settings
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 20.0
+_NAMED: Final = 8  # nodes, before "and so on"
 _FIRST_FREE_PORT: Final = 1024
 _LOOK_SECONDS: Final = 0.01  # between looks whether another process has done what it should
 
@@ -176,9 +178,10 @@ async def _serve(settings: Settings, around: Around, began: float) -> None:
     except (StoreError, FileError, OSError) as error:
         raise UsageError(f"kohort up: {_why_not(error, settings)}") from None
     try:
-        async with _around(server, around):
+        async with _around(server, around) as client:
+            left = await _left_over(client, around.pools or ()) if client and not settings.in_memory else []
             garbage.settle()
-            write(_ready(settings, server.url, around.pools, time.perf_counter() - began))
+            write(_ready(settings, server.url, around.pools, time.perf_counter() - began, left))
             sys.stdout.flush()
             with watching() as server.api.metrics.watchdog:
                 await stop.wait()
@@ -201,19 +204,30 @@ def _why_not(error: Exception, settings: Settings) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _around(server: Server, around: Around) -> AsyncIterator[None]:
+async def _around(server: Server, around: Around) -> AsyncIterator[Client | None]:
     """Controllers, scheduler and nodes, unless it is the bare server that is wanted."""
     if around.pools is None:
-        yield
+        yield None
         return
     from kohort.embedded import whole
     from kohort.gang.settings import settings_of
 
-    async with whole(server, around.pools, profile=around.profile, settings=settings_of(around.settings)):
-        yield
+    async with whole(server, around.pools, profile=around.profile, settings=settings_of(around.settings)) as client:
+        yield client
 
 
-def _ready(settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds: float) -> str:
+async def _left_over(client: Client, pools: Sequence[Pool]) -> list[str]:
+    """Virtual nodes of an earlier start that nobody asks for now. They stay: their pods would be lost with them."""
+    from kohort.sim.cluster import POOL
+
+    asked = {str(node["metadata"]["name"]) for pool in pools for node in pool.nodes()}
+    there = (await client.kind("v1", "Node").list(labels=POOL)).items
+    return sorted({str(node["metadata"]["name"]) for node in there} - asked)
+
+
+def _ready(
+    settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds: float, left: Sequence[str] = ()
+) -> str:
     where = "in memory" if settings.in_memory else f"in {settings.store_path}"
     count = sum(pool.count for pool in pools or ())
     what = "API" if pools is None else f"with controllers, gang scheduler and {count} virtual nodes"
@@ -223,6 +237,11 @@ def _ready(settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds
     ]
     if pools is None:
         return "\n".join([*lines, "  kubectl get namespaces", ""])
+    if left:
+        some = " ".join(left[:_NAMED]) + (" ..." if len(left) > _NAMED else "")
+        verb = "1 more virtual node is" if len(left) == 1 else f"{len(left)} more virtual nodes are"
+        lines.append(f"  {verb} there from an earlier start, and may have pods; without them:")
+        lines.append(f"  kubectl delete node {some}  # or start with another --data-dir")
     if not count:
         lines.append("  kubectl apply -f my-nodes.yaml  # pods run on the Nodes that you make")
     lines += [
