@@ -118,3 +118,19 @@ def test_seats_are_neither_lost_nor_given_twice(count: int, steps: list[tuple[st
         assert (seats.taken, seats.waiting) == (0, 0)
 
     asyncio.run(play())
+
+
+async def test_a_seat_does_not_go_to_who_hung_up_in_the_same_moment() -> None:
+    """The waiting request is cancelled, and its seat comes before its task has run again."""
+    seats = Seats(2, DEFAULT)
+    await seats.take("alice")
+    first, second = (asyncio.create_task(seats.take("alice")) for _ in range(2))
+    await settle()
+    assert seats.waiting == 2
+    first.cancel()
+    seats.leave("alice")
+    await asyncio.gather(first, second, return_exceptions=True)
+    assert (first.cancelled(), second.cancelled()) == (True, False)
+    assert (seats.taken, seats.waiting) == (1, 0)
+    seats.leave("alice")
+    assert seats.taken == 0

@@ -87,11 +87,15 @@ class Seats:
             if queue:
                 self._queues[user] = queue  # behind the others
             self.waiting -= 1
+            if turn.done():
+                continue  # its client hung up, and its task has not noticed yet
             self._seat(user)
             turn.set_result(None)
 
     def _forget(self, user: str, turn: asyncio.Future[None]) -> None:
-        queue = self._queues[user]
+        queue = self._queues.get(user)
+        if queue is None or turn not in queue:
+            return
         queue.remove(turn)
         self.waiting -= 1
         if not queue:

@@ -36,6 +36,8 @@ async def read(incoming: BaseRequest, limits: Limits) -> bytes:
         raise status.too_large(limits.body_bytes) from None
     except TimeoutError:
         raise status.ApiError(status.failure(408, "Timeout", "the body did not come")) from None
+    except ConnectionError:
+        raise status.bad_request("the connection was closed before the body had come") from None
     except RequestPayloadError as error:
         raise status.bad_request(f"the body cannot be read: {' '.join(str(error).split())}") from None
     return inflate(body, encoding, limits.body_bytes) if encoding in _WINDOWS else body
