@@ -67,3 +67,11 @@ def test_numeric_tolerations_compare_the_taint() -> None:
     taint = {"key": "sla", "value": "950", "effect": "NoSchedule"}
     assert tolerates([{"key": "sla", "operator": "Gt", "value": "900"}], taint)
     assert not tolerates([{"key": "sla", "operator": "Lt", "value": "900"}], taint)
+
+
+@pytest.mark.parametrize(
+    "rule", [{}, {"key": "a"}, {"operator": "In"}, {"key": None, "operator": None}, {"key": "a", "operator": "Is"}]
+)
+def test_a_requirement_that_is_not_valid_holds_for_nothing(rule: dict[str, Any]) -> None:
+    """Rules that compare selectors also see objects that other rules refuse."""
+    assert not matches({"matchExpressions": [rule]}, {"a": "b"})

@@ -20,8 +20,8 @@ def matches(selector: Mapping[str, Any] | None, labels: Labels | None) -> bool:
 
 
 def meets(rule: Mapping[str, Any], labels: Labels) -> bool:
-    """One requirement of a selector."""
-    return holds(rule["operator"], labels.get(rule["key"]), rule.get("values") or ())
+    """One requirement of a selector. One that no server would accept holds for nothing."""
+    return holds(rule.get("operator") or "", labels.get(rule.get("key") or ""), rule.get("values") or ())
 
 
 def holds(operator: str, value: str | None, wanted: Collection[str]) -> bool:
