@@ -17,6 +17,7 @@ SAMPLE = Options(objects=64, requests=300, kills=2, gangs=4, nodes=5)
 
 def test_a_hostile_tenant_stops_nobody() -> None:
     report = asyncio.run(run(SAMPLE))
+    assert report.stored, "nothing hostile was stored: the run shows nothing"
     assert report.faults == []
     assert report.hangs == []
     assert report.alive
