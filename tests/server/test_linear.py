@@ -19,6 +19,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 LISTS = "/apis/x.test/v1/namespaces/default/lists"
 SMALL, LARGE = 2_000, 8_000
 MOST, LEAST_SECONDS = 8.0, 0.05  # below this, what is measured is the machine
+TURNS = 5
 
 
 def _definition() -> dict[str, Any]:
@@ -103,7 +104,12 @@ def _seconds(server: Running, steps: list[Step]) -> float:
 
 @pytest.mark.parametrize("case", CASES)
 def test_long_lists(server: Running, case: str) -> None:
+    """The fastest of several turns counts: a pause of the garbage collector is not the request's work."""
     make, name = CASES[case], case.replace(" ", "-").replace(",", "")
-    small = min(_seconds(server, make(f"{name}-{turn}", SMALL)) for turn in range(2))
-    large = _seconds(server, make(f"{name}-large", LARGE))
-    assert large < MOST * max(small, LEAST_SECONDS), f"{LARGE}: {large:.2f} s, {SMALL}: {small:.2f} s"
+    small = large = float("inf")
+    for turn in range(TURNS):
+        small = min(small, _seconds(server, make(f"{name}-small-{turn}", SMALL)))
+        large = min(large, _seconds(server, make(f"{name}-large-{turn}", LARGE)))
+        if large < MOST * max(small, LEAST_SECONDS):
+            return
+    pytest.fail(f"{LARGE}: {large:.2f} s, {SMALL}: {small:.2f} s in the fastest of {TURNS} turns")
