@@ -43,8 +43,8 @@ settings:
 ```
 
 `kohort run --config FILE` reads all of it ([the other fields](run-on-kubernetes.md#options)). `kohort up --config FILE`
-takes `featureGates`, `profile` and `settings` from the same file, `kohort translate --config FILE` takes `featureGates`
-and `settings`; both name the fields that they leave to `kohort run`.
+takes `controllers`, `featureGates`, `profile` and `settings` from the same file, `kohort translate --config FILE`
+takes `featureGates` and `settings`; both name the fields that they leave to `kohort run`.
 
 `--set KIND.NAME=VALUE` of the three commands may be repeated and wins over the file, setting by setting:
 

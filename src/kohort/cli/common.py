@@ -110,29 +110,32 @@ class Configured:
     gates: Mapping[str, bool]
     profile: str
     settings: SettingsByKind | None  # None: nobody chose any
+    controllers: tuple[str, ...] | None = None
 
 
-def configured(config: str, assignments: Sequence[str], used: Collection[str]) -> Configured:
+def configured(
+    config: str, assignments: Sequence[str], used: Collection[str], controllers: str | None = None
+) -> Configured:
     """The file of `kohort run`, as far as a command has a use for it: `used` are the fields it reads."""
-    if not config and not assignments:
+    if not config and not assignments and controllers is None:
         return Configured({}, "", None)  # a bare server starts without the code of settings
     from kohort.gang.settings import SettingsError, assign_settings
 
-    if not config:
+    if not config and controllers is None:
         try:
             return Configured({}, "", assign_settings(assignments))
         except SettingsError as error:
             raise UsageError(str(error)) from None
-    from kohort.run.options import OptionsError, merged, read
+    from kohort.run.options import Options, OptionsError, merged, read
 
     try:
-        found = merged(read(Path(config)), assignments=assignments)
+        found = merged(read(Path(config)) if config else Options(), assignments=assignments, controllers=controllers)
     except OptionsError as error:
         raise UsageError(str(error)) from None
     unused = sorted(found.given - set(used))
     if unused:
         say("note", f"--config {config}: {', '.join(unused)}: only kohort run reads this")
-    return Configured(found.gates, found.profile, found.settings)
+    return Configured(found.gates, found.profile, found.settings, found.controllers)
 
 
 def checked(make: Callable[[], Any]) -> Any:

@@ -44,6 +44,20 @@ def _number(name: str, *, most: int, default: int, says: str) -> Callable[[F], F
     return click.option(name, metavar="N", type=click.IntRange(0, most), default=default, show_default=True, help=says)
 
 
+class _ControllersOption(click.Option):
+    """Names come from the registration of kinds, which is loaded only for somebody who reads the help."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from kohort.kinds.controllers import groups
+
+        self.help = f"{self.help} Names: {', '.join(groups())}."
+        return super().get_help_record(ctx)
+
+
+def _controllers(says: str) -> Callable[[F], F]:
+    return click.option("--controllers", metavar="A,-B,*", default=None, cls=_ControllersOption, help=says)
+
+
 def _output(forms: str) -> Callable[[F], F]:
     return _text("-o", "--output", metavar=forms, default=forms.partition("|")[0], says="How to print.")
 
@@ -133,7 +147,8 @@ def convert(filename: tuple[str, ...], to: str, output: str, flatten: bool, recu
 @_flag("--in-memory", says="Forget everything at the end.")
 @_flag("--detach", says="Return when it is ready; end it with down.")
 @_text("--profile", metavar="FILE", says="What placement weighs; as kube-scheduler by default.")
-@_text("--config", metavar="FILE", says="Feature gates, profile and settings in a file, as for run.")
+@_controllers("Which run: by name, -name for not that one, * for all (the default), or none.")
+@_text("--config", metavar="FILE", says="Controllers, feature gates, profile and settings in a file, as for run.")
 @_set
 def up(data_dir: str, port: int, kubeconfig: str, kubernetes: str, gates: str, **chosen: Any) -> None:
     """Start an embedded Kubernetes: API server, controllers, gang scheduler and virtual nodes."""
@@ -155,7 +170,7 @@ def down(data_dir: str) -> None:
 @_text("--kubeconfig", metavar="FILE", default=None, says="Else KUBECONFIG, ~/.kube/config, or the pod.")
 @_text("--context", metavar="NAME", default=None, says="Of the kubeconfig.")
 @_text("--config", metavar="FILE", says="Options in a file; flags win.")
-@_text("--controllers", metavar="A,B|all|none", default=None, says="Which; all that nobody else runs.")
+@_controllers("Which run: by name, -name for not that one, * for all that nobody else runs (the default), or none.")
 @_switch("--scheduler/--no-scheduler", says="Whether pods are placed.")
 @_text("--scheduler-name", "scheduler_names", metavar="A,B", default=None, says="Whose pods are placed: kohort.")
 @_text("--namespaces", metavar="A,B", default=None, says="Only there; all.")

@@ -47,6 +47,7 @@ class Around:
     pools: tuple[Pool, ...] | None
     profile: Profile | None
     settings: SettingsByKind | None
+    controllers: tuple[str, ...] | None = None  # words of --controllers; None: all
 
 
 def default_folder() -> Path:
@@ -69,15 +70,19 @@ def up(
     detach: bool,
     profile: str = "",
     config: str = "",
+    controllers: str | None = None,
     assignments: Sequence[str] = (),
 ) -> int:
     if bare and assignments:
         raise UsageError("--set: with --bare there are no controllers that settings could be for")
-    chosen = configured(config, assignments, {"featureGates", "profile", "settings"})
+    if bare and controllers is not None:
+        raise UsageError("--controllers: with --bare there are none; leave out one of the two")
+    chosen = configured(config, assignments, {"controllers", "featureGates", "profile", "settings"}, controllers)
     around = Around(
         None if bare else _pools(nodes, cluster),
         _profile("--profile", profile) or _profile("profile", chosen.profile),
         chosen.settings,
+        chosen.controllers,
     )
     choice("--kubernetes", kubernetes, tuple(RELEASES))
     gates = {**chosen.gates, **parse_gates(feature_gates)}
@@ -211,8 +216,12 @@ async def _around(server: Server, around: Around) -> AsyncIterator[Client | None
         return
     from kohort.embedded import whole
     from kohort.gang.settings import settings_of
+    from kohort.kinds.controllers import selected
 
-    async with whole(server, around.pools, profile=around.profile, settings=settings_of(around.settings)) as client:
+    settings = settings_of(around.settings)
+    async with whole(
+        server, around.pools, selected(around.controllers), profile=around.profile, settings=settings
+    ) as client:
         yield client
 
 

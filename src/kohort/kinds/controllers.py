@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 
 from kohort.api.bundle import ControllerGroup, bundles
@@ -14,7 +14,21 @@ from kohort.kinds.batch.settings import JobSettings
 from kohort.kinds.setup import Maker, Setup
 from kohort.kube.client import Client
 
-__all__ = ["Setup", "built_in", "groups", "install", "make", "names", "needs", "probe"]
+__all__ = [
+    "Setup",
+    "built_in",
+    "groups",
+    "install",
+    "is_enabled",
+    "make",
+    "names",
+    "needs",
+    "probe",
+    "selected",
+    "selection_mistakes",
+]
+
+STAR = "*"
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +41,36 @@ def groups() -> dict[str, ControllerGroup]:
 def names() -> tuple[str, ...]:
     """Of every single controller."""
     return tuple(name for group in groups().values() for name in group.controllers)
+
+
+def is_enabled(words: Sequence[str] | None, name: str) -> bool:
+    """Whether `--controllers` means this one, by kube-controller-manager's rule: the first word about it decides.
+
+    `*`: all about which nothing else is said; `name`: this one; `-name`: not this one. None: all.
+    """
+    if words is None:
+        return True
+    about = next((word for word in words if word.removeprefix("-") == name), "")
+    return not about.startswith("-") if about else STAR in words
+
+
+def selected(words: Sequence[str] | None) -> tuple[str, ...]:
+    """The single controllers that `--controllers` means; words are names of groups."""
+    return tuple(part for name, one in groups().items() if is_enabled(words, name) for part in one.controllers)
+
+
+def selection_mistakes(words: Sequence[str]) -> list[tuple[str, str]]:
+    """(word, what is wrong with it) of those that `--controllers` does not accept."""
+    accepted = ", ".join(groups())
+    wrong = [
+        (word, f"not known; accepted are {accepted}, each with - before it to leave it out, and {STAR} for all")
+        for word in words
+        if word != STAR and word.removeprefix("-") not in groups()
+    ]
+    if words and not wrong and all(word.startswith("-") for word in words):
+        given = ",".join(words)
+        wrong.append((given, f"leaves out of nothing; write {STAR},{given} for all but these"))
+    return wrong
 
 
 def built_in() -> tuple[str, ...]:

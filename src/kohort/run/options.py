@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kohort.api.errors import FieldError, invalid, required
 from kohort.gang.settings import DEFAULTS, SettingsByKind, SettingsError, assign_settings, read_settings
-from kohort.kinds.controllers import groups
+from kohort.kinds.controllers import selection_mistakes
 from kohort.kube.lease import SPREAD
 from kohort.scheduler.settings import KOHORT
 from kohort.yamlread import ManifestError, load
@@ -58,7 +58,7 @@ class Reports:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`controllers` None: all that nobody else runs."""
+    """`controllers`: words as kube-controller-manager takes them (`is_enabled`); None: all that nobody else runs."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -182,10 +182,7 @@ def _controllers(value: Any, path: str, errors: list[FieldError]) -> tuple[str, 
         return None
     if names == (NONE,):
         return ()
-    for name in names:
-        if name not in groups():
-            accepted = ", ".join((*groups(), ALL, NONE))
-            errors.append(invalid(path, name, f"not known; accepted are {accepted}"))
+    errors += [invalid(path, word, wrong) for word, wrong in selection_mistakes(names)]
     return names
 
 

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from kohort.api.kind import Context
 from kohort.api.options import context
 from kohort.api.releases import Gate, release
-from kohort.kinds.controllers import built_in
+from kohort.kinds.controllers import built_in, is_enabled
 from kohort.run.options import Options
 from kohort.run.survey import Managed, Survey
 
@@ -142,7 +142,7 @@ def _controllers(
 def _controller(name: str, kinds: Sequence[Managed], found: Survey, chosen: Options, ctx: Context | None) -> Line:
     what = f"controller {name}"
     named = chosen.controllers is not None and name in chosen.controllers
-    if chosen.controllers is not None and not named:
+    if not is_enabled(chosen.controllers, name):
         return Line(what, "off", "not among --controllers")
     if name in built_in():
         return _builtin(what, found, named=named)
