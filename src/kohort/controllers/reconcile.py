@@ -14,13 +14,14 @@ from typing import Any, Final, Literal
 
 from kohort.api.kind import Object
 
-Verb = Literal["create", "update", "patch", "apply", "delete"]
+Verb = Literal["create", "update", "patch", "apply", "delete", "get"]
 CREATES_AT_MOST: Final = 500  # children that one reconcile creates, as kube-controller-manager's; the next goes on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """One request that changes something. `body`: the object, or the patch.
+    """One request that changes something. `body`: the object, or the patch. (A `get` changes nothing; it is for what no
+    watch brings, such as the scale of a kind that nobody knew of.)
 
     To apply is to create or change what is in the body and to leave the rest to others; what was in the body of the
     apply before, and is not any more, goes.

@@ -93,7 +93,7 @@ class Observed:
     def wrote(self, write: Write, answer: Object | None) -> None:
         name = self._names.get((write.api_version, write.kind), "")
         recent, informer = self._recent.get(name), self._by_name.get(name)
-        if recent is None or informer is None:
+        if recent is None or informer is None or write.subresource == "scale":
             return
         reached, now = informer.cache.version, self._clock.monotonic()
         if write.verb == "delete":
@@ -273,6 +273,8 @@ class Sender:
 
     async def _request(self, resource: Resource[Object], write: Write) -> Object:
         match write.verb:
+            case "get":
+                return await resource.get(write.name, write.namespace, subresource=write.subresource)
             case "create":
                 return await resource.create(write.body, write.namespace)
             case "update":

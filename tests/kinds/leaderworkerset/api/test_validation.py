@@ -11,8 +11,8 @@ from tests.kinds.leaderworkerset.api.sample import K, context, defaulted, errors
 
 from kohort.api import admit
 from kohort.api.kind import Object
+from kohort.apimachinery.intstr import scaled
 from kohort.kinds.leaderworkerset.api import LEADER_WORKER_SET
-from kohort.kinds.leaderworkerset.api.validation import scaled
 
 ROLLING = "spec.rolloutStrategy.rollingUpdateConfiguration"
 SUBGROUP = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"

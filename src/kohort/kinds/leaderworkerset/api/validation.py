@@ -5,7 +5,6 @@ Ours are marked; upstream lets such objects in and then fails on them later, oft
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from kohort.api.core.pod_template import check_pod_template
 from kohort.api.errors import ErrorKind, FieldError, at, duplicate, forbidden, invalid, required
 from kohort.api.kind import Context, Object
 from kohort.api.objects import annotation
+from kohort.apimachinery.intstr import PERCENT, scaled
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import replicas, size
 from kohort.kinds.leaderworkerset.api.scheduling import check_scheduling, scheduling_warnings
@@ -22,7 +22,6 @@ MOST_PODS: Final = 2**31 - 1
 TEMPLATE: Final = "spec.leaderWorkerTemplate"
 _ROLLING: Final = "spec.rolloutStrategy.rollingUpdateConfiguration"
 _SUBGROUP_SIZE: Final = f"{TEMPLATE}.subGroupPolicy.subGroupSize"
-_PERCENT: Final = re.compile(r"[0-9]+%")
 _LONGEST_SET: Final = 53  # of a StatefulSet's name whose pods also get a label "<name>-<hash>" (recorded: c-longname)
 
 
@@ -109,20 +108,10 @@ def _share(value: int | str | None, path: str) -> Iterator[FieldError]:
         if value < 0:
             yield invalid(path, value, "must be greater than or equal to 0")
     elif isinstance(value, str):
-        if not _PERCENT.fullmatch(value):
+        if not PERCENT.fullmatch(value):
             yield invalid(path, value, "a valid percent string must be a numeric string followed by an ending '%'")
         elif int(value[:-1]) > 100:
             yield invalid(path, value, "must not be greater than 100%")
-
-
-def scaled(value: int | str | None, total: int, *, up: bool = False) -> int:
-    """A number or percentage of groups as a number; what is neither counts as 0."""
-    if isinstance(value, int):
-        return value
-    if not isinstance(value, str) or not _PERCENT.fullmatch(value):
-        return 0
-    hundredths = int(value[:-1]) * total
-    return -(-hundredths // 100) if up else hundredths // 100
 
 
 # ---- subgroups
