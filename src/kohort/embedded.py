@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
+from kohort.controllermanager import registry as manager
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
 from kohort.gang.settings import DEFAULTS, SettingsByKind
@@ -52,18 +53,29 @@ async def whole(
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.within(server.api, manager="kohort", clock=clock))
         kubelets = await stack.enter_async_context(KubeletSimulator(client, pools, every=True, clock=clock))
-        wanted, listener = list(names() if controllers is None else controllers), None
+        listener = None
+        every = (*names(), *manager.names()) if controllers is None else tuple(controllers)
+        wanted = [name for name in every if name not in manager.names()]
         await _served(client, wanted)
         await install(client, wanted)
         if "trainjob" in wanted and "TrainJobStatus" in ctx.options and server.pki is not None:
             listener = await stack.enter_async_context(_reports(server, client))
         worker = await stack.enter_async_context(Client.within(server.api, user, manager="kohort", clock=clock))
         setup = replace(await probe(client, ctx), listener=listener)
-        runtime = await stack.enter_async_context(Runtime(worker, make(setup, wanted), clock=clock))
+        ours, builtin = make(setup, wanted), manager.make(name for name in every if name in manager.names())
+        # The controllers of kube-controller-manager are the cluster's own: the roles of Kohort say nothing of them.
+        runtimes = (
+            [Runtime(worker, [*ours, *builtin], clock=clock)]
+            if user == ADMIN
+            else [Runtime(worker, ours, clock=clock), Runtime(client, builtin, clock=clock)]
+        )
+        for runtime in runtimes:
+            await stack.enter_async_context(runtime)
         chosen = Settings(names=SCHEDULER_NAMES, profile=profile or Profile())
         scheduler = await stack.enter_async_context(running(Scheduler(worker, chosen, clock=clock)))
         await kubelets.ready()
-        await runtime.ready()
+        for runtime in runtimes:
+            await runtime.ready()
         await scheduler.started.wait()
         yield client
 

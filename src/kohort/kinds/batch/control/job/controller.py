@@ -10,7 +10,7 @@ from typing import Any, Final
 from kohort.api.kind import Object
 from kohort.api.objects import controller_of
 from kohort.api.releases import Gate
-from kohort.apimachinery.labels import matches
+from kohort.controllers.adopters import Adopters
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_nothing, key_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
@@ -25,35 +25,6 @@ from kohort.kinds.batch.settings import JobSettings
 BATCH: Final = 1.0  # seconds in which changes of pods are gathered
 _NOBODY: Final = ""  # stands for the Job of pods that have none: nobody counts them, so nothing may hold them
 _PARENTS: Final = (("jobset.x-k8s.io/v1alpha2", "JobSet"),)
-
-
-class Adopters:
-    """Which Jobs might adopt a pod that belongs to nobody: selectors by namespace and Job.
-
-    Nothing in such a pod names a Job, so the selectors of all Jobs are kept at hand. Jobs that are seen later than the
-    pod look for such pods themselves.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[str, dict[Key, Object]] = {}
-
-    def see(self, old: Object | None, new: Object | None) -> None:
-        """A change of a Job."""
-        job = new or old
-        if job is None:
-            return
-        key = key_of(job)
-        selector = (new or {}).get("spec", {}).get("selector")
-        if selector is not None:
-            self._known.setdefault(key.namespace, {})[key] = selector
-        else:
-            self._known.get(key.namespace, {}).pop(key, None)
-
-    def of(self, pod: Object) -> Iterable[Key]:
-        meta = pod["metadata"]
-        for key, selector in self._known.get(str(meta.get("namespace") or ""), {}).items():
-            if matches(selector, meta.get("labels")):
-                yield key
 
 
 def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:

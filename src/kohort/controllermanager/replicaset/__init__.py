@@ -1,0 +1,1 @@
+"""ReplicaSets, and ReplicationControllers, which differ in how their selector is written."""
