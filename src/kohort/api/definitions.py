@@ -18,6 +18,11 @@ def document(minor: str) -> dict[str, Any]:
     return loaded
 
 
+def version(minor: str) -> str:
+    """The patch release of a minor that the definitions are of, such as 1.37.1."""
+    return str(document(minor)["info"]["version"]).removeprefix("v")
+
+
 @cache
 def discovery(minor: str) -> dict[str, Any]:
     """The aggregated discovery documents of /api and /apis."""

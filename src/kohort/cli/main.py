@@ -241,6 +241,21 @@ def crds(names: tuple[str, ...], output: str) -> None:
     sys.exit(command.run(list(names), output))
 
 
+@app.group()
+def envtest() -> None:
+    """For tests with controller-runtime's envtest: Kohort in the place of kube-apiserver and etcd."""
+
+
+@envtest.command("path")
+@_minor("--kubernetes")
+@_text("--bin-dir", metavar="DIR", says="Where the folder is made; the user's cache by default.")
+def envtest_path(kubernetes: str, bin_dir: str) -> None:
+    """Print a folder with kube-apiserver, etcd and kubectl: KUBEBUILDER_ASSETS=$(kohort envtest path) go test ./..."""
+    from kohort.cli.envtest import assets
+
+    sys.exit(assets.path(kubernetes, bin_dir))
+
+
 @app.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import fcntl
@@ -17,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TextIO
 
-from kohort import garbage
 from kohort.api.releases import RELEASES
-from kohort.cli import lean
+from kohort.cli import lean, serving
 from kohort.cli.common import UsageError, checked, choice, configured, friendly, parse_gates, say, write
 from kohort.server.auth import private
 
@@ -167,31 +165,13 @@ def _here(settings: Settings, around: Around) -> int:
 async def _serve(settings: Settings, around: Around, began: float) -> None:
     if around.pools is None:
         lean.serving()
-    from kohort.kube.files import raise_file_limit
-    from kohort.kube.watchdog import watching
-    from kohort.server.auth.private import FileError
-    from kohort.server.server import Server
-    from kohort.server.store import StoreError
-
-    raise_file_limit()
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
-        server = Server(settings)
-        await server.start()
-    except (StoreError, FileError, OSError) as error:
-        raise UsageError(f"kohort up: {_why_not(error, settings)}") from None
-    try:
-        async with _around(server, around) as client:
+        async with serving.started(settings) as (server, stopped), _around(server, around) as client:
             left = await _left_over(client, around.pools or ()) if client and not settings.in_memory else []
-            garbage.settle()
-            write(_ready(settings, server.url, around.pools, time.perf_counter() - began, left))
-            sys.stdout.flush()
-            with watching() as server.api.metrics.watchdog:
-                await stop.wait()
-    finally:
-        await server.close()
+            ready = _ready(settings, server.url, around.pools, time.perf_counter() - began, left)
+            await serving.until(stopped, server, ready)
+    except serving.StartError as error:
+        raise UsageError(f"kohort up: {_why_not(error.cause, settings)}") from None
 
 
 def _why_not(error: Exception, settings: Settings) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kohort.server.api import Api
     from kohort.server.crd.shipped import Shipped
     from kohort.server.resources import Resource
+    from kohort.server.service_allocator import ServiceAllocator
     from kohort.server.store import Item
 
 _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -110,7 +111,7 @@ def _wanted(api: Api) -> list[tuple[str, Object]]:
     for name, (value, description) in _CLASSES.items():
         body: dict[str, Any] = {"kind": "PriorityClass", "metadata": {"name": name}, "value": value}
         found.append(("scheduling.k8s.io", {**body, "description": description, "preemptionPolicy": _LOWER}))
-    found.append(("", _service()))
+    found.append(("", _service(api.core.service_allocator)))
     found += [("rbac.authorization.k8s.io", one) for one in roles.objects(api.ctx.release.minor)]
     return found
 
@@ -118,16 +119,16 @@ def _wanted(api: Api) -> list[tuple[str, Object]]:
 _LOWER: Final = "PreemptLowerPriority"
 
 
-def _service() -> Object:
+def _service(addresses: ServiceAllocator) -> Object:
     labels = {"component": "apiserver", "provider": "kubernetes"}
     return {
         "kind": "Service",
         "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels},
         "spec": {
             "type": "ClusterIP",
-            "clusterIP": "10.96.0.1",
-            "clusterIPs": ["10.96.0.1"],
-            "ipFamilies": ["IPv4"],
+            "clusterIP": addresses.first,
+            "clusterIPs": [addresses.first],
+            "ipFamilies": [addresses.family],
             "ipFamilyPolicy": "SingleStack",
             "internalTrafficPolicy": "Cluster",
             "sessionAffinity": "None",

@@ -36,7 +36,7 @@ class DiscoveryHandler:
 
     @property
     def version(self) -> str:
-        self._version = self._version or str(definitions.document(self._minor)["info"]["version"]).removeprefix("v")
+        self._version = self._version or definitions.version(self._minor)
         return self._version
 
     def add(self, make: Callable[[], dict[str, dict[str, Any]]]) -> None:

@@ -11,13 +11,18 @@ from kohort.kube.clock import REAL
 from kohort.server import bootstrap, kubeconfig
 from kohort.server.admission.chain import Admission, admission
 from kohort.server.api import Api
-from kohort.server.auth import endpoints, tls, tokens
+from kohort.server.auth import credentials, endpoints
 from kohort.server.auth.authenticator import Authenticator
-from kohort.server.auth.jwt import SigningKey
 from kohort.server.auth.rbac import Authorizer
 from kohort.server.auth.reviews import Reviews
 from kohort.server.auth.serviceaccounts import ServiceAccountTokens
-from kohort.server.controllers import ControllerManager, clusterrole_aggregation, event_expiry, namespace_bootstrap
+from kohort.server.controllers import (
+    ALL,
+    ControllerManager,
+    clusterrole_aggregation,
+    event_expiry,
+    namespace_bootstrap,
+)
 from kohort.server.crd import DefinitionController
 from kohort.server.http import HttpServer
 from kohort.server.store import Store, StoreError
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from kohort.kube.clock import Clock
+    from kohort.server.auth.credentials import Credentials
+    from kohort.server.auth.tls import Pki
     from kohort.server.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -47,7 +54,7 @@ class Server:
         self.ctx = settings.context()
         self.store = Store(self._journal())
         self.token = ""
-        self.pki: tls.Pki | None = None
+        self.pki: Pki | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self.api: Api
         self.http: HttpServer
@@ -76,50 +83,64 @@ class Server:
         settings = self.settings
         await self.store.open()
         self.api = Api(self.store, self.ctx, address=f"{settings.host}:{settings.port}")
+        self.api.core.service_allocator.use(settings.service_range)
         context = None
         authenticator = None
         if settings.secure and not settings.listen:
             self.api.authorizer = Authorizer(self.api.core.lister)
         elif settings.secure:
-            authenticator = self._secure()
-            assert self.pki is not None
-            context = self.pki.server_context()
-        self.admission = admission(self.api.core, self.api.authorizer)
+            shown = self._credentials()
+            context, authenticator = shown.context, self._secure(shown)
+        self.admission = admission(
+            self.api.core,
+            self.api.authorizer,
+            service_accounts=settings.service_accounts,
+            own_kinds=settings.custom_kinds,
+        )
         self.api.core.use(self.admission.plugins)
         await bootstrap.bootstrap(self.api)
         if settings.custom_kinds:
             await bootstrap.custom_kinds(self.api)
         self.definitions = DefinitionController(self.api)
         await self.definitions.start()  # before the garbage collector: an owner may be a custom resource
-        self.controllers = ControllerManager(self.api, self.clock)
+        self.controllers = ControllerManager(self.api, self.clock, ALL if settings.controllers else ())
         self.controllers.start()
         if settings.listen:
             self.http = HttpServer(self.api, context=context, authenticator=authenticator, limits=settings.limits)
             await self.http.listen(settings.host, settings.port)
         authority = self.pki.ca_pem if self.pki is not None else None
-        loops: dict[str, Callable[[], Coroutine[None, None, None]]] = {
-            "compaction": self._compact,
-            "event expiry": lambda: event_expiry.run(self.store, self.settings.event_ttl),
-            "resource quotas": self.admission.quotas.run,
-            "clusterrole aggregation": lambda: clusterrole_aggregation.run(self.store, self.api.resources),
-        }
-        if authority is not None:
-            loops["namespace bootstrap"] = lambda: namespace_bootstrap.run(self.store, self.api.resources, authority)
-        self._tasks = [asyncio.create_task(self._keep(name, loop)) for name, loop in loops.items()]
-        if settings.listen:
+        self._tasks = [asyncio.create_task(self._keep(name, loop)) for name, loop in self._loops(authority).items()]
+        if settings.listen and settings.credentials is None:
             kubeconfig.write(settings.kubeconfig_path, url=self.url, authority=authority, token=self.token)
 
-    def _secure(self) -> Authenticator:
+    def _loops(self, authority: bytes | None) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
+        store, resources = self.store, self.api.resources
+        loops: dict[str, Callable[[], Coroutine[None, None, None]]] = {
+            "compaction": self._compact,
+            "event expiry": lambda: event_expiry.run(store, self.settings.event_ttl),
+        }
+        if self.settings.controllers:
+            loops["resource quotas"] = self.admission.quotas.run
+            loops["clusterrole aggregation"] = lambda: clusterrole_aggregation.run(store, resources)
+            if authority is not None:
+                loops["namespace bootstrap"] = lambda: namespace_bootstrap.run(store, resources, authority)
+        return loops
+
+    def _credentials(self) -> Credentials:
+        settings = self.settings
+        if settings.credentials is not None:
+            return settings.credentials.load()
+        found = credentials.own(settings.data, settings.host)
+        self.pki, self.token = found.pki, found.token
+        return found
+
+    def _secure(self, shown: Credentials) -> Authenticator:
         settings, api = self.settings, self.api
-        self.pki = tls.ensure(settings.data / "pki", names=[settings.host])
-        given = tokens.ensure(settings.data / "tokens.json")
-        self.token = given["admin"]
-        key = SigningKey.ensure(settings.data / "pki" / "sa.key")
-        accounts = ServiceAccountTokens(key, api.core.lister)
-        authenticator = Authenticator(tokens.load(settings.data / "tokens.json"), accounts)
+        accounts = ServiceAccountTokens(shown.key, api.core.lister, issuer=shown.issuer, audiences=shown.audiences)
+        authenticator = Authenticator(shown.static, accounts, anonymous=settings.anonymous)
         authorizer = Authorizer(api.core.lister)
-        api.authenticator, api.authorizer = authenticator, authorizer
-        endpoints.install(api, Reviews(authorizer, authenticator), accounts, key, lambda: self.url)
+        api.authenticator, api.authorizer = authenticator, authorizer if settings.authorize else None
+        endpoints.install(api, Reviews(authorizer, authenticator), accounts, shown.key, lambda: self.url)
         return authenticator
 
     async def close(self) -> None:

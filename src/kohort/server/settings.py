@@ -11,9 +11,12 @@ from kohort.api.options import context
 from kohort.api.releases import NEWEST
 from kohort.server.limits import DEFAULT as LIMITS
 from kohort.server.limits import Limits
+from kohort.server.service_allocator import RANGE as SERVICE_RANGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from kohort.server.auth.credentials import CredentialFiles
 
 PORT: Final = 6443
 
@@ -36,6 +39,12 @@ class Settings:
     history_bytes: int = 256 << 20
     event_ttl: float = 3600.0  # seconds that an Event is kept after its last change, as kube-apiserver's --event-ttl
     limits: Limits = LIMITS
+    credentials: CredentialFiles | None = None  # None: those of the data folder
+    controllers: bool = True  # what kube-controller-manager does for every cluster: garbage, namespaces, quotas, pods
+    service_accounts: bool = False  # the admission plugin of that name
+    anonymous: bool = True  # whether who shows nothing is system:anonymous
+    authorize: bool = True  # by RBAC; False: everybody may do everything
+    service_range: str = SERVICE_RANGE
 
     @property
     def kubeconfig_path(self) -> Path:

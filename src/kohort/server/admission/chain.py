@@ -102,15 +102,18 @@ def admission(
     *,
     resolver: Resolver | None = None,
     service_accounts: bool = False,
+    own_kinds: bool = True,
 ) -> Admission:
-    """`resolver`: where the services of webhooks are. `service_accounts`: upstream's plugin of that name."""
+    """`resolver`: where the services of webhooks are. `service_accounts`: upstream's plugin of that name. `own_kinds`:
+    what the operators of the kinds that we know would do as webhooks; where they run themselves it is theirs."""
     lister, resources, ctx = core.lister, core.resources, core.ctx
     caller = WebhookClient(resolver or local_services(lister))
     quotas = ResourceQuotas(core.store, resources)
     accounts = (ServiceAccount(lister),) if service_accounts else ()
     limits, scheduling = LimitRanger(lister), PodScheduling(lister, ctx)
     escalation_check = (RBACEscalation(authorizer),) if authorizer is not None else ()
-    own = (*accounts, limits, scheduling, JobSetWebhooks(core.lister))
+    operators = (JobSetWebhooks(core.lister),) if own_kinds else ()
+    own = (*accounts, limits, scheduling, *operators)
     plugins = (
         NamespaceLifecycle(),
         *own,

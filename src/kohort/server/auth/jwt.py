@@ -76,15 +76,24 @@ class SigningKey:
         return cls(key, _encode(hashlib.sha256(public).digest()))
 
     @classmethod
+    def make(cls) -> SigningKey:
+        return cls.of(ec.generate_private_key(ec.SECP256R1()))
+
+    @classmethod
     def ensure(cls, path: Path) -> SigningKey:
         """The key of a data folder, made at first (0600)."""
         content = private.read(path)
-        if content is None:
-            key = ec.generate_private_key(ec.SECP256R1())
-            # Go's tools (a controller manager that signs tokens too) read this form as well.
-            form = serialization.PrivateFormat.TraditionalOpenSSL
-            private.write(path, key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
-            return cls.of(key)
+        if content is not None:
+            return cls.loaded(content, path)
+        made = cls.make()
+        # Go's tools (a controller manager that signs tokens too) read this form as well.
+        form = serialization.PrivateFormat.TraditionalOpenSSL
+        private.write(path, made.key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+        return made
+
+    @classmethod
+    def loaded(cls, content: bytes, path: Path) -> SigningKey:
+        """From the content of a file; FileError if it is not a key that signs tokens here."""
         try:
             loaded = serialization.load_pem_private_key(content, None)
         except (ValueError, TypeError, UnsupportedAlgorithm) as error:

@@ -84,14 +84,26 @@ class Pki:
         return _signed(self.authority, x509.Name(name), now, life, ExtendedKeyUsageOID.CLIENT_AUTH, ())
 
     def server_context(self) -> ssl.SSLContext:
-        """For listening: TLS 1.2 or newer; a client's certificate is checked if it shows one."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(self.folder / "server.crt", self.folder / "server.key")
-        context.load_verify_locations(cadata=self.ca_pem.decode())
+        """For listening."""
+        return listening(self.folder / "server.crt", self.folder / "server.key", self.ca_file)
+
+
+def listening(certificate: Path, key: Path, client_ca: Path | None) -> ssl.SSLContext:
+    """TLS 1.2 or newer; a client's certificate is checked if it shows one. FileError names what does not serve."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(certificate, key)
+    except (ssl.SSLError, OSError) as error:
+        raise private.FileError(f"{certificate}, {key}: not a certificate and its key ({error})") from None
+    if client_ca is not None:
+        try:
+            context.load_verify_locations(client_ca)
+        except (ssl.SSLError, OSError) as error:
+            raise private.FileError(f"{client_ca}: not certificates of an authority ({error})") from None
         context.verify_mode = ssl.CERT_OPTIONAL
-        context.set_alpn_protocols(["http/1.1"])
-        return context
+    return context
 
 
 def ensure(folder: Path, *, now: datetime | None = None, names: Iterable[str] = ()) -> Pki:
