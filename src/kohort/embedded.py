@@ -14,7 +14,7 @@ from kohort.controllermanager import registry as manager
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
 from kohort.gang.settings import DEFAULTS, SettingsByKind
-from kohort.kinds.controllers import install, make, names, needs, probe
+from kohort.kinds.controllers import install, make, needs, probe, selected
 from kohort.kinds.jobset.settings import JobSetSettings
 from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.control import progress
@@ -54,7 +54,7 @@ async def whole(
         client = await stack.enter_async_context(Client.within(server.api, manager="kohort", clock=clock))
         kubelets = await stack.enter_async_context(KubeletSimulator(client, pools, every=True, clock=clock))
         listener = None
-        every = (*names(), *manager.names()) if controllers is None else tuple(controllers)
+        every = selected(None) if controllers is None else tuple(controllers)
         wanted = [name for name in every if name not in manager.names()]
         await _served(client, wanted)
         await install(client, wanted)

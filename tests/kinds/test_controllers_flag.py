@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kohort.cli.common import UsageError, configured
+from kohort.controllermanager import registry as manager
 from kohort.kinds.controllers import groups, is_enabled, names, selected, selection_mistakes
 from kohort.testing.cluster import cluster
 from kohort.testing.virtual import VirtualLoop
@@ -33,8 +34,9 @@ def test_words(words: tuple[str, ...] | None, on: tuple[str, ...], off: tuple[st
 
 def test_a_name_means_all_controllers_that_only_make_sense_together() -> None:
     assert selected(("grove",)) == groups()["grove"].controllers
-    assert selected(None) == names()
-    assert set(names()) - set(selected(("*", "-jobset"))) == {"jobset", "jobset-placement"}
+    assert selected(None) == (*names(), *manager.names())
+    assert selected(("*", "-replicaset")) == tuple(name for name in selected(None) if name != "replicaset")
+    assert set(selected(None)) - set(selected(("*", "-jobset"))) == {"jobset", "jobset-placement"}
 
 
 def test_what_is_not_known_is_refused_with_what_is_accepted() -> None:

@@ -105,6 +105,9 @@ def test_jobs_belong_to_kube_controller_manager() -> None:
     assert insisted.controllers == ("jobset",)
     alone = made(found(kube_controllers=None), controllers=("job",))
     assert alone.controllers == ("job",)
+    sets = made(found(kube_controllers=None), controllers=("replicaset",))
+    assert sets.controllers == ()
+    assert line(sets, "controller replicaset")[0] == "leaves"
 
 
 def test_a_kind_that_somebody_else_manages_is_left_alone_unless_we_are_told_to() -> None:

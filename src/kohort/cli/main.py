@@ -48,9 +48,11 @@ class _ControllersOption(click.Option):
     """Names come from the registration of kinds, which is loaded only for somebody who reads the help."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from kohort.controllermanager.registry import names
         from kohort.kinds.controllers import groups
 
-        self.help = f"{self.help} Names: {', '.join(groups())}."
+        more = f"; of up alone: {', '.join(names())}" if ctx.info_name == "up" else ""
+        self.help = f"{self.help} Names: {', '.join(groups())}{more}."
         return super().get_help_record(ctx)
 
 

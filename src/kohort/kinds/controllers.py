@@ -8,6 +8,7 @@ from importlib import import_module
 
 from kohort.api.bundle import ControllerGroup, bundles
 from kohort.api.releases import SCHEDULING_GROUP
+from kohort.controllermanager import registry as manager
 from kohort.controllers.controller import Controller
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.settings import JobSettings
@@ -55,17 +56,19 @@ def is_enabled(words: Sequence[str] | None, name: str) -> bool:
 
 
 def selected(words: Sequence[str] | None) -> tuple[str, ...]:
-    """The single controllers that `--controllers` means; words are names of groups."""
-    return tuple(part for name, one in groups().items() if is_enabled(words, name) for part in one.controllers)
+    """The single controllers that `--controllers` means; words are names of groups, or of what `kohort up` adds."""
+    ours = tuple(part for name, one in groups().items() if is_enabled(words, name) for part in one.controllers)
+    return (*ours, *(name for name in manager.names() if is_enabled(words, name)))
 
 
 def selection_mistakes(words: Sequence[str]) -> list[tuple[str, str]]:
     """(word, what is wrong with it) of those that `--controllers` does not accept."""
-    accepted = ", ".join(groups())
+    known = (*groups(), *manager.names())
+    accepted = ", ".join(known)
     wrong = [
         (word, f"not known; accepted are {accepted}, each with - before it to leave it out, and {STAR} for all")
         for word in words
-        if word != STAR and word.removeprefix("-") not in groups()
+        if word != STAR and word.removeprefix("-") not in known
     ]
     if words and not wrong and all(word.startswith("-") for word in words):
         given = ",".join(words)

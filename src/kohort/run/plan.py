@@ -12,6 +12,7 @@ from typing import Final, Literal
 from kohort.api.kind import Context
 from kohort.api.options import context
 from kohort.api.releases import Gate, release
+from kohort.controllermanager import registry as manager
 from kohort.kinds.controllers import built_in, is_enabled
 from kohort.run.options import Options
 from kohort.run.survey import Managed, Survey
@@ -136,6 +137,10 @@ def _controllers(
         lines.append(line)
         if line.verdict == "does":
             running.append(name)
+    named = [name for name in manager.names() if name in (chosen.controllers or ())]
+    lines += [
+        Line(f"controller {name}", "leaves", "kube-controller-manager's; only kohort up runs it") for name in named
+    ]
     return tuple(running), lines
 
 
