@@ -14,6 +14,7 @@ import os
 import re
 import resource
 import shutil
+import socket
 import ssl
 import statistics
 import subprocess
@@ -28,6 +29,8 @@ from urllib.parse import urlsplit
 
 import kohort
 from bench.result import Result
+from kohort.api.releases import NEWEST
+from kohort.cli.envtest import assets
 
 PACKAGE = Path(kohort.__file__).parent
 KOHORT = (sys.executable, "-m", "kohort.cli.main")
@@ -124,6 +127,48 @@ def detached() -> Start:
         return found
 
 
+def control_plane() -> Start:
+    """What controller-runtime's envtest does at a start: etcd, kube-apiserver --help, kube-apiserver; it asks whether
+    they are well every tenth of a second."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = assets.installed(Path(temporary), NEWEST)
+        store, server = free_port(), free_port()
+        began = time.perf_counter()
+        with _program(folder / "etcd", f"--listen-client-urls=http://127.0.0.1:{store}") as first:
+            _well(http.client.HTTPConnection("127.0.0.1", store), "/health")
+            subprocess.run([folder / "kube-apiserver", "--help"], check=True, capture_output=True)
+            with _program(folder / "kube-apiserver", f"--cert-dir={temporary}", f"--secure-port={server}") as second:
+                context = ssl._create_unverified_context()
+                _well(http.client.HTTPSConnection("127.0.0.1", server, context=context), "/healthz")
+                return Start(time.perf_counter() - began, cpu(first) + cpu(second))
+
+
+@contextmanager
+def _program(*command: str | Path) -> Iterator[int]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+    try:
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _well(connection: http.client.HTTPConnection, path: str) -> None:
+    while True:
+        try:
+            connection.request("GET", path)
+            if connection.getresponse().status == http.HTTPStatus.OK:
+                return
+        except OSError:
+            connection.close()
+        time.sleep(0.1)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
+
+
 def _of_children(command: list[str]) -> Start:
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, env=environment())
@@ -139,6 +184,7 @@ ROWS: tuple[tuple[str, Callable[[], Start]], ...] = (
     ("  --in-memory", lambda: started("--in-memory")),
     ("  not compiled yet", lambda: started(bytecode=False)),
     ("  --detach, the command (its own processor time)", detached),
+    ("etcd and kube-apiserver, as envtest starts them", control_plane),
 )
 
 
@@ -149,7 +195,10 @@ def median(make: Callable[[], Start], times: int = 5) -> Start:
 
 def run() -> list[Result]:
     compiled()
-    return [Result("kohort up --bare, until ready", min(started().seconds for _ in range(5)), promise=1.0)]
+    return [
+        Result("kohort up --bare, until ready", min(started().seconds for _ in range(5)), promise=1.0),
+        Result("envtest: etcd and kube-apiserver", min(control_plane().seconds for _ in range(5)), promise=1.0),
+    ]
 
 
 def main() -> int:

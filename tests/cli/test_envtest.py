@@ -108,6 +108,12 @@ def test_flags_without_effect_are_noted_and_those_of_every_test_are_not() -> Non
     assert flags.unused(given) == ["--audit-log-path=-: accepted, and without effect here"]
 
 
+def test_versions_that_are_asked_for_and_not_served_are_noted() -> None:
+    asked = "api/all=true,api/v1=true,scheduling.k8s.io/v1beta1=true,resource.k8s.io/v1alpha3=true,policy/v1beta1=false"
+    found = flags.not_served(flags.parse([f"--runtime-config={asked}"]), {"v1", "scheduling.k8s.io/v1beta1"})
+    assert found == ["--runtime-config=resource.k8s.io/v1alpha3=true: this version is not served here"]
+
+
 def test_a_gate_that_is_off_takes_with_it_what_needs_it() -> None:
     given = flags.parse(["--feature-gates=GenericWorkload=false,SidecarContainers=true"])
     gates, notes = flags.gates(given, "1.36")

@@ -55,9 +55,8 @@ def main(minor: str, arguments: Sequence[str]) -> int:
         return _refused(str(error))
     except ValueError as error:  # gates that need others
         return _refused(f"--feature-gates: {error}")
-    for note in (*flagged.unused(given), *notes):
-        sys.stderr.write(f"{NAME}: {note}\n")
-    return _run(chosen)
+    _say(*flagged.unused(given), *notes)
+    return _run(chosen, given)
 
 
 def _refused(text: str) -> int:
@@ -65,23 +64,29 @@ def _refused(text: str) -> int:
     return 1
 
 
-def _run(chosen: Settings) -> int:
+def _say(*notes: str) -> None:
+    sys.stderr.write("".join(f"{NAME}: {note}\n" for note in notes))
+
+
+def _run(chosen: Settings, given: Flags) -> int:
     import uvloop
 
     from kohort.cli import serving
 
     try:
-        uvloop.run(_serve(chosen))
+        uvloop.run(_serve(chosen, given))
     except serving.StartError as error:
         return _refused(f"{chosen.host}:{chosen.port}: {error}")
     return 0
 
 
-async def _serve(chosen: Settings) -> None:
+async def _serve(chosen: Settings, given: Flags) -> None:
     from kohort.cli import lean, serving
 
     lean.serving()
     async with serving.started(chosen) as (server, stopped):
+        served = {f"{one.group}/{one.version}".lstrip("/") for one in server.api.resources.every()}
+        _say(*flagged.not_served(given, served))
         await serving.until(stopped, server, f"{NAME}: Kubernetes {chosen.minor} API of Kohort at {server.url}\n")
 
 

@@ -131,6 +131,17 @@ def _without(known: Mapping[Gate, Iterable[Gate]], wanted: Mapping[str, bool]) -
     return sorted(off - set(wanted))
 
 
+def not_served(flags: Flags, served: Iterable[str]) -> list[str]:
+    """A note for each version of an API that --runtime-config asks for and that is not among those served."""
+    there, notes = set(served), []
+    for part in flags.listed("runtime-config"):
+        name, _, value = part.partition("=")
+        version = name.removeprefix("api/") if name.startswith("api/") else name
+        if value.lower() != "false" and version not in there | {"all", "ga", "beta", "alpha", "legacy"}:
+            notes.append(f"--runtime-config={part}: this version is not served here")
+    return notes
+
+
 def seconds(flags: Flags, name: str, default: float) -> float:
     text = flags.last(name)
     if not text:
