@@ -25,6 +25,7 @@ from kohort.cli.envtest import apiserver, assets, etcd, flags
 from kohort.cli.envtest.flags import FlagError
 from kohort.cli.main import app
 from kohort.server.auth import tls
+from kohort.server.crd import shipped
 from kohort.server.server import Server
 
 MASTERS = "system:masters"
@@ -235,6 +236,22 @@ async def test_nothing_runs_beside_the_server(tmp_path: Path) -> None:
         _, space = await visit.admin("GET", "/api/v1/namespaces/one")
         assert space["status"]["phase"] == "Terminating"
         assert (await visit.admin("GET", "/api/v1/namespaces/default/serviceaccounts"))[1]["items"] == []
+
+
+async def test_kinds_that_kohort_knows_are_judged_by_the_definition_alone(tmp_path: Path) -> None:
+    """Defaults and rules of an operator's webhooks come from its webhooks, if they are installed."""
+    jobset = shipped.shipped()["jobsets.jobset.x-k8s.io"]
+    definition = {"metadata": {"name": jobset.name}, "spec": jobset.whole}
+    async with serving(tmp_path) as visit:
+        code, _ = await visit.admin("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+        assert code == 201
+        path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
+        while (await visit.admin("GET", path))[0] == 404:
+            await asyncio.sleep(0.01)
+        made = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "plain"}, "spec": {}}
+        code, found = await visit.admin("POST", path, made)
+        assert code == 201, found
+        assert found["spec"].keys() & {"successPolicy", "network", "startupPolicy"} == set()
 
 
 async def test_services_have_addresses_of_the_range_until_it_is_full(tmp_path: Path) -> None:

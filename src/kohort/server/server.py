@@ -101,7 +101,7 @@ class Server:
         await bootstrap.bootstrap(self.api)
         if settings.custom_kinds:
             await bootstrap.custom_kinds(self.api)
-        self.definitions = DefinitionController(self.api)
+        self.definitions = DefinitionController(self.api, own_rules=settings.custom_kinds)
         await self.definitions.start()  # before the garbage collector: an owner may be a custom resource
         self.controllers = ControllerManager(self.api, self.clock, ALL if settings.controllers else ())
         self.controllers.start()

@@ -30,10 +30,14 @@ _NEVER: Final = ("False", "NeverEstablished", "resource was never established")
 
 
 class DefinitionController:
-    """Takes over the resource of CustomResourceDefinitions, and adds those that they define."""
+    """Takes over the resource of CustomResourceDefinitions, and adds those that they define.
 
-    def __init__(self, api: Api) -> None:
+    `own_rules`: definitions that are ours are judged by our rules; else by what they say, as all others.
+    """
+
+    def __init__(self, api: Api, *, own_rules: bool = True) -> None:
         self._api, self._store, self._resources = api, api.store, api.resources
+        self._own_rules = own_rules
         found = self._resources.of_plural(GROUP, PLURAL)
         if found is None:
             raise ValueError(f"this release does not serve {PLURAL}.{GROUP}")
@@ -68,7 +72,7 @@ class DefinitionController:
     async def start(self) -> None:
         self._store.listeners.append(self._listen)
         for item in self._store.table(self._table).items():
-            if not self._is_shipped(item):
+            if not self._own_rules or not self._is_shipped(item):
                 await self._try(item.name)
         self._task = asyncio.create_task(self._run(), name="custom resource definitions")
 
@@ -163,7 +167,7 @@ class DefinitionController:
         mark = (spec_of(crd), (crd.get("status") or {}).get("acceptedNames"), crd["metadata"].get("deletionTimestamp"))
         if self._shown.get(name) == mark:
             return
-        fresh = resources.resources_of(crd)
+        fresh = resources.resources_of(crd, own_rules=self._own_rules)
         kept = {one.version for one in fresh}
         for one in self._served.get(name, ()):
             if one.version not in kept:

@@ -95,11 +95,11 @@ def _go(value: Any) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-def kind_of(crd: Object, version: Mapping[str, Any]) -> Kind:
+def kind_of(crd: Object, version: Mapping[str, Any], *, own_rules: bool = True) -> Kind:
     spec = spec_of(crd)
     names = (crd.get("status") or {}).get("acceptedNames") or spec.get("names") or {}
     whole = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-    own = registry.find(f"{spec['group']}/{version['name']}", names["kind"])
+    own = registry.find(f"{spec['group']}/{version['name']}", names["kind"]) if own_rules else None
     if own is not None and not own.native and _schema_of(own.api_version, own.kind) == whole:
         return own  # our own definition: our rules, which say more than a schema can
     members = {

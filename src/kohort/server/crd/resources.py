@@ -24,17 +24,18 @@ _ENDING: Final = tuple(verb for verb in _VERBS if verb != "create")  # finalizer
 _LIST_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
 
 
-def resources_of(crd: Object, shipped: Shipped | None = None) -> list[Resource]:
+def resources_of(crd: Object, shipped: Shipped | None = None, *, own_rules: bool = True) -> list[Resource]:
     """The served versions, the one that clients should prefer first.
 
     `shipped`: the definition is this one of ours, letter by letter. Then `crd` may lack its schemas, and our rules,
-    which say more than a schema can, are loaded when an object of the kind is first looked at.
+    which say more than a schema can, are loaded when an object of the kind is first looked at. `own_rules`: they are
+    also used for a definition of somebody else with the same schema.
     """
     served = [one for one in versions(crd) if one.get("served")]
-    return [_resource(crd, one, shipped) for one in sorted(served, key=lambda one: priority(one["name"]))]
+    return [_resource(crd, one, shipped, own_rules) for one in sorted(served, key=lambda one: priority(one["name"]))]
 
 
-def _resource(crd: Object, version: Mapping[str, Any], shipped: Shipped | None) -> Resource:
+def _resource(crd: Object, version: Mapping[str, Any], shipped: Shipped | None, own_rules: bool) -> Resource:
     spec, name = spec_of(crd), version["name"]
     names = (crd.get("status") or {}).get("acceptedNames") or spec.get("names") or {}
     group, plural, kind, namespaced = spec["group"], names["plural"], names["kind"], spec.get("scope") == "Namespaced"
@@ -42,7 +43,7 @@ def _resource(crd: Object, version: Mapping[str, Any], shipped: Shipped | None) 
         one["jsonPath"].removeprefix("."): _getter(one["jsonPath"]) for one in version.get("selectableFields") or ()
     }
     make_rules, make_structure, read = (
-        _from_schema(crd, version) if shipped is None else _ours(shipped, group, name, kind)
+        _from_schema(crd, version, own_rules) if shipped is None else _ours(shipped, group, name, kind)
     )
     return Resource(
         group=group,
@@ -87,11 +88,11 @@ def _ours(shipped: Shipped, group: str, version: str, kind: str) -> _Parts:
     return partial(_own, group, version, kind), partial(_shipped, shipped, version), unchanged
 
 
-def _from_schema(crd: Object, version: Mapping[str, Any]) -> _Parts:
+def _from_schema(crd: Object, version: Mapping[str, Any], own_rules: bool) -> _Parts:
     from kohort.server.crd import custom_kind
 
     whole = _schema(version)
-    rules = custom_kind.kind_of(crd, version)
+    rules = custom_kind.kind_of(crd, version, own_rules=own_rules)
     return lambda: rules, partial(_structure, whole), custom_kind.default_on_read(rules, whole) or unchanged
 
 
