@@ -58,6 +58,7 @@ async def whole(
         wanted = [name for name in every if name not in manager.names()]
         await _served(client, wanted)
         await install(client, wanted)
+        await manager.install(client, every)
         if "trainjob" in wanted and "TrainJobStatus" in ctx.options and server.pki is not None:
             listener = await stack.enter_async_context(_reports(server, client))
         worker = await stack.enter_async_context(Client.within(server.api, user, manager="kohort", clock=clock))

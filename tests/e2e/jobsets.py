@@ -150,3 +150,15 @@ async def told(cluster: Cluster, reason: str) -> list[Object]:
         return await cluster.events(reason)
 
     return await cluster.until(look, what=f"event {reason}")
+
+
+async def provide(cluster: Cluster) -> None:
+    """Volumes for claims, by hand, where no storage class has them made (a control plane without a provisioner)."""
+    for claim in await cluster.every("v1", "PersistentVolumeClaim"):
+        if claim["spec"].get("storageClassName"):
+            continue
+        name = claim["metadata"]["name"]
+        spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/srv"}}
+        await cluster.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
+        await cluster.patch("v1", "PersistentVolumeClaim", name, {"spec": {"volumeName": name}})
+        await cluster.patch("v1", "PersistentVolumeClaim", name, {"status": {"phase": "Bound"}}, "status")

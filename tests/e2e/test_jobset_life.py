@@ -23,6 +23,7 @@ from tests.e2e.jobsets import (
     no_groups,
     pod,
     pods,
+    provide,
     rj,
     status,
     told,
@@ -298,11 +299,7 @@ async def test_everything_of_a_jobset_in_one_life(cluster: Cluster) -> None:
         return len(await claims(cluster)) == 2
 
     await cluster.until(claimed, what="claims")
-    for one in await claims(cluster):  # what a provisioner would do
-        name = one["metadata"]["name"]
-        await cluster.create(volume(name))
-        await cluster.patch("v1", "PersistentVolumeClaim", name, {"spec": {"volumeName": name}})
-        await cluster.patch("v1", "PersistentVolumeClaim", name, {"status": {"phase": "Bound"}}, "status")
+    await provide(cluster)
     await has(cluster, "whole", ready("driver", 1))
     (service,) = await cluster.every("v1", "Service")
     assert service["metadata"]["name"] == "crew"
@@ -323,11 +320,6 @@ async def test_everything_of_a_jobset_in_one_life(cluster: Cluster) -> None:
         return not left and [one["metadata"]["name"] for one in await claims(cluster)] == ["keep-whole"]
 
     await cluster.until(gone, what="all but the kept claim going")
-
-
-def volume(name: str) -> Object:
-    spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/tmp"}}
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
 
 
 async def claims(cluster: Cluster) -> list[Object]:

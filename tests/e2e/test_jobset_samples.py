@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.e2e.jobsets import JOBSET, PREFIX, ended, group_of, has, jobset, live, pod, rj
+from tests.e2e.jobsets import JOBSET, PREFIX, ended, group_of, has, jobset, live, pod, provide, rj
 
 from kohort.api.kind import Object
 from kohort.sim.cluster import Pool
@@ -356,11 +356,7 @@ async def test_sample_volume_claim_policy(cluster: Cluster) -> None:
         return len(await cluster.every("v1", "PersistentVolumeClaim")) == 2
 
     await cluster.until(claimed)
-    for name in ("initializer-volumes", "checkpoints-volumes"):
-        await cluster.patch("v1", "PersistentVolumeClaim", name, {"spec": {"volumeName": name}})
-        await cluster.patch("v1", "PersistentVolumeClaim", name, {"status": {"phase": "Bound"}}, "status")
-        spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/srv"}}
-        await cluster.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
+    await provide(cluster)
     await ended(cluster, "volumes")
     await cluster.delete(*JOBSET, "volumes")
 

@@ -7,12 +7,17 @@ from importlib import import_module
 from typing import Final
 
 from kohort.controllers.controller import Controller
+from kohort.kube.client import Client
 
 # One line for each: its name, the module, and the function there that makes it.
 _CONTROLLERS: Final = {
     "replicaset": ("kohort.controllermanager.replicaset.controller", "replicaset_controller"),
     "replicationcontroller": ("kohort.controllermanager.replicaset.controller", "replication_controller"),
+    "disruption": ("kohort.controllermanager.disruption.controller", "disruption_controller"),
+    "persistentvolume-binder": ("kohort.controllermanager.volume.controller", "volume_controller"),
 }
+# Modules with install(client): objects that come with a controller.
+_OBJECTS: Final = {"persistentvolume-binder": "kohort.controllermanager.volume.provision"}
 
 
 def names() -> tuple[str, ...]:
@@ -21,6 +26,13 @@ def names() -> tuple[str, ...]:
 
 def make(wanted: Iterable[str]) -> list[Controller]:
     return [_make(*_CONTROLLERS[name]) for name in wanted]
+
+
+async def install(client: Client, wanted: Iterable[str]) -> None:
+    """Objects that come with these controllers, such as the default storage class."""
+    for name in wanted:
+        if name in _OBJECTS:
+            await import_module(_OBJECTS[name]).install(client)
 
 
 def _make(module: str, function: str) -> Controller:

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kohort.apimachinery.labels import matches, node_meets_term
-from kohort.apimachinery.quantity import parse
+from kohort.apimachinery.labels import node_meets_term
 from kohort.place.claims import (
     Claim,
     Claims,
@@ -24,6 +23,7 @@ from kohort.place.claims import (
     volume_terms,
     waits_for_consumer,
 )
+from kohort.place.volumematch import asked, capacity, fits, storage_class_of
 from kohort.scheduler.model import GroupSpec, Pod, claim_source
 
 Json = dict[str, Any]
@@ -32,7 +32,6 @@ PodOnNode = tuple[Json, str, Mapping[str, str]]  # a pod, its node's name and la
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 DEVICES: Final = "ResourceClaim "  # before the key of one, to tell it from a volume's
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-_FREE: Final = frozenset({"", "Pending", "Available"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +64,13 @@ class VolumeCache:
     def set_claim(self, key: str, claim: Json | None) -> None:
         before = self._claims.get(key)
         if before is not None:
-            self._unbound.get(_class(before), set()).discard(key)
+            self._unbound.get(storage_class_of(before), set()).discard(key)
             self._bound.pop(_spec(before).get("volumeName") or "", None)
         _put(self._claims, key, claim)
         if claim is not None and _spec(claim).get("volumeName"):
             self._bound[_spec(claim)["volumeName"]] = key
         elif claim is not None:
-            self._unbound.setdefault(_class(claim), set()).add(key)
+            self._unbound.setdefault(storage_class_of(claim), set()).add(key)
         self._changed([key])
 
     def set_volume(self, name: str, volume: Json | None) -> None:
@@ -79,12 +78,12 @@ class VolumeCache:
         changed: set[str] = {self._bound[name]} if name in self._bound else set()
         for one in (before, volume):
             if one is not None:
-                changed |= self._unbound.get(_class(one), set())
+                changed |= self._unbound.get(storage_class_of(one), set())
         if before is not None:
-            self._offered[_class(before)].discard(name)
+            self._offered[storage_class_of(before)].discard(name)
         _put(self._volumes, name, volume)
         if volume is not None:
-            self._offered.setdefault(_class(volume), set()).add(name)
+            self._offered.setdefault(storage_class_of(volume), set()).add(name)
         self._changed(changed)
 
     def set_class(self, name: str, storage_class: Json | None) -> None:
@@ -116,7 +115,7 @@ class VolumeCache:
 
     def _means(self, key: str, claim: Json) -> Claim:
         volume = self._volumes.get(_spec(claim).get("volumeName") or "")
-        storage_class = self._classes.get(_class(claim))
+        storage_class = self._classes.get(storage_class_of(claim))
         found = volume_claim(claim, volume, storage_class)
         if not found.usable or volume is not None or _spec(claim).get("volumeName"):
             return found
@@ -127,37 +126,37 @@ class VolumeCache:
         if _provisions(storage_class):
             parts.append(provisioned_terms(storage_class or {}))
         if not parts:
-            why = f"finds no free volume of class {_class(claim)!r} that fits, and nobody provisions one"
+            why = f"finds no free volume of class {storage_class_of(claim)!r} that fits, and nobody provisions one"
             return Claim(once=found.once, usable=False, why=why, remedy="has a free volume of its class that fits")
         return Claim(terms=any_of(parts), once=found.once)
 
     def _candidates(self, key: str, claim: Json) -> list[str]:
         """Free volumes that a claim may have: the one meant for it alone, or the smallest first."""
         taken = {one.volume for one in self._assumed.values() if one.claim != key}
-        fits = [
+        found = [
             name
-            for name in self._offered.get(_class(claim), ())
-            if name not in taken and name not in self._bound and _fits(key, claim, self._volumes[name])
+            for name in self._offered.get(storage_class_of(claim), ())
+            if name not in taken and name not in self._bound and fits(key, claim, self._volumes[name])
         ]
-        meant = [name for name in fits if _spec(self._volumes[name]).get("claimRef")]
-        return meant or sorted(fits, key=lambda name: (_capacity(self._volumes[name]), name))
+        meant = [name for name in found if _spec(self._volumes[name]).get("claimRef")]
+        return meant or sorted(found, key=lambda name: (capacity(self._volumes[name]), name))
 
     # ---- what a decision needs
 
     def unbound(self, pod: Json) -> list[str]:
         """Claims of a pod whose volumes wait for its node, the largest first."""
         keys = [key for key in pod_claims(pod) if key in self._claims and self._waits(self._claims[key])]
-        return sorted(keys, key=lambda key: (-_asked(self._claims[key]), key))
+        return sorted(keys, key=lambda key: (-asked(self._claims[key]), key))
 
     def _waits(self, claim: Json) -> bool:
-        return not _spec(claim).get("volumeName") and waits_for_consumer(self._classes.get(_class(claim)))
+        return not _spec(claim).get("volumeName") and waits_for_consumer(self._classes.get(storage_class_of(claim)))
 
     def under_way(self, pod: Json) -> Iterator[tuple[str, str, str]]:
         """Claims of a pod for which a volume has been asked for: the claim, who makes it, for which node."""
         for key in self.unbound(pod):
             node = _selected(self._claims[key])
             if node:
-                storage_class = self._classes.get(_class(self._claims[key])) or {}
+                storage_class = self._classes.get(storage_class_of(self._claims[key])) or {}
                 yield key, str(storage_class.get("provisioner") or "its provisioner"), node
 
     def choose(self, assignments: Mapping[str, PodOnNode]) -> tuple[list[VolumeBinding], list[str]]:
@@ -182,7 +181,7 @@ class VolumeCache:
             for name in self._candidates(key, claim):
                 if name not in taken and _meets(volume_terms(self._volumes[name]), labels, node):
                     return VolumeBinding(key, name, node)
-        storage_class = self._classes.get(_class(claim))
+        storage_class = self._classes.get(storage_class_of(claim))
         possible = _provisions(storage_class) and _meets(provisioned_terms(storage_class or {}), labels, node)
         return VolumeBinding(key, None, node) if possible and _selected(claim) in {"", node} else None
 
@@ -205,7 +204,7 @@ class VolumeCache:
     def _look_again(self, bindings: Sequence[VolumeBinding]) -> None:
         for one in bindings:
             if one.claim in self._claims:
-                self._changed(self._unbound.get(_class(self._claims[one.claim]), ()))
+                self._changed(self._unbound.get(storage_class_of(self._claims[one.claim]), ()))
 
     def claim(self, key: str) -> Json | None:
         return self._claims.get(key)
@@ -248,45 +247,12 @@ def _spec(obj: Json) -> Json:
     return obj.get("spec") or {}
 
 
-def _class(obj: Json) -> str:
-    return str(_spec(obj).get("storageClassName") or "")
-
-
 def _selected(claim: Json) -> str:
     return str((claim["metadata"].get("annotations") or {}).get(SELECTED_NODE) or "")
 
 
 def _provisions(storage_class: Json | None) -> bool:
     return storage_class is not None and storage_class.get("provisioner") not in {None, "", _NO_PROVISIONER}
-
-
-def _asked(claim: Json) -> int:
-    wanted = (_spec(claim).get("resources") or {}).get("requests") or {}
-    return parse(wanted.get("storage") or "0").ceil()
-
-
-def _capacity(volume: Json) -> int:
-    return parse((_spec(volume).get("capacity") or {}).get("storage") or "0").ceil()
-
-
-def _fits(key: str, claim: Json, volume: Json) -> bool:
-    """As far as its node is not concerned."""
-    meta, spec = volume["metadata"], _spec(volume)
-    reference = spec.get("claimRef")
-    if meta.get("deletionTimestamp") is not None:
-        return False
-    if reference:
-        same = f"{reference.get('namespace')}/{reference.get('name')}" == key
-        return same and reference.get("uid") in {None, "", claim["metadata"].get("uid")}
-    wanted = _spec(claim)
-    selector = wanted.get("selector")
-    return (
-        (volume.get("status") or {}).get("phase", "") in _FREE
-        and (spec.get("volumeMode") or "Filesystem") == (wanted.get("volumeMode") or "Filesystem")
-        and set(wanted.get("accessModes") or ()) <= set(spec.get("accessModes") or ())
-        and _capacity(volume) >= _asked(claim)
-        and (not selector or matches(selector, meta.get("labels") or {}))
-    )
 
 
 def _meets(terms: Sequence[Mapping[str, Any]] | None, labels: Mapping[str, str], node: str) -> bool:

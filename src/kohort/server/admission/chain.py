@@ -18,6 +18,7 @@ from kohort.server.admission.jobset import JobSetWebhooks
 from kohort.server.admission.limitranger import LimitRanger
 from kohort.server.admission.resourcequota import ResourceQuotas
 from kohort.server.admission.serviceaccount import ServiceAccount
+from kohort.server.admission.storageclass import DefaultStorageClass
 from kohort.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks, WebhookRules
 from kohort.server.admission.webhooks.caller import WebhookClient, local_services
 from kohort.server.auth import escalation
@@ -113,7 +114,7 @@ def admission(
     limits, scheduling = LimitRanger(lister), PodScheduling(lister, ctx)
     escalation_check = (RBACEscalation(authorizer),) if authorizer is not None else ()
     operators = (JobSetWebhooks(core.lister),) if own_kinds else ()
-    own = (*accounts, limits, scheduling, *operators)
+    own = (*accounts, limits, scheduling, DefaultStorageClass(lister), *operators)
     plugins = (
         NamespaceLifecycle(),
         *own,

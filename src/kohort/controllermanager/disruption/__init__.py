@@ -1,0 +1,1 @@
+"""Status of PodDisruptionBudgets: how many of their pods may be evicted now."""
