@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TextIO
 
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
     from kohort.gang.settings import SettingsByKind
-    from kohort.kube.client import Client
     from kohort.place.profile import Profile
     from kohort.server.server import Server
     from kohort.server.settings import Settings
     from kohort.sim.cluster import Pool
+    from kohort.sim.registered import Leftovers
 
 _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 20.0
+_CREATOR: Final = "kohort-up"  # of virtual nodes
 _NAMED: Final = 8  # nodes, before "and so on"
 _FIRST_FREE_PORT: Final = 1024
 _LOOK_SECONDS: Final = 0.01  # between looks whether another process has done what it should
@@ -101,10 +102,14 @@ def up(
 
 def _pools(nodes: int, cluster: str) -> tuple[Pool, ...]:
     """The virtual nodes: of a cluster file, or so many equal ones."""
-    from kohort.sim.cluster import ClusterFileError, plain, read
+    from kohort.sim.cluster import plain
 
-    if not cluster:
-        return plain(nodes)
+    return tuple(replace(one, created_by=_CREATOR) for one in (read_pools(cluster) if cluster else plain(nodes)))
+
+
+def read_pools(cluster: str) -> tuple[Pool, ...]:
+    from kohort.sim.cluster import ClusterFileError, read
+
     try:
         return read(Path(cluster).read_text())
     except OSError as error:
@@ -166,10 +171,13 @@ async def _serve(settings: Settings, around: Around, began: float) -> None:
     if around.pools is None:
         lean.serving()
     try:
-        async with serving.started(settings) as (server, stopped), _around(server, around) as client:
-            left = await _left_over(client, around.pools or ()) if client and not settings.in_memory else []
-            ready = _ready(settings, server.url, around.pools, time.perf_counter() - began, left)
-            await serving.until(stopped, server, ready)
+        async with serving.started(settings) as (server, stopped):
+            left = (
+                await _leftovers(server, around.pools) if around.pools is not None and not settings.in_memory else None
+            )
+            async with _around(server, around):
+                ready = _ready(settings, server.url, around.pools, time.perf_counter() - began, left)
+                await serving.until(stopped, server, ready)
     except serving.StartError as error:
         raise UsageError(f"kohort up: {_why_not(error.cause, settings)}") from None
 
@@ -189,34 +197,30 @@ def _why_not(error: Exception, settings: Settings) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _around(server: Server, around: Around) -> AsyncIterator[Client | None]:
+async def _around(server: Server, around: Around) -> AsyncIterator[None]:
     """Controllers, scheduler and nodes, unless it is the bare server that is wanted."""
     if around.pools is None:
-        yield None
+        yield
         return
     from kohort.embedded import whole
     from kohort.gang.settings import settings_of
     from kohort.kinds.controllers import selected
 
     settings = settings_of(around.settings)
-    async with whole(
-        server, around.pools, selected(around.controllers), profile=around.profile, settings=settings
-    ) as client:
-        yield client
+    async with whole(server, around.pools, selected(around.controllers), profile=around.profile, settings=settings):
+        yield
 
 
-async def _left_over(client: Client, pools: Sequence[Pool]) -> list[str]:
-    """Virtual nodes of an earlier start that nobody asks for now. They stay: their pods would be lost with them."""
-    from kohort.sim.cluster import POOL
+async def _leftovers(server: Server, pools: Sequence[Pool]) -> Leftovers:
+    """Before anything is scheduled: virtual nodes of an earlier start that this one does not ask for."""
+    from kohort.kube.client import Client
+    from kohort.sim.registered import remove_leftovers
 
-    asked = {str(node["metadata"]["name"]) for pool in pools for node in pool.nodes()}
-    there = (await client.kind("v1", "Node").list(labels=POOL)).items
-    return sorted({str(node["metadata"]["name"]) for node in there} - asked)
+    async with Client.within(server.api, manager="kohort", clock=server.clock) as client:
+        return await remove_leftovers(client, pools, _CREATOR)
 
 
-def _ready(
-    settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds: float, left: Sequence[str] = ()
-) -> str:
+def _ready(settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds: float, left: Leftovers | None) -> str:
     where = "in memory" if settings.in_memory else f"in {settings.store_path}"
     count = sum(pool.count for pool in pools or ())
     what = "API" if pools is None else f"with controllers, gang scheduler and {count} virtual nodes"
@@ -226,11 +230,8 @@ def _ready(
     ]
     if pools is None:
         return "\n".join([*lines, "  kubectl get namespaces", ""])
-    if left:
-        some = " ".join(left[:_NAMED]) + (" ..." if len(left) > _NAMED else "")
-        verb = "1 more virtual node is" if len(left) == 1 else f"{len(left)} more virtual nodes are"
-        lines.append(f"  {verb} there from an earlier start, and may have pods; without them:")
-        lines.append(f"  kubectl delete node {some}  # or start with another --data-dir")
+    if left is not None:
+        lines += _told(left)
     if not count:
         lines.append("  kubectl apply -f my-nodes.yaml  # pods run on the Nodes that you make")
     lines += [
@@ -238,6 +239,27 @@ def _ready(
         "  kubectl get nodes,jobsets,workloads,podgroups,pods",
     ]
     return "\n".join([*lines, ""])
+
+
+def _told(left: Leftovers) -> Iterator[str]:
+    if left.removed:
+        yield f"  {_nodes(left.removed, 'was', 'were')} there from an earlier start, without pods, and removed"
+    if left.replaced:
+        yield f"  {_nodes(left.replaced, 'was', 'were')} made anew, as asked for now"
+    if left.kept:
+        yield f"  {_nodes(left.kept, 'is', 'are')} there from an earlier start, and may have pods; without:"
+        yield f"  kubectl delete node {_some(left.kept)}  # or start with another --data-dir"
+    if left.unchanged:
+        yield f"  {_nodes(left.unchanged, 'is', 'are')} not as asked for now, but with pods, and left as made; else:"
+        yield f"  kubectl delete node {_some(left.unchanged)}  # and start again"
+
+
+def _nodes(names: Sequence[str], one: str, many: str) -> str:
+    return f"1 virtual node {one}" if len(names) == 1 else f"{len(names)} virtual nodes {many}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return " ".join(names[:_NAMED]) + (" ..." if len(names) > _NAMED else "")
 
 
 def _pid_file(settings: Settings) -> TextIO:

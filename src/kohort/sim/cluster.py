@@ -15,7 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Final
+
+import msgspec
 
 from kohort.api import formats
 from kohort.api.errors import FieldError, invalid, not_supported, required
@@ -23,6 +26,9 @@ from kohort.api.kind import Object
 from kohort.yamlread import load
 
 POOL: Final = "kohort.dev/pool"
+CREATED_BY: Final = "kohort.dev/created-by"  # the command that made a node, and may take it away again
+SPEC_HASH: Final = "kohort.dev/spec-hash"  # of the node as it was asked for
+PLAYED_BY: Final = "kohort.dev/played-by"  # the process that plays its kubelet; without: that of the server
 HOSTNAME: Final = "kubernetes.io/hostname"
 DEFAULT_CAPACITY: Final = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 MAX_NODES: Final = 100_000
@@ -47,6 +53,8 @@ class Pool:
     taints: tuple[Mapping[str, str], ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    created_by: str = ""
+    played_by: str = ""
 
     def nodes(self) -> Iterator[Object]:
         """In order: neighbours share racks."""
@@ -69,17 +77,27 @@ class Pool:
     def _node(self, name: str, domains: Mapping[str, str]) -> Object:
         labels = {HOSTNAME: name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", POOL: self.name}
         spec = {"taints": [dict(taint) for taint in self.taints]} if self.taints else {}
+        given = {**labels, **domains, **self.labels}
+        annotations = {**self.annotations, **self._marks(given, spec)}
         return {
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {
                 "name": name,
-                "labels": {**labels, **domains, **self.labels},
-                **({"annotations": dict(self.annotations)} if self.annotations else {}),
+                "labels": given,
+                **({"annotations": annotations} if annotations else {}),
             },
             "spec": spec,
             "status": {"capacity": dict(self.capacity), "allocatable": dict(self.capacity)},
         }
+
+    def _marks(self, labels: Mapping[str, str], spec: Object) -> dict[str, str]:
+        """By which a later start knows a node of its own, and whether it is still as it is asked for."""
+        if not self.created_by:
+            return {}
+        asked = msgspec.json.encode([labels, dict(self.annotations), spec, dict(self.capacity)], order="sorted")
+        marks = {CREATED_BY: self.created_by, SPEC_HASH: blake2b(asked, digest_size=8).hexdigest()}
+        return {**marks, PLAYED_BY: self.played_by} if self.played_by else marks
 
 
 class ClusterFileError(ValueError):

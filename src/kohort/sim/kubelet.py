@@ -24,17 +24,16 @@ from kohort.kube.clock import REAL, Clock
 from kohort.kube.errors import ApiError
 from kohort.kube.informer import Informer
 from kohort.kube.queue import WorkQueue
-from kohort.kube.resource import Resource
 from kohort.sim import addresses, nodelife, podlife, startup
 from kohort.sim.addresses import Addresses
 from kohort.sim.behaviour import Behaviour
-from kohort.sim.cluster import POOL, Pool
+from kohort.sim.cluster import PLAYED_BY, POOL, Pool
 from kohort.sim.pod import Container, Pod
+from kohort.sim.registered import LEASES, end_pod, end_pods
 
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 64
-_LEASES: Final = "kube-node-lease"
 _LEASE_SECONDS: Final = 40
 
 
@@ -42,6 +41,8 @@ class KubeletSimulator:
     """`lifecycle`: nobody else looks after nodes (no controller manager); `every`: also nodes that are not of a pool.
 
     `heartbeat`: seconds between two signs of life of a node; 0: none, which is right where nobody looks for them.
+    `identity`: plays only nodes that name it (PLAYED_BY); without, those that name nobody. So several simulators can
+    work on one server.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class KubeletSimulator:
         lifecycle: bool = True,
         every: bool = False,
         heartbeat: float = 0.0,
+        identity: str = "",
         clock: Clock = REAL,
     ) -> None:
         self._client = client
@@ -61,6 +63,7 @@ class KubeletSimulator:
         self._lifecycle = lifecycle
         self._every = every
         self._heartbeat = heartbeat
+        self._identity = identity
         self._clock = clock
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
@@ -137,7 +140,9 @@ class KubeletSimulator:
             await resource.patch(node["metadata"]["name"], {"status": status}, subresource="status")
 
     def _is_ours(self, node: Object | None) -> bool:
-        return node is not None and (self._every or POOL in (node["metadata"].get("labels") or {}))
+        if node is None or str((node["metadata"].get("annotations") or {}).get(PLAYED_BY) or "") != self._identity:
+            return False
+        return self._every or POOL in (node["metadata"].get("labels") or {})
 
     def _node_changed(self, node: Object) -> None:
         if not self._is_ours(node):
@@ -182,7 +187,7 @@ class KubeletSimulator:
         blocked = False
         for pod in found.now:
             if not drained:
-                await self._end(pods, pod, nodelife.tainted(pod, now))
+                await end_pod(pods, pod, nodelife.tainted(pod, now))
                 continue
             meta = pod["metadata"]
             try:
@@ -203,22 +208,9 @@ class KubeletSimulator:
         wait = self._missing[name] + nodelife.QUARANTINE - self._clock.monotonic()
         if wait > 0:
             return wait
-        pods = self._client.kind("v1", "Pod")
-        for pod in (await pods.list(fields=f"spec.nodeName={name}")).items:
-            await self._end(pods, pod, nodelife.orphaned(pod, self._clock.now()))
+        await end_pods(self._client, name)
         self._missing.pop(name, None)
         return None
-
-    async def _end(self, pods: Resource[Object], pod: Object, status: dict[str, Any]) -> None:
-        """Nobody is there to stop it in peace; failure policies of Jobs ask why it goes."""
-        meta = pod["metadata"]
-        try:
-            if status:
-                await pods.patch(meta["name"], {"status": status}, meta["namespace"], subresource="status")
-            await pods.delete(meta["name"], meta["namespace"], grace=0, uid=meta["uid"])
-        except ApiError as error:
-            if not error.not_found and not error.conflict:
-                raise
 
     # ---- pods
 
@@ -300,7 +292,7 @@ class KubeletSimulator:
         spec: dict[str, Any] = {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": moment}
         try:
             try:
-                await leases.patch(name, {"spec": spec}, _LEASES)
+                await leases.patch(name, {"spec": spec}, LEASES)
             except ApiError as error:
                 if not error.not_found:
                     raise
@@ -310,7 +302,7 @@ class KubeletSimulator:
                     "metadata": {"name": name},
                     "spec": spec,
                 }
-                await leases.create(lease, _LEASES)
+                await leases.create(lease, LEASES)
         except ApiError as error:
             log.warning("no sign of life of %s: %s", name, error)
 
