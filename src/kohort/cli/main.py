@@ -31,6 +31,10 @@ def _text(*names: str, metavar: str, says: str, default: str | None = "") -> Cal
     return click.option(*names, metavar=metavar, default=default, show_default=bool(default), help=says)
 
 
+def _many(*names: str, metavar: str, says: str) -> Callable[[F], F]:
+    return click.option(*names, metavar=metavar, multiple=True, help=says)
+
+
 def _flag(*names: str, says: str) -> Callable[[F], F]:
     return click.option(*names, is_flag=True, help=says)
 
@@ -188,6 +192,26 @@ def run(config: str, output: str, **chosen: Any) -> None:
     from kohort.cli import run as command
 
     sys.exit(command.run(config, output, **chosen))
+
+
+@app.command()
+@_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
+@_context
+@_number("--count", most=50_000, default=4, says="So many equal nodes.")
+@_text("--name", metavar="NAME", default="virtual", says="Their names begin with it.")
+@_text("--cpu", metavar="QUANTITY", default="16", says="Of each.")
+@_text("--memory", metavar="QUANTITY", default="64Gi", says="Of each.")
+@_many("--resource", "resources", metavar="NAME=QUANTITY", says="More of each, such as nvidia.com/gpu=8. Repeatable.")
+@_many("--label", "labels", metavar="NAME=VALUE", says="Of each. Repeatable.")
+@_many("--taint", "taints", metavar="KEY=VALUE:EFFECT", says="Of each, as for kubectl taint. Repeatable.")
+@_text("--cluster", metavar="FILE", says="Nodes as a file describes them, instead.")
+@_flag("--attach", says="Make none: play the virtual nodes that are there.")
+@_flag("--keep", says="Leave the nodes there at the end.")
+def nodes(kubeconfig: str, context: str, attach: bool, keep: bool, **asked: Any) -> None:
+    """Make virtual nodes on any cluster, play their kubelets until Ctrl-C, then remove them."""
+    from kohort.cli import nodes as command
+
+    sys.exit(command.run(command.Asked(**asked), kubeconfig, context, attach=attach, keep=keep))
 
 
 @app.command()

@@ -68,7 +68,7 @@ async def survey(client: Client, managed: Iterable[Managed], now: datetime) -> S
         kinds.setdefault("Workload", f"{SCHEDULING_GROUP}/{versions[0]}")
     known = tuple(managed)
     served = {one.controller for one in known if one.version in await client.discovery.versions(one.group, one.kind)}
-    leases = [one for one in await _all(client, "coordination.k8s.io/v1", "Lease", unread) if _alive(one, now)]
+    leases = await _leases(client, now, unread)
     hooks = [hook for kind in _WEBHOOKS for hook in await _all(client, _ADMISSION, kind, unread)]
     others = {one.controller: who for one in known if (who := _other(one, hooks, leases))}
     return Survey(
@@ -110,6 +110,15 @@ async def _gates(client: Client, unread: list[str]) -> dict[str, bool] | None:
         unread.append(f"feature gates, in the API server's /metrics: {error}")
         return None
     return {name.decode(): value == b"1" for name, value in _GATE.findall(text)}
+
+
+async def kube_controller_manager(client: Client, now: datetime) -> str | None:
+    """Who looks after nodes, Jobs and orphaned pods here; None: nobody that could be found."""
+    return _holder(await _leases(client, now, []), "kube-controller-manager")
+
+
+async def _leases(client: Client, now: datetime, unread: list[str]) -> list[Mapping[str, Any]]:
+    return [one for one in await _all(client, "coordination.k8s.io/v1", "Lease", unread) if _alive(one, now)]
 
 
 def _alive(lease: Mapping[str, Any], now: datetime) -> bool:

@@ -7,15 +7,15 @@ Nodes are objects and outlive the process that plays them. A later start may tak
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.api.objects import annotation, name_of
 from kohort.kube.client import Client
-from kohort.kube.errors import ApiError
+from kohort.kube.errors import ApiError, TransportError
 from kohort.kube.resource import Resource
 from kohort.sim import nodelife
 from kohort.sim.cluster import CREATED_BY, PLAYED_BY, POOL, SPEC_HASH, Pool
@@ -42,7 +42,7 @@ class Leftovers:
 async def remove_leftovers(client: Client, pools: Iterable[Pool], creator: str) -> Leftovers:
     """Before the nodes of `pools` are made: take away those of an earlier start that are not asked for like this."""
     asked = {name_of(node): annotation(node, SPEC_HASH) for pool in pools for node in pool.nodes()}
-    there = (await client.kind("v1", "Node").list(labels=POOL)).items
+    there = await virtual_nodes(client)
     other = [
         node for node in there if name_of(node) not in asked or asked[name_of(node)] != annotation(node, SPEC_HASH)
     ]
@@ -112,7 +112,7 @@ async def _gone(client: Client, api_version: str, kind: str, name: str, namespac
             raise
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def taken_over(client: Client, nodes: Sequence[str], identity: str) -> AsyncIterator[None]:
     """While inside, these nodes are played by the simulator of this name; afterwards by whoever plays the others."""
     resource = client.kind("v1", "Node")
@@ -121,9 +121,10 @@ async def taken_over(client: Client, nodes: Sequence[str], identity: str) -> Asy
     try:
         yield
     finally:
-        for node in (await resource.list(labels=POOL)).items:
-            if name_of(node) in nodes and annotation(node, PLAYED_BY) == identity:
-                await resource.patch(name_of(node), {"metadata": {"annotations": {PLAYED_BY: None}}})
+        with contextlib.suppress(ApiError, TransportError):  # the server, or a node, has gone before us
+            for node in await virtual_nodes(client):
+                if name_of(node) in nodes and annotation(node, PLAYED_BY) == identity:
+                    await resource.patch(name_of(node), {"metadata": {"annotations": {PLAYED_BY: None}}})
 
 
 async def virtual_nodes(client: Client) -> list[Object]:
