@@ -17,10 +17,7 @@ from kohort.server.auth.attributes import AuthorizerAttributes, forbidden
 from kohort.server.auth.impersonate import apply as impersonate
 from kohort.server.core import Core
 from kohort.server.discovery_handler import DiscoveryHandler
-from kohort.server.handlers.delete import Deleter
-from kohort.server.handlers.get import Reader
-from kohort.server.handlers.patch import Writer
-from kohort.server.handlers.subresources import Subresources
+from kohort.server.handlers.resource_handlers import ResourceHandlers
 from kohort.server.handlers.watch import Watch
 from kohort.server.metrics import Metrics
 from kohort.server.resources import native_resources
@@ -34,6 +31,7 @@ if TYPE_CHECKING:
     from kohort.server.requestinfo import RequestInfo, ResourcePath
     from kohort.server.resources import Resource
     from kohort.server.store import Item, Store
+    from kohort.server.workers.pool import WorkerPool
 
 log = logging.getLogger(__name__)
 _HEALTH: Final = {"/healthz", "/livez", "/readyz"}
@@ -65,11 +63,8 @@ class Api:
         self.core = Core(store, self.resources, ctx, plugins)
         self.core.authorize_create = self._authorize_create
         self.core.reread()
-        self.reader = Reader(self.core)
-        self.writer = Writer(self.core)
-        self.deleter = Deleter(self.core)
-        self.subresources = Subresources(self.core, self.writer, self.deleter)
-        self.renderer = render.Renderer(self.core.slices)
+        self.handlers = ResourceHandlers(self.core)
+        self.workers: WorkerPool | None = None  # for requests that take long
         self.metrics = Metrics(store, ctx)
         self.discovery = DiscoveryHandler(ctx.release.minor, self.resources, version, address)
         self.special: dict[tuple[str, str], Callable[[RequestInfo], Awaitable[tuple[int, Item | Object]]]] = {}
@@ -240,47 +235,19 @@ class Api:
         special = self.special.get((info.resource.plural, info.subresource))
         if special is not None:
             code, found = await special(info)
-            return self.renderer.one(info, found, code)
-        if info.subresource:
-            return await self._subresource(info)
-        match info.verb:
-            case "get":
-                return self.renderer.one(info, self.reader.get(info))
-            case "watch":
-                return self._watch(info)
-            case "list" | "deletecollection":
-                page = await self.reader.page(info)
-                if info.verb == "deletecollection":
-                    await self.deleter.collection(info, page.items)
-                return self.renderer.page(info, page)
-        verbs = {"create": self._create, "update": self.writer.update, "patch": self.writer.patch}
-        code, found = await verbs.get(info.verb, self.deleter.delete)(info)
-        return self.renderer.one(info, found, code)
-
-    async def _create(self, info: RequestInfo) -> tuple[int, Item | Object]:
-        if info.resource.plural == "bindings" and not info.resource.group:
-            return await self.subresources.bind(info)
-        if not info.resource.stored:
-            raise status.ApiError(
-                status.failure(501, "NotImplemented", f"{info.resource.full_name} are not answered by this server")
-            )
-        return await self.writer.create(info)
-
-    async def _subresource(self, info: RequestInfo) -> Response:
-        handler = self.subresources.handlers.get((info.subresource, info.verb))
-        if handler is not None:
-            code, found = await handler(info)
-            return self.renderer.one(info, found, code)
-        if info.subresource == "log":
-            return Response(200, {"content-type": "text/plain"}, self.subresources.log(info))
-        if info.verb == "get":
-            return self.renderer.one(info, self.reader.get(info))
-        if info.verb not in ("update", "patch"):
-            raise status.ApiError(
-                status.failure(501, "NotImplemented", f"{info.subresource} is not answered by this server")
-            )
-        code, found = await (self.writer.update(info) if info.verb == "update" else self.writer.patch(info))
-        return self.renderer.one(info, found, code)
+            return self.handlers.renderer.one(info, found, code)
+        if not info.subresource:
+            match info.verb:
+                case "watch":
+                    return self._watch(info)
+                case "list" | "deletecollection":
+                    page = await self.handlers.reader.page(info)
+                    if info.verb == "deletecollection":
+                        await self.handlers.deleter.collection(info, page.items)
+                    return self.handlers.renderer.page(info, page)
+        if self.workers is None:
+            return await self.handlers.answer(info)
+        return await self.workers.answer(info, self.handlers.answer)
 
     def _watch(self, info: RequestInfo) -> Response:
         if info.name:  # the old way: one object by its name

@@ -21,6 +21,8 @@ class Limits:
     request_seconds: float = 60.0  # for an answer, watches aside
     write_seconds: float = 30.0  # for a client to take what was written to it
     idle_seconds: float = 180.0  # of a connection between two requests
+    workers: int = 2  # processes for requests that take long, each started when it is needed; 0: none
+    worker_seconds: float = 30.0  # for a request in one of them
 
 
 DEFAULT: Final = Limits()

@@ -126,6 +126,7 @@ class Resources:
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, str], Resource] = {}
         self._first: dict[tuple[str, str], Resource] = {}  # the first served version of each
+        self._first_of_kind: dict[tuple[str, str], Resource] = {}
         self.changes = 0
 
     def add(self, resource: Resource) -> None:
@@ -138,6 +139,7 @@ class Resources:
 
     def _changed(self) -> None:
         self._first = {(one.group, one.plural): one for one in reversed(self._found.values())}
+        self._first_of_kind = {(one.group, one.kind): one for one in reversed(self._found.values())}
         self.changes += 1
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
@@ -145,8 +147,10 @@ class Resources:
 
     def of_kind(self, group: str, kind: str, version: str = "") -> Resource | None:
         """The resource of a kind, in a version or the first served."""
+        if not version:
+            return self._first_of_kind.get((group, kind))
         for one in self._found.values():
-            if (one.group, one.kind) == (group, kind) and version in ("", one.version):
+            if (one.group, one.kind) == (group, kind) and version == one.version:
                 return one
         return None
 

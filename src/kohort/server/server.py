@@ -28,6 +28,7 @@ from kohort.server.http import HttpServer
 from kohort.server.store import Store, StoreError
 from kohort.server.store.journal import MemoryJournal
 from kohort.server.store.sqlite import SqliteJournal
+from kohort.server.workers.pool import Chosen, WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -106,12 +107,24 @@ class Server:
         self.controllers = ControllerManager(self.api, self.clock, ALL if settings.controllers else ())
         self.controllers.start()
         if settings.listen:
+            if settings.limits.workers:
+                self.api.workers = self._workers()
             self.http = HttpServer(self.api, context=context, authenticator=authenticator, limits=settings.limits)
             await self.http.listen(settings.host, settings.port)
         authority = self.pki.ca_pem if self.pki is not None else None
         self._tasks = [asyncio.create_task(self._keep(name, loop)) for name, loop in self._loops(authority).items()]
         if settings.listen and settings.credentials is None:
             kubeconfig.write(settings.kubeconfig_path, url=self.url, authority=authority, token=self.token)
+
+    def _workers(self) -> WorkerPool:
+        settings, api = self.settings, self.api
+        chosen = Chosen(
+            authorize=api.authorizer is not None,
+            service_accounts=settings.service_accounts,
+            own_kinds=settings.custom_kinds,
+            service_range=settings.service_range,
+        )
+        return WorkerPool(api.core, self.admission, settings.limits, chosen)
 
     def _loops(self, authority: bytes | None) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
         store, resources = self.store, self.api.resources
@@ -157,6 +170,8 @@ class Server:
         if hasattr(self, "controllers"):
             await self.controllers.stop()
             await self.definitions.stop()
+        if hasattr(self, "api") and self.api.workers is not None:
+            await self.api.workers.close()
         if hasattr(self, "admission"):
             await self.admission.caller.close()
         await self.store.close()

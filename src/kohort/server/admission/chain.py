@@ -27,7 +27,7 @@ from kohort.server.auth.rbac import GROUP as RBAC
 if TYPE_CHECKING:
     from kohort.api.kind import Context
     from kohort.server.admission.attributes import AdmissionAttributes
-    from kohort.server.admission.webhooks.caller import Resolver
+    from kohort.server.admission.webhooks.caller import CallWebhook, Resolver
     from kohort.server.auth.lister import Lister
     from kohort.server.auth.rbac import Authorizer
     from kohort.server.core import Core
@@ -104,12 +104,18 @@ def admission(
     resolver: Resolver | None = None,
     service_accounts: bool = False,
     own_kinds: bool = True,
+    call_webhook: CallWebhook | None = None,
+    quotas: Any = None,
 ) -> Admission:
     """`resolver`: where the services of webhooks are. `service_accounts`: upstream's plugin of that name. `own_kinds`:
-    what the operators of the kinds that we know would do as webhooks; where they run themselves it is theirs."""
+    what the operators of the kinds that we know would do as webhooks; where they run themselves it is theirs.
+
+    `call_webhook`, `quotas`: what takes the place of the two parts that belong to the server's own process.
+    """
     lister, resources, ctx = core.lister, core.resources, core.ctx
     caller = WebhookClient(resolver or local_services(lister))
-    quotas = ResourceQuotas(core.store, resources)
+    call = call_webhook or caller.call
+    quotas = quotas or ResourceQuotas(core.store, resources)
     accounts = (ServiceAccount(lister),) if service_accounts else ()
     limits, scheduling = LimitRanger(lister), PodScheduling(lister, ctx)
     escalation_check = (RBACEscalation(authorizer),) if authorizer is not None else ()
@@ -119,10 +125,10 @@ def admission(
         NamespaceLifecycle(),
         *own,
         CrossObjectAdmission(lister, resources, ctx),
-        MutatingWebhooks(lister, resources, ctx, caller.call, own),
+        MutatingWebhooks(lister, resources, ctx, call, own),
         *escalation_check,
         WebhookRules(),
-        ValidatingWebhooks(lister, resources, ctx, caller.call),
+        ValidatingWebhooks(lister, resources, ctx, call),
         quotas,  # last: what it counts must be written before anything else happens
     )
     return Admission(plugins, quotas, caller)

@@ -99,8 +99,8 @@ if TYPE_CHECKING:
 
 
 def _without_owners(obj: Object, uids: tuple[str, ...]) -> Object:
-    meta = obj["metadata"]
-    left = [one for one in meta.get("ownerReferences") or () if one.get("uid") not in uids]
+    meta, lost = obj["metadata"], frozenset(uids)
+    left = [one for one in meta.get("ownerReferences") or () if one.get("uid") not in lost]
     if left:
         meta["ownerReferences"] = left
     else:

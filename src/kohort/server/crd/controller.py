@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from kohort.server import storage_codec, timestamps
 from kohort.server.controllers.writes import change, delete
-from kohort.server.crd import accepted_names, definition, resources, shipped
+from kohort.server.crd import accepted_names, definition, resources, served
 from kohort.server.crd.definition import GROUP, PLURAL, spec_of
 
 if TYPE_CHECKING:
-    from kohort.api.errors import FieldError
-    from kohort.api.kind import Context, Object
+    from kohort.api.kind import Object
     from kohort.server.api import Api
     from kohort.server.resources import Resource
     from kohort.server.store.records import Entry, Item
@@ -42,16 +41,7 @@ class DefinitionController:
         if found is None:
             raise ValueError(f"this release does not serve {PLURAL}.{GROUP}")
         self._native = definition.Native.of(self._resources.every())
-        self._own = resources.with_rules(
-            found,
-            default=definition.default,
-            validate=lambda crd, ctx: [*definition.validate(crd, ctx), *self._native.errors(crd)],
-            validate_update=self._validate_update,
-            first_status=definition.first_status,
-            warn=definition.warn,
-            needs_version=True,
-            counts_changes=True,
-        )
+        self._own = served.definitions(found, self._native)
         self._resources.add(self._own)
         self._served: dict[str, list[Resource]] = {}
         self._shown: dict[str, object] = {}
@@ -63,11 +53,6 @@ class DefinitionController:
     @property
     def _table(self) -> str:
         return self._own.table
-
-    def _validate_update(self, new: Object, old: Object, ctx: Context) -> list[FieldError]:
-        found = definition.validate_update(new, old, ctx)
-        known = {error.field for error in self._native.errors(old)}  # from before; it is not served
-        return [*found, *(error for error in self._native.errors(new) if error.field not in known)]
 
     async def start(self) -> None:
         self._store.listeners.append(self._listen)
@@ -109,16 +94,10 @@ class DefinitionController:
 
     def _is_shipped(self, item: Item) -> bool:
         """Whether it is one of ours that is in order; then it is served, without a look at its schemas."""
-        ours, stored = shipped.shipped().get(item.name), shipped.read(item.value)
-        if ours is None or stored.spec != ours.spec:
+        found = served.shipped_in_order(item)
+        if found is None:
             return False
-        crd = stored.object(ours.outline)
-        meta, accepted = crd["metadata"], crd["status"].get("acceptedNames") or {}
-        named = definition.is_true(crd, "NamesAccepted") and definition.is_true(crd, "Established")
-        if meta.get("deletionTimestamp") or accepted_names.CLEANUP not in (meta.get("finalizers") or []) or not named:
-            return False
-        if {name: value for name, value in ours.outline["names"].items() if value} != accepted:
-            return False
+        crd, ours = found
         self._put(item.name, resources.resources_of(crd, ours))
         self._api.discovery.add(lambda: resources.openapi({**crd, "spec": ours.whole}))
         return True

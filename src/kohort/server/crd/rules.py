@@ -12,6 +12,7 @@ from kohort.server.crd.cel.run import PER_CALL, run
 from kohort.server.crd.cel.values import NONE, CostError, Optional, equal
 from kohort.server.crd.schema import Schema, inner
 from kohort.server.crd.validate import ABSENT, Counterparts
+from kohort.server.workers import budget
 
 PER_OBJECT: Final = 10_000_000  # what all rules of an object may cost
 _LONGEST_MESSAGE: Final = 5 * 1024
@@ -36,6 +37,8 @@ class _Validation:
 
     def __init__(self) -> None:
         self._left = PER_OBJECT
+        here = budget.LOOP_COST.get()
+        self._here = PER_OBJECT if here is None else here  # what may be spent before a worker takes over
 
     def check(self, schema: Schema, value: Any, old: Any, path: str) -> Iterator[FieldError]:
         if value is None or self._left < 0:
@@ -80,7 +83,7 @@ class _Validation:
         elif not changed:
             return  # what did not change is not validated again
         try:
-            holds, cost = run(tree, variables, min(PER_CALL, self._left))
+            holds, cost = self._run(tree, variables)
         except cel.CelError as error:
             yield self._failed(rule, error, path, value)
             return
@@ -88,6 +91,20 @@ class _Validation:
         if holds is not True:
             kind = _REASONS.get(str(rule.get("reason") or "FieldValueInvalid"), ErrorKind.INVALID)
             yield FieldError(kind, _where(rule, path), self._message(rule, variables), _sort(value))
+
+    def _run(self, tree: Any, variables: Mapping[str, Any]) -> tuple[Any, int]:
+        most = min(PER_CALL, max(0, self._left))
+        try:
+            found, cost = run(tree, variables, min(most, self._here))
+        except CostError:
+            if self._here < most:
+                raise budget.TooExpensiveError from None
+            raise
+        except cel.CelError as error:
+            self._here -= error.spent
+            raise
+        self._here -= cost
+        return found, cost
 
     def _failed(self, rule: Mapping[str, Any], error: cel.CelError, path: str, value: Any) -> FieldError:
         name, text = _name(rule), str(error)
@@ -111,7 +128,7 @@ class _Validation:
         if expression:
             found: Any = ""
             try:
-                found, cost = run(cel.parse(str(expression)), variables, min(PER_CALL, max(0, self._left)))
+                found, cost = self._run(cel.parse(str(expression)), variables)
                 self._left -= cost
             except ValueError:
                 pass

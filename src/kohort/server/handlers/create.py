@@ -14,6 +14,7 @@ from kohort.server import options, status, storage_codec, timestamps
 from kohort.server.admission.attributes import CREATE, AdmissionAttributes
 from kohort.server.name_generator import generate_name, random_suffix
 from kohort.server.request_body import decode_body, refused
+from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
@@ -135,9 +136,16 @@ class Creator:
             raise _NameTakenError(name)
         if chosen.dry_run:
             return new
-        item = await core.store.write(
-            resource.table, namespace, name, lambda revision: storage_codec.dump(resource, new, revision), expect=None
-        )
+        try:
+            item = await core.store.write(
+                resource.table,
+                namespace,
+                name,
+                lambda revision: storage_codec.dump(resource, new, revision),
+                expect=None,
+            )
+        except ConflictError:  # between the look and the write, which are apart in a worker
+            raise _NameTakenError(name) from None
         await core.stored(attrs)
         return item
 

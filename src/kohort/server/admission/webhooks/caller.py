@@ -35,7 +35,10 @@ class WebhookClient:
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     async def call(self, hook: Hook, review: dict[str, Any]) -> bytes:
-        """The body of the answer; AnswerError if there is none."""
+        """The body of the answer; InvalidReviewError if there is none."""
+        return await self.send(hook, encode(review))
+
+    async def send(self, hook: Hook, review: bytes) -> bytes:
         from aiohttp import ClientError
 
         url, server = "", ""
@@ -50,7 +53,7 @@ class WebhookClient:
         except (ClientError, OSError, ValueError) as error:
             raise _failed(f'Post "{url}": {error or type(error).__name__}') from None
 
-    async def _post(self, url: str, server: str, hook: Hook, review: dict[str, Any]) -> bytes:
+    async def _post(self, url: str, server: str, hook: Hook, review: bytes) -> bytes:
         if self._session is None:
             from aiohttp import ClientSession, ClientTimeout
 
@@ -58,7 +61,7 @@ class WebhookClient:
         context = self._context((hook.spec.get("clientConfig") or {}).get("caBundle") or "")
         async with self._session.post(
             url,
-            data=encode(review),
+            data=review,
             headers=_HEADERS,
             ssl=context,
             server_hostname=server or None,

@@ -1,0 +1,231 @@
+"""On the server's side: one worker process, and one request in it, with the answers to what it asks meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.kube.wire import Response
+from kohort.server import status, storage_codec
+from kohort.server.admission.attributes import AdmissionAttributes
+from kohort.server.admission.webhooks.matching import Hook
+from kohort.server.admission.webhooks.review import InvalidReviewError
+from kohort.server.store import ConflictError, StoreError
+from kohort.server.workers import frames
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from kohort.server.admission.chain import Admission
+    from kohort.server.core import Core
+    from kohort.server.requestinfo import RequestInfo
+    from kohort.server.store import Item
+
+_PIECE: Final = 1 << 20  # bytes of items in one message
+_BUFFER: Final = 4 << 20
+_SENT_HEADERS: Final = ("content-type", "user-agent")  # no others matter to a handler; credentials stay here
+
+
+class WorkerEndedError(Exception):
+    """The process went away in the middle of a request."""
+
+
+class UnknownResourceError(Exception):
+    """The worker does not serve this (yet)."""
+
+
+class WorkerProcess:
+    """A child that talks over its standard input and output."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._writer, self._reader = process.stdin, process.stdout
+        self.resident = 0
+
+    @classmethod
+    async def start(cls, settings: dict[str, Any]) -> WorkerProcess:
+        pipe = asyncio.subprocess.PIPE
+        command = [sys.executable, "-m", "kohort.server.workers.process"]
+        made = cls(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=_BUFFER))
+        await made.send(settings)
+        return made
+
+    async def send(self, message: Any) -> None:
+        try:
+            self._writer.write(frames.pack(message))
+            await self._writer.drain()
+        except (ConnectionError, RuntimeError) as error:
+            raise WorkerEndedError from error
+
+    async def read(self) -> Any:
+        try:
+            head = await self._reader.readexactly(frames.HEAD)
+            return frames.unpack(await self._reader.readexactly(frames.size(head)))
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise WorkerEndedError from error
+
+    @property
+    def alive(self) -> bool:
+        return self._process.returncode is None
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGKILL)
+
+    async def end(self) -> None:
+        """Its input ends, and it with it; killed if it does not."""
+        with contextlib.suppress(OSError, RuntimeError):
+            self._writer.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), 1.0)
+        except TimeoutError:
+            self.kill()
+            await self._process.wait()
+
+
+class Session:
+    """One request. What the worker asks is answered from the store as it stands at that moment."""
+
+    def __init__(self, worker: WorkerProcess, core: Core, admission: Admission, info: RequestInfo) -> None:
+        self._worker, self._core, self._admission, self._info = worker, core, admission, info
+        self._counted: AdmissionAttributes | None = None  # what the quotas were asked about
+
+    async def run(self) -> Response:
+        await self._worker.send(question(self._info, self._core.resources.changes))
+        while True:
+            sort, *rest = await self._worker.read()
+            match sort:
+                case "done":
+                    code, headers, body = rest
+                    return Response(code, headers, body)
+                case "refused":
+                    refusal, headers, warnings = rest
+                    raise status.ApiError(refusal, headers=headers, warnings=warnings)
+                case "store":
+                    raise StoreError(rest[0])
+                case "fault":
+                    raise status.internal(rest[0])
+                case "unknown":
+                    raise UnknownResourceError
+            async for answer in self._answers(sort, rest):
+                await self._worker.send(answer)
+
+    async def _answers(self, sort: str, rest: list[Any]) -> AsyncIterator[list[Any]]:
+        try:
+            if sort == "items":
+                for piece in self._items(*rest):
+                    yield ["", piece]
+                yield ["", []]
+            else:
+                yield ["", await self._answer(sort, rest)]
+        except status.ApiError as error:
+            yield ["refused", error.status, error.headers, list(error.warnings)]
+        except ConflictError:
+            yield ["conflict"]
+        except StoreError as error:
+            yield ["store", str(error)]
+        except InvalidReviewError as error:
+            yield ["webhook", str(error)]
+
+    async def _answer(self, sort: str, rest: list[Any]) -> Any:  # noqa: PLR0911 - a table of questions
+        store = self._core.store
+        match sort:
+            case "get":
+                return _plain(store.table(rest[0]).get(rest[1], rest[2]))
+            case "head":
+                return _plain(store.table(rest[0]).head(rest[1], rest[2]))
+            case "size":
+                return store.table(rest[0]).size
+            case "changes":
+                return store.table(rest[0]).changes
+            case "revision":
+                return store.revision
+            case "write":
+                return await self._write(*rest)
+            case "quota":
+                return await self._quota(*rest)
+            case "authorize_create":
+                return self._core.authorize_create(self._info)
+            case "webhook":
+                configuration, name, spec, review = rest
+                return await self._admission.caller.send(Hook(configuration, name, spec), review)
+        raise WorkerEndedError(f"a question that nobody knows: {sort}")
+
+    def _items(self, table: str, namespace: str | None) -> list[list[Any]]:
+        pieces: list[list[Any]] = [[]]
+        held = 0
+        for item in self._core.store.table(table).items(namespace):
+            if held > _PIECE:
+                pieces.append([])
+                held = 0
+            pieces[-1].append(_plain(item))
+            held += len(item.value)
+        return pieces
+
+    async def _write(
+        self, table: str, namespace: str, name: str, before: bytes, after: bytes, expected: int | None, delete: bool
+    ) -> int:
+        """What was true when the worker asked may no longer be: the version, the namespace and the quotas are looked
+        at once more, and nothing else happens between that and the write."""
+        core = self._core
+        head = core.store.table(table).head(namespace, name)
+        if (None if head is None else head.revision) != expected:
+            raise ConflictError(head)
+        if head is None:
+            core.check_namespace(self._info.resource, namespace)
+            core.check_terminating(self._info.resource, namespace, name)
+        if self._counted is not None:
+            await self._admission.quotas.validate(self._counted)
+        written = await core.store.write(
+            table,
+            namespace,
+            name,
+            lambda revision: b"".join((before, str(revision).encode(), after)),
+            expect=head,
+            delete=delete,
+        )
+        return written.revision
+
+    async def _quota(
+        self, operation: str, subresource: str, namespace: str, name: str, new: bytes | None, old: bytes | None
+    ) -> None:
+        attrs = AdmissionAttributes(
+            operation,
+            self._info.resource,
+            subresource,
+            namespace,
+            name,
+            None if new is None else storage_codec.decode(new),
+            None if old is None else storage_codec.decode(old),
+            self._info.user,
+        )
+        self._counted = attrs
+        await self._admission.quotas.validate(attrs)
+
+
+def _plain(item: Item | None) -> list[Any] | None:
+    return None if item is None else [item.namespace, item.name, item.revision, item.value]
+
+
+def question(info: RequestInfo, changes: int) -> dict[str, Any]:
+    request, resource, user, form = info.request, info.resource, info.user, info.accepted
+    return {
+        "method": request.method,
+        "path": request.path,
+        "query": dict(request.query),
+        "headers": {name: request.headers[name] for name in _SENT_HEADERS if name in request.headers},
+        "body": request.body,
+        "user": None if user is None else [user.name, user.uid, list(user.groups), dict(user.extra)],
+        "resource": [resource.group, resource.version, resource.plural],
+        "verb": info.verb,
+        "namespace": info.namespace,
+        "name": info.name,
+        "subresource": info.subresource,
+        "accepted": [form.media, form.kind, form.version, form.stream, form.pretty],
+        "changes": changes,
+    }

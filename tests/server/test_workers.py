@@ -1,0 +1,217 @@
+"""Requests in worker processes: what they answer and store is what the server would have, letter by letter."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.server.talk import Talk
+from tests.support.recorder import Player
+
+from kohort.kube.wire import Request, User
+from kohort.server.admission.chain import admission
+from kohort.server.limits import Limits
+from kohort.server.workers.pool import Chosen, WorkerPool
+from kohort.testing.client import Response
+
+RECORDED = Path(__file__).parents[1] / "recorded" / "validation-1.37.json"
+MAPS = "/api/v1/namespaces/d/configmaps"
+MERGE = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+LIMITS = Limits(workers=1)
+_EVERY = 10  # of the recorded cases, one in so many
+_UNLIKE = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[\d:.]+Z")  # uids, times
+_EACH_ITS_OWN = ("<uid>", "generateName", "gatesDuringPrior")  # cases whose answers two servers cannot share
+
+
+class Worked(Talk):
+    """Everything that a worker can do is done by one."""
+
+    def __init__(self, gates: Any = None, limits: Limits = LIMITS, *, everything: bool = True) -> None:
+        self._limits, self._everything = limits, everything
+        super().__init__(gates=gates)
+
+    def switch(self, gates: Any) -> None:
+        super().switch(gates)
+        api = self.api
+        made = admission(api.core)
+        api.core.use(made.plugins)
+        self.pool = WorkerPool(api.core, made, self._limits, Chosen(authorize=False), everything=self._everything)
+        api.workers = self.pool
+
+    def close(self) -> None:
+        self.loop.run_until_complete(self.pool.close())
+        super().close()
+
+
+class Plain(Talk):
+    def switch(self, gates: Any) -> None:
+        super().switch(gates)
+        self.api.core.use(admission(self.api.core).plugins)
+
+
+class Both:
+    """Asks two servers the same, and compares."""
+
+    def __init__(self, gates: Any) -> None:
+        self.here, self.there = Plain(gates=gates), Worked(gates)
+        self.compared = 0
+
+    def request(self, method: str, path: str, body: Any = None, **more: Any) -> Response:
+        answers = [one.request(method, path, body, **more) for one in (self.here, self.there)]
+        here, there = (_shown(one) for one in answers)
+        assert here == there, (method, path)
+        self.compared += 1
+        return answers[1]
+
+    def get(self, path: str) -> Any:
+        return self.request("GET", path).json()
+
+    def create(self, path: str, body: Any) -> Any:
+        return self.request("POST", path, body).json()
+
+    def close(self) -> None:
+        self.here.close()
+        self.there.close()
+
+
+def _shown(answer: Response) -> tuple[int, bytes, list[str]]:
+    return answer.code, _UNLIKE.sub(b"?", answer.body), answer.warnings
+
+
+def _request(method: str, path: str, body: bytes, user: User | None = None) -> Request:
+    return Request(method, path, {}, {"content-type": "application/json", "user-agent": "talk/1"}, body, user)
+
+
+@pytest.fixture(scope="module")
+def worked() -> Iterator[Worked]:
+    made = Worked()
+    made.create("/api/v1/namespaces", {"metadata": {"name": "d"}})
+    yield made
+    made.close()
+
+
+def test_recorded_requests_have_the_same_answers_and_leave_the_same_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    cases = json.loads(RECORDED.read_text())["cases"]
+    gates = cases[0]["gates"]
+    usable = [one for one in cases if one["gates"] == gates and not any(part in str(one) for part in _EACH_ITS_OWN)]
+    both = Both(gates)
+    try:
+        for case in usable[::_EVERY]:
+            player = Player(json.loads(json.dumps(case)), both)  # type: ignore[arg-type]
+            player.prepare()
+            player.ask()
+            player.clean()
+        for table in both.here.store.tables:
+            here, there = (
+                [(*item.key, item.revision, _UNLIKE.sub(b"?", item.value)) for item in one.store.table(table).items()]
+                for one in (both.here, both.there)
+            )
+            assert here == there, table
+        assert both.there.pool.requests > len(usable) // _EVERY
+    finally:
+        both.close()
+
+
+def test_what_is_small_stays_on_the_loop_and_what_is_large_does_not() -> None:
+    talk = Worked(everything=False)
+    try:
+        talk.create("/api/v1/namespaces", {"metadata": {"name": "d"}})
+        assert talk.create(MAPS, {"metadata": {"name": "small"}, "data": {"a": "b"}})["metadata"]["uid"]
+        assert talk.pool.requests == 0
+        data = {f"k{number}": "v" for number in range(5000)}
+        assert talk.create(MAPS, {"metadata": {"name": "large"}, "data": data})["data"] == data
+        assert talk.pool.requests == 1
+        assert talk.request("PATCH", f"{MAPS}/large", {"data": {"k1": None}}, content_type=MERGE).ok  # as it is stored
+        assert talk.request("GET", f"{MAPS}/large").ok
+        assert talk.pool.requests == 2
+        assert talk.request("GET", f"{MAPS}/large", accept="application/yaml").body.count(b"\n") > 4999
+        assert talk.pool.requests == 3
+        lines = "\n".join(f"  k{number}: v" for number in range(1000))
+        text = f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: applied\ndata:\n{lines}\n"
+        assert talk.request("PATCH", f"{MAPS}/applied?fieldManager=m", text=text, content_type=APPLY).code == 201
+        assert talk.pool.requests == 4
+        copies = [{"op": "copy", "from": "/metadata", "path": f"/metadata/{number}"} for number in range(3)]
+        assert talk.request("PATCH", f"{MAPS}/small", copies, content_type="application/json-patch+json").ok
+        assert (talk.pool.requests, talk.pool.started) == (5, 1)
+    finally:
+        talk.close()
+
+
+def test_writes_that_meet_in_a_worker_and_on_the_loop_conflict_as_ever(worked: Worked) -> None:
+    """The name is taken, the version is old, the namespace is gone: asked again when the worker wants to write."""
+    api, core = worked.api, worked.api.core
+    body = json.dumps({"metadata": {"name": "x"}, "data": {"a": "b"}}).encode()
+
+    async def together() -> list[int]:
+        ways = (api.workers, None, api.workers)
+        sent = []
+        for way in ways:
+            api.workers = way
+            sent.append(asyncio.ensure_future(api.handle(_request("POST", MAPS, body))))
+            await asyncio.sleep(0)
+        api.workers = ways[0]
+        return sorted([one.status for one in await asyncio.gather(*sent)])
+
+    assert worked.loop.run_until_complete(together()) == [201, 409, 409]
+    assert [item.name for item in core.store.table("configmaps").items("d")] == ["x"]
+
+
+def test_a_quota_counts_what_workers_write(worked: Worked) -> None:
+    worked.create("/api/v1/namespaces", {"metadata": {"name": "q"}})
+    hard = {"metadata": {"name": "q"}, "spec": {"hard": {"count/configmaps": "1"}}}
+    worked.create("/api/v1/namespaces/q/resourcequotas", hard)
+    maps = MAPS.replace("/d/", "/q/")
+    codes = [worked.request("POST", maps, {"metadata": {"name": f"m{number}"}}).code for number in range(2)]
+    assert codes == [201, 403]
+
+
+def test_a_request_that_takes_too_long_is_ended_and_the_next_one_is_answered() -> None:
+    talk = Worked(limits=Limits(workers=1, worker_seconds=0.0))
+    try:
+        found = talk.request("POST", "/api/v1/namespaces", {"metadata": {"name": "d"}})
+        assert (found.code, found.json()["reason"]) == (504, "Timeout")
+        assert talk.pool.timeouts == 1
+    finally:
+        talk.close()
+
+
+def test_a_worker_that_dies_costs_one_request(worked: Worked) -> None:
+    pool = worked.pool
+    before = pool.started
+    (worker,) = pool._all
+    worker.kill()
+    worked.loop.run_until_complete(worker._process.wait())
+    found = worked.request("POST", MAPS, {"metadata": {"name": "a"}})
+    again = worked.request("POST", MAPS, {"metadata": {"name": "b"}})
+    assert (found.code in (201, 503), again.code, pool.started) == (True, 201, before + 1)
+
+
+def test_of_two_workers_one_user_has_one() -> None:
+    talk = Worked(limits=Limits(workers=2))
+    try:
+        pool = talk.pool
+        body = json.dumps({"metadata": {"name": "x"}}).encode()
+
+        async def crowd() -> int:
+            users = ["a", "a", "a", "b"]
+            sent = [
+                asyncio.ensure_future(talk.api.handle(_request("POST", "/api/v1/namespaces", body, User(name))))
+                for name in users
+            ]
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            waiting = pool._seats.waiting
+            await asyncio.gather(*sent)
+            return waiting
+
+        assert talk.loop.run_until_complete(crowd()) == 2
+    finally:
+        talk.close()
