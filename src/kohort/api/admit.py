@@ -179,7 +179,7 @@ def complete_update(
         check_admitted(kind, new, admission.mutate(kind, new, ctx, (), old))
         _prepare(kind, new, old, ctx)
         check_valid(kind, new, validate_update(kind, new, old, ctx, subresource))
-        meta.count(kind, new, old)
+        meta.count(kind, new, old, subresource)
     except RejectedError as rejected:
         return rejected.with_warnings(warnings)
     remarks = () if kind.kind == "Pod" else kind.warn(new, ctx)  # a pod has its warnings once

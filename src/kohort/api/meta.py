@@ -59,13 +59,14 @@ def _drop_repeated_owners(meta: dict[str, Any]) -> None:
         meta["ownerReferences"] = list(kept.values())
 
 
-def count(kind: Kind, new: Object, old: Object | None = None) -> None:
+def count(kind: Kind, new: Object, old: Object | None = None, subresource: str = "") -> None:
     """metadata.generation: one at first, one more with every change beside metadata and status."""
     if kind.native and not kind.counts_changes:
         return
     before = ((old or {}).get("metadata") or {}).get("generation") or 0
     counted = [member for member in kind.schema.fields if member != "status"]
-    if old is None or any(not same(new.get(member), old.get(member)) for member in counted) or _noted(kind, new, old):
+    noted = subresource != "status" and old is not None and _noted(kind, new, old)
+    if noted or old is None or any(not same(new.get(member), old.get(member)) for member in counted):
         before += 1
     new["metadata"]["generation"] = before
 

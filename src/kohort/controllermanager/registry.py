@@ -11,6 +11,7 @@ from kohort.kube.client import Client
 
 # One line for each: its name, the module, and the function there that makes it.
 _CONTROLLERS: Final = {
+    "deployment": ("kohort.controllermanager.deployment.controller", "deployment_controller"),
     "replicaset": ("kohort.controllermanager.replicaset.controller", "replicaset_controller"),
     "replicationcontroller": ("kohort.controllermanager.replicaset.controller", "replication_controller"),
     "disruption": ("kohort.controllermanager.disruption.controller", "disruption_controller"),

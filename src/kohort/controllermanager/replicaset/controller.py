@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from kohort.api.kind import Object
 from kohort.api.objects import controller_of, controller_uid, uid_of
 from kohort.controllermanager.claims import loose, owner_key
 from kohort.controllermanager.replicaset.reconcile import View, reconcile
+from kohort.controllermanager.timing import BASE_DELAY, BATCH, nothing
 from kohort.controllers.adopters import Adopters
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_itself, key_of
-from kohort.controllers.reconcile import Reconcile, Result
-
-BATCH: Final = 0.05  # seconds in which changes of pods are gathered
-BASE_DELAY: Final = 0.05  # seconds until what was refused is tried again, at first
+from kohort.controllers.reconcile import Reconcile
 
 Selector = Callable[[Object], dict[str, Any] | None]
 
@@ -58,7 +56,7 @@ def _controller(name: str, api_version: str, kind: str, selector: Selector, *, t
     def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         owner = reader.get(kind, key)
         if owner is None:
-            return _nothing()
+            return nothing()
         pods = [*reader.indexed("Pod", "owner", key), *reader.indexed("Pod", "loose", key.namespace)]
         own = [pod for pod in pods if controller_uid(pod) in ("", uid_of(owner))]
         related = _related(kind, owner, reader)
@@ -69,11 +67,6 @@ def _controller(name: str, api_version: str, kind: str, selector: Selector, *, t
         Watch("v1", "Pod", of_pod, {"owner": keys, "loose": loose}),
     )
     return Controller(name=name, watches=watches, reconcile=reconcile_key, base_delay=BASE_DELAY)
-
-
-def _nothing() -> Reconcile:
-    yield from ()
-    return Result()
 
 
 def _parent(obj: Object) -> Iterable[str]:

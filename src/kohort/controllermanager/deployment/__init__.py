@@ -1,0 +1,1 @@
+"""Deployments: ReplicaSets of successive templates, the newest of which takes over from the others."""
