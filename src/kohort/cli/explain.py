@@ -11,6 +11,7 @@ import msgspec
 
 from kohort.cli.common import UsageError, friendly, out
 from kohort.cli.explainprint import page, reason_and_message, waiting_page
+from kohort.cli.following import Answer, follow_cluster
 from kohort.cli.lookup import Found
 from kohort.cli.targets import Question, Reply, as_data, ask_cluster, ask_state, check_output, finish, print_data
 from kohort.scheduler.core import SchedulerCore
@@ -19,30 +20,40 @@ from kohort.scheduler.snapshot import SnapshotError, load
 
 
 @friendly
-def explain(question: Question, kubeconfig: str, context: str, state: str, output: str) -> int:
+def explain(question: Question, kubeconfig: str, context: str, state: str, output: str, *, watch: bool = False) -> int:
     check_output(output)
     question.check()
+    if state and (watch or question.filename):
+        raise UsageError(f"--state: a saved state {'does not change' if watch else 'has no files'}; ask a cluster")
+
+    def look(reply: Reply) -> Answer:
+        return _named(reply, output) if question.named else _waiting(reply, output, everywhere=question.everywhere)
+
+    if watch:
+        return follow_cluster(question, kubeconfig, context, "kohort-explain", look, output)
     reply = ask_state(_core(state), question) if state else ask_cluster(question, kubeconfig, context, "kohort-explain")
-    if question.words:
-        _named(reply, output)
-    else:
-        _waiting(reply, output, everywhere=question.everywhere)
+    look(reply).show()
     return finish(reply, "not looked at, the answer may be wrong")
 
 
-def _named(reply: Reply, output: str) -> None:
+def _named(reply: Reply, output: str) -> Answer:
     answers = [(found, _answers(found)) for found in reply.found]
-    if output != "text":
-        if answers or not reply.missing:
-            print_data(output, as_data([_data(*one) for one in answers], one=reply.one))
-        return
-    if not answers and not reply.missing:
-        out.print(f"nothing found {reply.where}")
-    now = datetime.now(UTC)
-    for number, (found, statuses) in enumerate(answers):
-        if number:
-            out.print()
-        out.print(page(found, statuses, now))
+    data = [_data(*one) for one in answers]
+
+    def show() -> None:
+        if output != "text":
+            if answers or not reply.missing:
+                print_data(output, as_data(data, one=reply.one))
+            return
+        if not answers and not reply.missing:
+            out.print(f"nothing found {reply.where}")
+        now = datetime.now(UTC)
+        for number, (found, statuses) in enumerate(answers):
+            if number:
+                out.print()
+            out.print(page(found, statuses, now))
+
+    return Answer(data, show)
 
 
 def _answers(found: Found) -> list[RootStatus]:
@@ -53,16 +64,21 @@ def _data(found: Found, answers: list[RootStatus]) -> dict[str, Any]:
     return {"asked": found.asked, "note": found.note, "answers": [asdict(one) for one in answers]}
 
 
-def _waiting(reply: Reply, output: str, *, everywhere: bool) -> None:
+def _waiting(reply: Reply, output: str, *, everywhere: bool) -> Answer:
     assert reply.core is not None
     statuses = [root_status(reply.core, root, member) for root, member in reply.waiting]
     statuses.sort(key=lambda one: (one.namespace, one.since or "~", one.name))
-    if output != "text":
-        print_data(output, {"items": [_waiting_data(one) for one in statuses]})
-    elif statuses:
-        out.print(waiting_page(statuses, datetime.now(UTC), everywhere=everywhere))
-    else:
-        out.print(f"nothing waits {reply.where}")
+    data = [_waiting_data(one) for one in statuses]
+
+    def show() -> None:
+        if output != "text":
+            print_data(output, {"items": data})
+        elif statuses:
+            out.print(waiting_page(statuses, datetime.now(UTC), everywhere=everywhere))
+        else:
+            out.print(f"nothing waits {reply.where}")
+
+    return Answer(data, show)
 
 
 def _waiting_data(status: RootStatus) -> dict[str, Any]:

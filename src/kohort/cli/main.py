@@ -94,6 +94,8 @@ _set = click.option(
     help="A setting of a workload kind, such as jobset.gangRendering=Composite. Repeatable; wins over --config.",
 )
 _targets = click.argument("words", metavar="[TYPE] [NAME]... | TYPE/NAME...", nargs=-1)
+_these_files = _many("-f", "--filename", metavar="FILE", says="What is in a file, a directory, or -. Repeatable.")
+_watch = _flag("-w", "--watch", says="Print again whenever the answer has changed.")
 _everywhere = _flag("-A", "--all-namespaces", "everywhere", says="In all namespaces.")
 _labels = _text("-l", "--selector", "labels", metavar="A=B,...", says="Only with these labels.")
 _context = _text("--context", metavar="NAME", says="Of the kubeconfig.")
@@ -219,11 +221,14 @@ def nodes(kubeconfig: str, context: str, attach: bool, keep: bool, **asked: Any)
 @_text("-n", "--namespace", metavar="NS", says="Else the kubeconfig's.")
 @_everywhere
 @_labels
+@_these_files
+@_recursive
+@_watch
 @_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
 @_context
 @_text("--state", metavar="FILE", says="Ask a saved /debug/state instead of a cluster.")
 @_output("text|json|yaml")
-def explain(kubeconfig: str, context: str, state: str, output: str, **asked: Any) -> None:
+def explain(kubeconfig: str, context: str, state: str, output: str, watch: bool, **asked: Any) -> None:
     """Say why something waits, what came closest and what would help; or where it runs.
 
     NAME is that of a workload, group or pod: job/train, jobset a b, train. Without one: all that waits, a line each.
@@ -231,7 +236,7 @@ def explain(kubeconfig: str, context: str, state: str, output: str, **asked: Any
     from kohort.cli import explain as command
     from kohort.cli.targets import Question
 
-    sys.exit(command.explain(Question(**asked), kubeconfig, context, state, output))
+    sys.exit(command.explain(Question(**asked), kubeconfig, context, state, output, watch=watch))
 
 
 @app.command()
@@ -239,11 +244,14 @@ def explain(kubeconfig: str, context: str, state: str, output: str, **asked: Any
 @_text("-n", "--namespace", metavar="NS", says="Else the context's.")
 @_everywhere
 @_labels
+@_these_files
+@_recursive
+@_watch
 @_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, or kohort up's.")
 @_context
 @_flag("--all", "every", says="Every pod, however many.")
 @_output("text|json|yaml")
-def tree(kubeconfig: str, context: str, every: bool, output: str, **asked: Any) -> None:
+def tree(kubeconfig: str, context: str, every: bool, output: str, watch: bool, **asked: Any) -> None:
     """Show a workload as it is now: groups with their minimum, who has a place, on which node, in which domain.
 
     NAME is that of a workload, a group or a pod.
@@ -251,7 +259,7 @@ def tree(kubeconfig: str, context: str, every: bool, output: str, **asked: Any) 
     from kohort.cli import tree as command
     from kohort.cli.targets import Question
 
-    sys.exit(command.run(Question(**asked), kubeconfig, context, output, every=every))
+    sys.exit(command.run(Question(**asked), kubeconfig, context, output, every=every, watch=watch))
 
 
 @app.command()

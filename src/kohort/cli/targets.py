@@ -5,10 +5,11 @@ TYPE/NAME..., a TYPE alone, with -l or -A, or nothing at all, which is everythin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from kohort.api.objects import name_of, namespace_of
 from kohort.cli.common import UsageError, as_json, choice, say, write
 from kohort.cli.lookup import (
     Found,
@@ -24,9 +25,11 @@ from kohort.cli.lookup import (
 from kohort.kube.client import Client
 from kohort.kube.discovery import NotServedError
 from kohort.kube.errors import ApiError, ConfigError, TransportError
+from kohort.manifest import read
 from kohort.scheduler.clusterlist import ClusterList, list_cluster
 from kohort.scheduler.core import SchedulerCore
 
+T = TypeVar("T")
 FORMS = ("text", "json", "yaml")
 
 
@@ -38,8 +41,18 @@ class Question:
     namespace: str = ""
     everywhere: bool = False
     labels: str = ""
+    filename: tuple[str, ...] = ()
+    recursive: bool = False
+
+    @property
+    def named(self) -> bool:
+        """Something, by its type or name or in a file; else all that waits is meant."""
+        return bool(self.words or self.filename)
 
     def check(self) -> None:
+        for option, given in (("-A", self.everywhere), ("-l", bool(self.labels)), ("names", bool(self.words))):
+            if self.filename and given:
+                raise UsageError(f"-f and {option}: files say what is meant; leave out one of the two")
         for word in self.words:
             split(word)
         slashes = [word for word in self.words if "/" in word]
@@ -84,6 +97,25 @@ def split(target: str) -> tuple[str, str]:
     return kind, name
 
 
+def _in_files(question: Question, namespace: str) -> list[tuple[str, str, str]]:
+    """(type, name, namespace) of the workloads, groups and pods in files; other objects have no pods of their own."""
+    found = []
+    for document in read(question.filename, recursive=question.recursive):
+        obj = document.obj
+        name = name_of(obj)
+        if not is_kind(str(obj.get("kind"))) or not name:
+            continue
+        group = str(obj.get("apiVersion") or "").rpartition("/")[0]
+        type_ = f"{obj['kind']}.{group}" if group else str(obj["kind"])
+        own = namespace_of(obj) or namespace
+        if question.namespace and own != question.namespace:
+            raise UsageError(f"-n {question.namespace}: {document.name} in {document.source} is in namespace {own}")
+        found.append((type_, name, own))
+    if not found:
+        raise UsageError(f"-f {', '.join(question.filename)}: no workload, group or pod with a name is in it")
+    return found
+
+
 # ---- a saved state
 
 
@@ -112,11 +144,15 @@ def ask_state(core: SchedulerCore, question: Question) -> Reply:
 
 
 def ask_cluster(question: Question, kubeconfig: str, context: str, manager: str) -> Reply:
-    """Of the cluster that is meant; what goes wrong on the way is said as a mistake of the command line."""
+    return connected(kubeconfig, context, manager, lambda client: answer(client, question))
 
-    async def ask() -> Reply:
+
+def connected(kubeconfig: str, context: str, manager: str, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+    """With the cluster that is meant; what goes wrong on the way is said as a mistake of the command line."""
+
+    async def ask() -> T:
         async with Client.connect(config_file(kubeconfig), context=context or None, manager=manager) as client:
-            return await answer(client, question)
+            return await work(client)
 
     try:
         return asyncio.run(ask())
@@ -131,6 +167,12 @@ async def answer(client: Client, question: Question) -> Reply:
     seen = await list_cluster(client)
     reply = Reply(core=seen.core, unread=seen.unread, where=_where(namespace))
     words = question.words
+    if question.filename:
+        targets = _in_files(question, namespace)
+        reply.one = len(targets) == 1
+        for kind, name, own in targets:
+            await _look_up(client, seen, reply, kind, name, own)
+        return reply
     if not words:
         uids = None
         if question.labels:
@@ -141,16 +183,21 @@ async def answer(client: Client, question: Question) -> Reply:
     if question.selects:
         return await _of_type(client, seen, question, reply, namespace)
     typed = await _is_type(client, words[0])
-    targets = question.targets(typed=typed and len(words) > 1)
-    reply.one = len(targets) == 1
-    for kind, name in targets:
-        try:
-            reply.found.append(await find_in_cluster(client, seen, kind, name, namespace))
-        except UsageError as error:
-            if typed and len(words) == 1:  # nothing has this name, and it is a type
-                return await _of_type(client, seen, question, reply, namespace)
-            reply.missing.append(str(error))
+    named = question.targets(typed=typed and len(words) > 1)
+    reply.one = len(named) == 1
+    for kind, name in named:
+        await _look_up(client, seen, reply, kind, name, namespace)
+    if reply.missing and typed and len(words) == 1:  # nothing has this name, and it is a type
+        reply.missing.clear()
+        return await _of_type(client, seen, question, reply, namespace)
     return reply
+
+
+async def _look_up(client: Client, seen: ClusterList, reply: Reply, kind: str, name: str, namespace: str) -> None:
+    try:
+        reply.found.append(await find_in_cluster(client, seen, kind, name, namespace))
+    except UsageError as error:
+        reply.missing.append(str(error))
 
 
 async def _of_type(client: Client, seen: ClusterList, question: Question, reply: Reply, namespace: str) -> Reply:

@@ -12,8 +12,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from kohort.cli.common import UsageError, count, friendly, out
+from kohort.cli.following import Answer, follow_cluster
 from kohort.cli.lookup import Found, Root
-from kohort.cli.targets import Question, as_data, ask_cluster, check_output, finish, print_data
+from kohort.cli.targets import Question, Reply, as_data, ask_cluster, check_output, finish, print_data
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 from kohort.scheduler.validate import DEEPEST
@@ -25,20 +26,36 @@ _PENDING: Final = "Pending"
 
 
 @friendly
-def run(question: Question, kubeconfig: str, context: str, output: str, *, every: bool) -> int:
+def run(question: Question, kubeconfig: str, context: str, output: str, *, every: bool, watch: bool = False) -> int:
     check_output(output)
     question.check()
-    if not question.words:
-        raise UsageError("nothing named; accepted are NAME, TYPE NAME, TYPE/NAME, or a TYPE with -l or -A")
+    if not question.named:
+        raise UsageError("nothing named; accepted are NAME, TYPE NAME, TYPE/NAME, a TYPE with -l or -A, or -f FILE")
+
+    def look(reply: Reply) -> Answer:
+        return _look(reply, output, every=every)
+
+    if watch:
+        return follow_cluster(question, kubeconfig, context, "kohort-tree", look, output)
     reply = ask_cluster(question, kubeconfig, context, "kohort-tree")
-    if output == "text":
+    look(reply).show()
+    return finish(reply, "not looked at")
+
+
+def _look(reply: Reply, output: str, *, every: bool) -> Answer:
+    data = [_data(found) for found in reply.found]
+
+    def show() -> None:
+        if output != "text":
+            if reply.found or not reply.missing:
+                print_data(output, as_data(data, one=reply.one))
+            return
         for found in reply.found:
             out.print(page(found, every=every))
         if not reply.found and not reply.missing:
             out.print(f"nothing found {reply.where}")
-    elif reply.found or not reply.missing:
-        print_data(output, as_data([_data(found) for found in reply.found], one=reply.one))
-    return finish(reply, "not looked at")
+
+    return Answer(data, show)
 
 
 def _data(found: Found) -> dict[str, Any]:
