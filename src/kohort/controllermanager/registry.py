@@ -15,6 +15,8 @@ _CONTROLLERS: Final = {
     "replicaset": ("kohort.controllermanager.replicaset.controller", "replicaset_controller"),
     "replicationcontroller": ("kohort.controllermanager.replicaset.controller", "replication_controller"),
     "disruption": ("kohort.controllermanager.disruption.controller", "disruption_controller"),
+    "endpointslice": ("kohort.controllermanager.endpoint.controller", "endpointslice_controller"),
+    "endpoints": ("kohort.controllermanager.endpoint.controller", "endpoints_controller"),
     "persistentvolume-binder": ("kohort.controllermanager.volume.controller", "volume_controller"),
 }
 # Modules with install(client): objects that come with a controller.

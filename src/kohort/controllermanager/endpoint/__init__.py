@@ -1,0 +1,1 @@
+"""Who is behind a Service: its EndpointSlices, and the Endpoints of older clients."""
