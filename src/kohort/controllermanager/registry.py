@@ -14,6 +14,7 @@ _CONTROLLERS: Final = {
     "deployment": ("kohort.controllermanager.deployment.controller", "deployment_controller"),
     "replicaset": ("kohort.controllermanager.replicaset.controller", "replicaset_controller"),
     "replicationcontroller": ("kohort.controllermanager.replicaset.controller", "replication_controller"),
+    "statefulset": ("kohort.controllermanager.statefulset.controller", "statefulset_controller"),
     "disruption": ("kohort.controllermanager.disruption.controller", "disruption_controller"),
     "endpointslice": ("kohort.controllermanager.endpoint.controller", "endpointslice_controller"),
     "endpoints": ("kohort.controllermanager.endpoint.controller", "endpoints_controller"),
