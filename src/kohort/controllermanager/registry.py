@@ -18,6 +18,9 @@ _CONTROLLERS: Final = {
     "disruption": ("kohort.controllermanager.disruption.controller", "disruption_controller"),
     "endpointslice": ("kohort.controllermanager.endpoint.controller", "endpointslice_controller"),
     "endpoints": ("kohort.controllermanager.endpoint.controller", "endpoints_controller"),
+    "horizontal-pod-autoscaler": ("kohort.controllermanager.autoscaler.controller", "autoscaler_controller"),
+    "node-lifecycle": ("kohort.controllermanager.node.taints", "node_lifecycle_controller"),
+    "taint-eviction": ("kohort.controllermanager.node.eviction", "taint_eviction_controller"),
     "persistentvolume-binder": ("kohort.controllermanager.volume.controller", "volume_controller"),
 }
 # Modules with install(client): objects that come with a controller.

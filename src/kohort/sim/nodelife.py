@@ -1,6 +1,6 @@
 """The life of a virtual node. Pure: its annotation says whether it works, is being drained, or has failed.
 
-    kubectl annotate node gpu-3 sim.kohort.dev/state=failed      # failed, drained, or nothing for a node that works
+    kubectl annotate node gpu-3 sim.kohort.dev/state=failed      # failed, notready, drained; none for a node that works
 
 Where no controller manager looks after nodes (the embedded cluster), the simulator also does what that one would: mark
 a lost node, keep new pods away, and let go of the pods that do not tolerate it, or whose node was deleted.
@@ -18,9 +18,15 @@ from kohort.apimachinery.times import seconds
 from kohort.sim.behaviour import FOR_EVER, PREFIX, SOON, Behaviour, read
 
 STATE: Final = "sim.kohort.dev/state"
-STATES: Final = ("", "failed", "drained")
+STATES: Final = ("", "failed", "notready", "drained")
+_READY: Final = {"failed": "Unknown", "notready": "False"}  # state -> what the node says, or what is said of it
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+_SAYS: Final = {
+    "True": ("KubeletReady", "the virtual kubelet is ready"),
+    "False": ("KubeletNotReady", "the virtual kubelet is not ready"),
+    "Unknown": ("NodeStatusUnknown", "the virtual node has failed"),
+}
 QUARANTINE: Final = 40.0  # seconds for which a node has to be missing before its pods go, as upstream
 
 
@@ -55,7 +61,7 @@ class Change:
 def step(node: Object, now: datetime, *, lifecycle: bool) -> Change:
     """How the node should look. `lifecycle`: nobody else marks lost nodes; a kubelet that has failed says nothing."""
     state = state_of(node)
-    ready = "Unknown" if state == "failed" else "True"
+    ready = _READY.get(state, "True")
     silent = ready == "Unknown" and not lifecycle
     status = {} if silent or _ready(node) == ready else _conditions(ready, now)
     return Change(_spec(node, state, now, lifecycle), status)
@@ -68,16 +74,15 @@ def _ready(node: Object) -> str:
 
 def _conditions(ready: str, now: datetime) -> dict[str, Any]:
     moment = _text(now)
-    reason = "NodeStatusUnknown" if ready == "Unknown" else "KubeletReady"
-    words = "the virtual node has failed" if ready == "Unknown" else "the virtual kubelet is ready"
+    reason, words = _SAYS[ready]
     heart = {"lastHeartbeatTime": moment, "lastTransitionTime": moment}
     fine = {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False"}
     kinds = [
         {
             "type": kind,
             "status": "Unknown" if ready == "Unknown" else status,
-            "reason": reason,
-            "message": words,
+            "reason": reason if ready == "Unknown" else "KubeletHasNoPressure",
+            "message": words if ready == "Unknown" else "the virtual node is short of nothing",
             **heart,
         }
         for kind, status in fine.items()

@@ -1,0 +1,1 @@
+"""What becomes of nodes that are not well, and of their pods."""
