@@ -15,6 +15,7 @@ from tests.controllers.cluster import Cluster, cluster, job_of
 from tests.controllers.test_failpoints import LIVES, Life, ended
 from tests.controllers.test_runtime import GROUPS, end_all, gang, is_active, is_complete
 from tests.controllers.world import World
+from tests.support.sampling import points
 
 from kohort.controllers.reconcile import Answer, Refusal, Write
 from kohort.kube.wire import Request, Response
@@ -59,7 +60,7 @@ def lived(life: Life, fault: Fault | None = None, number: int = 0) -> tuple[str,
 @pytest.mark.parametrize("life", LIVES, ids=lambda life: life.__name__)
 def test_any_write_meets_a_fault(life: Life, fault: Fault) -> None:
     expected, writes = lived(life)
-    for number in range(1, writes + 1):
+    for number in points(writes, life.__name__):
         found, _ = lived(life, fault, number)
         assert found == expected, f"{fault.__name__} at write {number} of {writes}"
 

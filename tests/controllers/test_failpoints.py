@@ -10,6 +10,7 @@ import pytest
 from tests.controllers.cluster import job_of
 from tests.controllers.driver import KilledError
 from tests.controllers.world import GANG, World
+from tests.support.sampling import points
 
 from kohort.controllers.reconcile import Answer, Write
 
@@ -169,7 +170,7 @@ def test_killed_between_any_two_writes(life: Life) -> None:
     expected, writes = lived(life)
     assert writes > 5
     # Before a write is after the one before it: nothing is remembered either way.
-    for number, sent in [(1, False), *((number, True) for number in range(1, writes + 1))]:
+    for number, sent in [(1, False), *((number, True) for number in points(writes, life.__name__))]:
         found, _ = lived(life, number, sent=sent)
         assert found == expected, f"killed at write {number} ({'after' if sent else 'before'} it)"
 
@@ -178,7 +179,7 @@ def test_killed_between_any_two_writes(life: Life) -> None:
 def test_refused_at_any_write(life: Life) -> None:
     """A 500 or a conflict at any write: the same end."""
     expected, writes = lived(life)
-    for number in range(1, writes + 1):
+    for number in points(writes, life.__name__):
         world = World()
         count = 0
 

@@ -42,7 +42,7 @@ from kohort.testing.virtual import VirtualLoop
 
 Json = dict[str, Any]
 GROUPS = ("scheduling.k8s.io/v1beta1", "PodGroup")
-RUNS, BLOCK = int(os.environ.get("KOHORT_STORMS", "80")), 20  # 200 take two minutes of a processor
+RUNS, BLOCK = int(os.environ.get("KOHORT_STORMS", "40")), 20  # 200 take two minutes of a processor
 CPU = 4  # of each node; each pod takes one
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.controllers.driver import KilledError
 from tests.e2e.grove_short import clique, group
 from tests.kinds.grove.control.world import GroveWorld
+from tests.support.sampling import points
 
 from kohort.controllers.reconcile import Write
 from kohort.kinds.grove.api import constants
@@ -136,7 +137,7 @@ def lived(life: Life, number: int = 0) -> tuple[str, int]:
 def test_killed_between_any_two_writes(life: Life) -> None:
     expected, writes = lived(life)
     assert writes > 20
-    for number in range(1, writes + 1):
+    for number in points(writes, life.__name__):
         found, _ = lived(life, number)
         assert found == expected, f"killed after write {number}"
 

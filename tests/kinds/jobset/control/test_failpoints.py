@@ -10,6 +10,7 @@ import pytest
 from tests.controllers.driver import KilledError
 from tests.controllers.late import LateDriver
 from tests.kinds.jobset.control.world import World, replicated
+from tests.support.sampling import points
 
 from kohort.controllers.reconcile import Answer, Refusal, Write
 from kohort.kinds.jobset.control.inplace import ATTEMPT
@@ -158,7 +159,7 @@ def killed(world: World, write: Write) -> None:
 @by_life
 def test_killed_between_any_two_writes(life: Life) -> None:
     expected, writes = undisturbed(life)
-    for number in range(1, writes + 1):
+    for number in points(writes, life.__name__):
         assert disturbed(life, number, killed) == expected, f"killed after write {number}"
 
 
@@ -174,7 +175,7 @@ FAULTS = [
 def test_refused_or_unanswered_at_any_write(life: Life) -> None:
     """Each write meets one of the faults; a request without an answer has been done every other time."""
     expected, writes = undisturbed(life)
-    for number in range(1, writes + 1):
+    for number in points(writes, life.__name__):
         fault = FAULTS[number % len(FAULTS)]
 
         def fails(world: World, write: Write, fault: Refusal = fault, number: int = number) -> None:

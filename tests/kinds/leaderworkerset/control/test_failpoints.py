@@ -10,6 +10,7 @@ import pytest
 from tests.controllers import kubelet
 from tests.controllers.driver import Driver, KilledError
 from tests.controllers.simapi import CONTENT, SimApi
+from tests.support.sampling import points
 
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
@@ -212,7 +213,7 @@ def test_l_59_killed_after_any_write(life: Callable[[World], None], minor: str) 
     expected, writes = lived(life, minor)
     assert '"True"' in expected
     assert writes > 8
-    for number in range(1, writes + 1):
+    for number in points(writes, life.__name__):
         found, _ = lived(life, minor, number)
         assert found == expected, f"killed after write {number}"
 
@@ -220,6 +221,6 @@ def test_l_59_killed_after_any_write(life: Callable[[World], None], minor: str) 
 @pytest.mark.parametrize("life", LIVES, ids=lambda life: life.__name__)
 def test_refused_at_any_write(life: Callable[[World], None]) -> None:
     expected, writes = lived(life, "1.37")
-    for number in range(1, writes + 1):
+    for number in points(writes, life.__name__):
         found, _ = lived(life, "1.37", number, refused=True)
         assert found == expected, f"refused at write {number}"

@@ -14,6 +14,7 @@ from tests.controllers.driver import KilledError
 from tests.controllers.late import LateDriver
 from tests.kinds.trainer.compile.build import COMPOSITE, initializer, rjob, trainer
 from tests.kinds.trainer.control.training import Training
+from tests.support.sampling import points
 
 from kohort.controllers.reconcile import Write
 
@@ -145,7 +146,7 @@ def test_killed_between_any_two_writes(life: Life) -> None:
     expected, writes = lived(life)
     assert writes >= 6
     # Before a write is after the one before it: nothing is remembered either way.
-    for number, sent in [(1, False), *((number, True) for number in range(1, writes + 1))]:
+    for number, sent in [(1, False), *((number, True) for number in points(writes, life.__name__))]:
         found, _ = lived(life, number, sent=sent)
         assert found == expected, f"killed at write {number} ({'after' if sent else 'before'} it)"
 
@@ -154,7 +155,7 @@ def test_killed_between_any_two_writes(life: Life) -> None:
 def test_refused_at_any_write(life: Life) -> None:
     """A 500 at any write: the same end."""
     expected, writes = lived(life)
-    for number in range(1, writes + 1):
+    for number in points(writes, life.__name__):
         world = Training(options=COMPOSITE)
         count = 0
 
