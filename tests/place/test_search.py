@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.place.short import HOST, Short, pod_anti_affinity, spread
+from tests.place.short import HOST, Short, pod_affinity, pod_anti_affinity, spread
 
-from kohort.place import exact
 from kohort.place.claims import Claim
-from kohort.place.demand import Branch, Demand, Leaf, Reason
+from kohort.place.demand import Branch, Demand, Leaf, PendingPod, Reason
 from kohort.place.domains import Bounds
 from kohort.place.effort import Effort
 from kohort.place.exact import SolverStatus, solve
@@ -182,11 +183,16 @@ def test_labels_that_change_divide_anew() -> None:
 
 def _answer(short: Short, root: Demand) -> SolverStatus:
     answer = solve(short.engine, root, short.engine.all_nodes, Effort())
-    for key, row in answer.placed.items():
-        eq_class = next(pod.eq_class for leaf in root.leaves() for pod in leaf.pods if pod.key == key)
-        fit, _ = short.engine.evaluate(eq_class.signature)
-        assert short.engine.feasible(eq_class, fit)[row], f"{key} may not be on row {row}"
-        short.engine.assume_on(eq_class, row)
+    classes = {pod.key: pod.eq_class for leaf in root.leaves() for pod in leaf.pods}
+    left = dict(answer.placed)
+    while left:  # spread allows what it allows in some order
+        for key, row in list(left.items()):
+            fit, _ = short.engine.evaluate(classes[key].signature)
+            if short.engine.feasible(classes[key], fit)[row]:
+                short.engine.assume_on(classes[key], left.pop(key))
+                break
+        else:
+            raise AssertionError(f"{left} may not be where they were put")
     short.engine.undo(0)
     return answer.status
 
@@ -235,12 +241,70 @@ def test_solver_pins_a_group_where_its_members_run() -> None:
     assert _answer(short, Branch("root", [free], 1)) is SolverStatus.FOUND
 
 
-def test_solver_has_no_words_for_spread_and_says_so() -> None:
+def test_solver_has_no_words_for_company_and_says_so() -> None:
     short = Short(n1=4)
-    pods = [short.pod("p0", labels={"a": "b"}, **spread({"a": "b"}, HOST)), short.pod("p1", 2)]
+    pods = [short.pod("p0", labels={"a": "b"}, **pod_affinity(({"a": "b"}, HOST))), short.pod("p1", 2)]
+    answer = solve(short.engine, Leaf("g", pods, 2), short.engine.all_nodes, Effort())
+    assert answer.status is SolverStatus.UNKNOWN
+    assert "affinity" in answer.why
+
+
+def test_solver_spreads_pods_evenly() -> None:
+    short = Short()
+    for zone, size in (("A", 4), ("B", 2), ("C", 1)):
+        short.node(zone, size, zone=zone)
+    labels = {"a": "b"}
+
+    def pods(count: int) -> list[PendingPod]:
+        return [short.pod(f"p{n}", labels=labels, **spread(labels, "zone")) for n in range(count)]
+
+    assert _answer(short, Leaf("g", pods(5), 5)) is SolverStatus.FOUND
+    assert _answer(short, Leaf("g", pods(6), 6)) is SolverStatus.IMPOSSIBLE  # a third in A or B, one in C
+    short.run("running", "A", labels=labels)
+    assert _answer(short, Leaf("g", pods(4), 4)) is SolverStatus.FOUND
+    assert _answer(short, Leaf("g", pods(5), 5)) is SolverStatus.IMPOSSIBLE
+    least = [short.pod(f"m{n}", labels=labels, **spread(labels, "zone", minDomains=4)) for n in range(3)]
+    assert _answer(short, Leaf("g", least, 3)) is SolverStatus.IMPOSSIBLE  # A has one, and one is all it may have
+
+
+def test_solver_does_not_count_pods_that_only_others_spread_over() -> None:
+    short = Short(n1=4, n2=4)
+    labels = {"a": "b"}
+    pods = [short.pod("p0", labels=labels, **spread(labels, HOST)), short.pod("p1", 2, labels=labels)]
     answer = solve(short.engine, Leaf("g", pods, 2), short.engine.all_nodes, Effort())
     assert answer.status is SolverStatus.UNKNOWN
     assert "spread" in answer.why
+
+
+def test_solver_tells_equal_groups_apart_again() -> None:
+    """Equal groups are counted in the model; the way back gives each its own pods, in its own domain."""
+    short = Short()
+    for rack in range(3):
+        for number in range(2):
+            short.node(f"r{rack}n{number}", 3, rack=f"r{rack}")
+    leaves = [
+        Leaf(f"l{n}", [short.pod(f"l{n}-a", 1), short.pod(f"l{n}-b", 2), short.pod(f"l{n}-c", 1)], 2, "rack")
+        for n in range(4)
+    ]
+    root = Branch("root", [Branch("one", leaves[:2], 1), Branch("two", leaves[2:], 1)], 2)
+    answer = solve(short.engine, root, short.engine.all_nodes, Effort())
+    assert answer.status is SolverStatus.FOUND
+    placed = {
+        leaf.name: {key: row for key, row in answer.placed.items() if key.startswith(leaf.name)} for leaf in leaves
+    }
+    assert [len(one) for one in placed.values() if one] == [2, 2]
+    assert all(len({row // 2 for row in one.values()}) <= 1 for one in placed.values())
+
+
+def test_solver_names_the_seats_where_domains_cross() -> None:
+    short = Short()
+    for name, rack, power in (("a", "r1", "p1"), ("b", "r1", "p2"), ("c", "r2", "p1")):
+        short.node(name, 2, rack=rack, power=power)
+    by_rack, by_power = (_leaf(short, key, 4, topology=key) for key in ("rack", "power"))
+    assert _answer(short, Branch("root", [by_rack], 1)) is SolverStatus.FOUND
+    assert _answer(short, Branch("root", [by_rack, by_power], 2)) is SolverStatus.IMPOSSIBLE
+    one, other = (_leaf(short, key, 3, topology=key) for key in ("rack", "power"))
+    assert _answer(short, Branch("root", [one, other], 2)) is SolverStatus.FOUND
 
 
 def test_solver_has_limits() -> None:
@@ -250,17 +314,18 @@ def test_solver_has_limits() -> None:
     assert (small.status, small.why) == (SolverStatus.UNKNOWN, "too much for the exact solver: more than 2 unknowns")
 
 
-def test_without_the_solver_the_verdict_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact, "solver", lambda: None)
+def test_unlike_pods_that_fit_by_sums_alone_are_proven_impossible() -> None:
     short = Short()
     short.node("a", 3, more={"memory": "2Gi"})
     short.node("b", 3, more={"memory": "2Gi"})
     # By cpu and memory in sum it fits; no two of the three sizes share a node.
     pods = [short.pod(f"p{n}", 1.6, asks={"memory": f"{n + 1}Mi"}) for n in range(3)]
     result = Search(short.engine).place(Leaf("g", pods, 3))
-    assert result.of("g").reason is Reason.NOT_FOUND
-    assert "kohort[exact]" in result.of("g").detail
-    monkeypatch.undo()
-    again = Search(short.engine).place(Leaf("g", pods, 3))
-    assert again.of("g").proven
-    assert again.exact
+    assert result.of("g").proven
+    assert result.exact
+
+
+def test_the_solver_is_loaded_when_it_is_first_asked() -> None:
+    code = "import sys, kohort.cli.main, kohort.scheduler.decision; print('highspy' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "False"

@@ -21,7 +21,7 @@ class Effort:
     steps: int = 20_000  # groups looked at
     orders: int = 24  # sibling orders tried per branch
     solver_size: int = 20_000  # unknowns that the exact solver is asked to settle; 0: it is not asked
-    solver_work: float = 1.0  # deterministic work of the solver, about seconds
+    solver_work: int = 2000  # times that the solver asks whether to go on, some hundred in a second
     solver_seconds: float = 2.0  # wall time of the solver
     expired: Callable[[], bool] = _never
 

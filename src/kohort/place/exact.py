@@ -1,21 +1,31 @@
 """The exact solver behind the search: settles small questions for good, within a limit.
 
-CP-SAT of OR-Tools (docs/decisions/0012): it works on whole numbers, so neither "found" nor "impossible" hangs on a
-rounding. It is an optional part (`pip install kohort[exact]`) and loaded when it is first needed.
+HiGHS (docs/decisions/0023). It computes with floating point, on rows of small whole numbers; what it finds is checked
+with whole numbers before it is believed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
+from itertools import count
+from math import gcd
 from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
 
 from kohort.place.demand import Demand
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
-from kohort.place.exact_model import LinearModel, NotExpressible, SolverQuestion
+from kohort.place.exact_model import SolverQuestion
+from kohort.place.linear import LinearModel, NotExpressible
 from kohort.place.nodesets import NodeSet
+
+# One thread and one seed: the same answer each time, unless a fence of time is met first.
+_OPTIONS: Final = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_feasibility_tolerance": 1e-7}
 
 
 class SolverStatus(StrEnum):
@@ -37,8 +47,6 @@ def solve(engine: Engine, root: Demand, node_set: NodeSet, effort: Effort) -> So
     """Whether the minimums of a tree fit, and where."""
     if not effort.solver_size:
         return SolverAnswer(SolverStatus.UNKNOWN, why="the search tried the orders it was allowed")
-    if solver() is None:
-        return SolverAnswer(SolverStatus.UNKNOWN, why="the exact solver is not installed (kohort[exact])")
     if effort.spent:
         return SolverAnswer(SolverStatus.UNKNOWN, why="the search ended before every order was tried")
     try:
@@ -51,33 +59,56 @@ def solve(engine: Engine, root: Demand, node_set: NodeSet, effort: Effort) -> So
     return SolverAnswer(status, why="" if status is SolverStatus.IMPOSSIBLE else "the exact solver's time was up")
 
 
-def settle(model: LinearModel, effort: Effort, costs: list[int] | None = None) -> tuple[SolverStatus, list[int]]:
+def settle(model: LinearModel, effort: Effort, costs: Sequence[int] | None = None) -> tuple[SolverStatus, list[int]]:
     """Values for the unknowns of a model; with costs, the cheapest found (not always the cheapest there is)."""
-    cp = solver()
-    assert cp is not None
-    asked = cp.CpModel()
-    unknowns = [asked.new_int_var(0, upper, "") for upper in model.upper]
-    for least, most, which, factors in model.rows:
-        total = cp.LinearExpr.weighted_sum([unknowns[number] for number in which], factors)
-        asked.add_linear_constraint(total, -(1 << 60) if least is None else least, (1 << 60) if most is None else most)
-    if costs is not None:
-        asked.minimize(cp.LinearExpr.weighted_sum(unknowns, costs))
-    run = cp.CpSolver()
-    run.parameters.num_workers = 1  # one thread, one seed, counted work: the same answer each time
-    run.parameters.random_seed = 0
-    run.parameters.max_deterministic_time = effort.solver_work
-    run.parameters.max_time_in_seconds = effort.solver_seconds
-    status = run.solve(asked)
-    if status in (cp.OPTIMAL, cp.FEASIBLE):
-        return SolverStatus.FOUND, [int(run.value(one)) for one in unknowns]
-    return (SolverStatus.IMPOSSIBLE if status == cp.INFEASIBLE else SolverStatus.UNKNOWN), []
+    highs = solver()
+    run = highs.Highs()
+    for name, value in _OPTIONS.items():
+        run.setOptionValue(name, value)
+    run.setOptionValue("time_limit", effort.solver_seconds)
+    looks = count(1)
+
+    def look(event: Any) -> None:
+        if next(looks) > effort.solver_work or effort.expired():
+            event.data_in.user_interrupt = 1
+
+    run.cbMipInterrupt.subscribe(look)
+    run.passModel(_program(highs, model, costs))
+    run.run()
+    if run.getModelStatus() == highs.HighsModelStatus.kInfeasible:
+        return SolverStatus.IMPOSSIBLE, []
+    values = [round(value) for value in run.getSolution().col_value]
+    # It computes with floating point: what it found is believed when whole numbers say the same.
+    return (SolverStatus.FOUND, values) if values and model.holds(values) else (SolverStatus.UNKNOWN, [])
+
+
+def _program(highs: ModuleType, model: LinearModel, costs: Sequence[int] | None) -> Any:
+    """The model as HiGHS takes it, rows divided by what their factors have in common: then numbers are small, and
+    what is too little for any pod is cut off."""
+    asked = highs.HighsLp()
+    asked.num_col_, asked.num_row_ = len(model.upper), len(model.rows)
+    asked.col_cost_ = np.zeros(len(model.upper)) if costs is None else np.array(costs, float)
+    asked.col_lower_, asked.col_upper_ = np.zeros(len(model.upper)), np.array(model.upper, float)
+    asked.integrality_ = [highs.HighsVarType.kInteger] * len(model.upper)
+    starts, which, factors, low, high = [0], list[int](), list[int](), list[float](), list[float]()
+    for least, most, unknowns, by in model.rows:
+        common = gcd(*by) or 1
+        which += unknowns
+        factors += [one // common for one in by]
+        starts.append(len(which))
+        low.append(-highs.kHighsInf if least is None else -(-least // common))
+        high.append(highs.kHighsInf if most is None else most // common)
+    asked.row_lower_, asked.row_upper_ = np.array(low, float), np.array(high, float)
+    matrix = asked.a_matrix_
+    matrix.format_ = highs.MatrixFormat.kRowwise
+    matrix.start_, matrix.index_, matrix.value_ = np.array(starts), np.array(which), np.array(factors, float)
+    return asked
 
 
 @cache
-def solver() -> ModuleType | None:
-    try:
-        from ortools.sat.python import cp_model
-    except ImportError:
-        return None
-    found: ModuleType = cp_model
+def solver() -> ModuleType:
+    """HiGHS, loaded when it is first needed."""
+    import highspy
+
+    found: ModuleType = highspy
     return found

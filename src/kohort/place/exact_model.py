@@ -1,67 +1,45 @@
 """The question "does the tree fit?" as linear constraints over whole numbers, with every minimum exactly met.
 
-Unknowns: how many pods of each class of each leaf go to each node; which groups count; which domain a keyed group
-takes. Rules that depend on the order of placement (required affinity, spread) cannot be
-expressed so: `NotExpressible` is raised.
+Groups that ask for the same are counted, not named: an unknown says how many groups of a sort take a domain, or how
+many pods of their class go to a node. Nothing is lost by that. If k equal groups take m children of each in all, and
+no more than k times what one has of any sort, dealing them out in turn gives every group its own; the same holds for
+the pods of equal leaves. What equal groups could exchange is never asked, which is most of what a solver would try.
+Which pods of a class sit where is not asked either: nodes offer seats per class (`exact_seats`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 
 import numpy as np
 
-from kohort.place.columns import Codes, Rows
-from kohort.place.demand import Demand, Leaf
-from kohort.place.domains import pinned
+from kohort.place.columns import Amounts
+from kohort.place.demand import Branch, Demand, Leaf
 from kohort.place.engine import Engine
-from kohort.place.interpod import EquivalenceClass, TermCounter
-from kohort.place.interpodfilter import ports_clash
-from kohort.place.nodesets import NodeSet
-from kohort.place.state import NodeInfo
-
-
-class NotExpressible(Exception):  # noqa: N818 - a limit of the model, not a failure
-    """A question the model has no words for, or one too large."""
-
-
-@dataclass(slots=True)
-class LinearModel:
-    """Whole unknowns from 0 to `upper`; rows of (least, most, unknowns, factors)."""
-
-    upper: list[int] = field(default_factory=list)
-    rows: list[tuple[int | None, int | None, list[int], list[int]]] = field(default_factory=list)
-
-    def unknown(self, upper: int) -> int:
-        self.upper.append(upper)
-        return len(self.upper) - 1
-
-    def rule(self, terms: Iterable[tuple[int, int]], least: int | None = None, most: int | None = None) -> None:
-        unknowns, factors = [], []
-        for unknown, factor in terms:
-            unknowns.append(unknown)
-            factors.append(factor)
-        self.rows.append((least, most, unknowns, factors))
+from kohort.place.exact_rules import add_rules
+from kohort.place.exact_seats import KeptVictims, Seats, Share
+from kohort.place.interpod import EquivalenceClass
+from kohort.place.linear import LinearModel, NotExpressible
+from kohort.place.nodesets import NodeSet, Partition
+from kohort.place.sorts import Sort, sort_of
 
 
 @dataclass(slots=True)
-class Item:
-    """Pods of one class in one leaf: one unknown per node that may take some."""
+class _Placed:
+    """Groups of one sort within one node set: in which domains, and what they are made of there."""
 
-    leaf: Leaf
-    eq_class: EquivalenceClass
+    sort: Sort
+    inside: list[_Inside] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Inside:
+    """So many groups of a sort (`count`, an unknown) in one domain."""
+
     count: int
-    at: dict[int, int]  # row -> unknown
-
-
-@dataclass(slots=True)
-class KeptVictims:
-    """Something removed that would rather stay: what it holds, by row and column."""
-
-    holds: dict[int, dict[int, int]]
-    unknown: int = -1
+    shares: list[Share] = field(default_factory=list)
+    children: list[tuple[int, _Placed]] = field(default_factory=list)  # how many of a sort, and where
 
 
 class SolverQuestion:
@@ -70,166 +48,137 @@ class SolverQuestion:
     def __init__(
         self, engine: Engine, root: Demand, node_set: NodeSet, size: int, stays: Sequence[KeptVictims] = ()
     ) -> None:
-        self._engine, self._size = engine, size
+        self._size, self._root = size, root
+        self._rows: dict[int, list[int]] = {}
         self.model = LinearModel()
-        self._stays: dict[int, list[KeptVictims]] = {}
         for one in stays:
             one.unknown = self.model.unknown(1)
-            for row in one.holds:
-                self._stays.setdefault(row, []).append(one)
-        self.items: list[Item] = []
-        counts = self._group(root, node_set, ())
-        self.model.rule([(counts, 1)], least=1)
-        self._room()
-        self._apart()
-        self._ports()
-        self._claims()
-
-    def answer(self, values: Sequence[int]) -> dict[str, int]:
-        """Pod -> row, pods of a class in the order of their leaf."""
-        placed: dict[str, int] = {}
-        for item in self.items:
-            pods = iter([pod.key for pod in item.leaf.pods if pod.eq_class is item.eq_class])
-            for row, unknown in item.at.items():
-                for _ in range(values[unknown]):
-                    placed[next(pods)] = row
-        return placed
+        self.seats = Seats(engine, self.model, size)
+        self._sorts: dict[int, Sort] = {}
+        engine.state.widen()
+        self._free = np.maximum(engine.state.alloc - engine.state.used, 0)
+        whole = self.model.unknown(1)
+        self._tree = self._placed(sort_of(engine, root, {}, self._sorts), node_set, whole, 1)
+        self.model.rule([(whole, 1)], least=1)
+        self.seats.close(stays)
+        add_rules(engine, self.model, self.seats.items)
 
     # ---- the tree
 
-    def _group(self, group: Demand, node_set: NodeSet, above: tuple[tuple[Rows, int], ...]) -> int:
-        """Unknown: whether the group counts. `above`: (domain of each row, first unknown of its domains) per key."""
-        counts = self.model.unknown(1)
-        if group.topology is not None:
-            above = (*above, self._domains(group, node_set, counts))
-        if isinstance(group, Leaf):
-            self._leaf(group, node_set, counts, above)
-            return counts
-        children = [self._group(child, node_set, above) for child in group.children]
-        self.model.rule([*((child, 1) for child in children), (counts, -group.need)], least=0)
-        return counts
+    def _placed(self, sort: Sort, node_set: NodeSet, count: int, most: int) -> _Placed:
+        """`count` (an unknown, up to `most`) groups of a sort somewhere in the node set."""
+        placed = _Placed(sort)
+        if sort.topology is None:
+            placed.inside.append(self._inside(sort, node_set, count, most))
+            return placed
+        parts = node_set.split(sort.topology)
+        takes = self._takes(sort, parts, most)
+        for position in range(len(parts)):
+            if takes[position] and sort.pinned in (None, int(parts.codes[position])):
+                here = self.model.unknown(int(takes[position]))
+                placed.inside.append(self._inside(sort, parts.node_set(position), here, int(takes[position])))
+        self.model.rule([*((one.count, 1) for one in placed.inside), (count, -1)], least=0, most=0)
+        return placed
 
-    def _domains(self, group: Demand, node_set: NodeSet, counts: int) -> tuple[Rows, int]:
-        assert group.topology is not None
-        column = self._engine.state.column(group.topology)
-        rows = np.arange(self._engine.state.rows) if node_set.rows is None else node_set.rows
-        code = pinned(self._engine, group)
-        codes = column.codes[rows]
-        used = np.unique(codes[codes > 0]) if code is None else np.array([code])
-        place = np.full(self._engine.state.rows, -1, np.intp)
-        inside = np.isin(codes, used)
-        place[rows[inside]] = np.searchsorted(used, codes[inside])
-        first = len(self.model.upper)
-        taken = [self.model.unknown(1) for _ in used]
-        self.model.rule([*((one, 1) for one in taken), (counts, -1)], least=0, most=0)
-        return place, first
+    def _takes(self, sort: Sort, parts: Partition, most: int) -> Amounts:
+        """How many groups of a sort each domain takes at the most, by amounts."""
+        takes = np.full(len(parts), most if sort.enough else 0, np.int64)
+        for column, amount in sort.asks.items():
+            if amount:
+                takes = np.minimum(takes, parts.sum(self._free[:, column]) // amount)
+        return takes
 
-    def _leaf(self, leaf: Leaf, node_set: NodeSet, counts: int, above: tuple[tuple[Rows, int], ...]) -> None:
-        if not leaf.missing:
+    def _inside(self, sort: Sort, node_set: NodeSet, count: int, most: int) -> _Inside:
+        inside = _Inside(count)
+        if not sort.enough:
+            self.model.rule([(count, 1)], most=0)
+        elif sort.is_leaf:
+            self._leaf(sort, node_set, inside, most)
+        else:
+            self._branch(sort, node_set, inside, most)
+        return inside
+
+    def _branch(self, sort: Sort, node_set: NodeSet, inside: _Inside, most: int) -> None:
+        if not sort.need:
             return
-        mine: list[Item] = []
-        for eq_class, count in leaf.eq_classes.items():
-            upper = np.minimum(_room_of(self._engine, eq_class), min(count, leaf.missing))
-            rows = np.flatnonzero(upper) if node_set.rows is None else node_set.rows[upper[node_set.rows] > 0]
-            for place, _ in above:
-                rows = rows[place[rows] >= 0]
-            item = Item(leaf, eq_class, count, {row: self.model.unknown(int(upper[row])) for row in rows.tolist()})
+        if len(sort.children) == 1 and sort.need == 1:
+            inside.children.append((inside.count, self._placed(sort.children[0][0], node_set, inside.count, most)))
+            return
+        numbers = []
+        for child, there in sort.children:
+            each = min(there, sort.need)
+            number = self.model.unknown(each * most)
+            if each < sort.need:
+                self.model.rule([(number, 1), (inside.count, -each)], most=0)
+            numbers.append(number)
+            inside.children.append((number, self._placed(child, node_set, number, each * most)))
+        self.model.rule([*((one, 1) for one in numbers), (inside.count, -sort.need)], least=0, most=0)
+
+    def _leaf(self, sort: Sort, node_set: NodeSet, inside: _Inside, most: int) -> None:
+        if not sort.need:
+            return
+        for eq_class, there in sort.eq_classes.items():
+            each = min(there, sort.need)
+            room = int(np.minimum(node_set.of(self._room_of(eq_class)), each * most).sum())
+            share = Share(eq_class, node_set, self.model.unknown(min(room, each * most)))
             if len(self.model.upper) > self._size:
                 raise NotExpressible(f"more than {self._size} unknowns")
-            mine.append(item)
-            if count < leaf.missing:
-                self.model.rule([(one, 1) for one in item.at.values()], most=count)
-        self.items += mine
-        self.model.rule(
-            [*((u, 1) for item in mine for u in item.at.values()), (counts, -leaf.missing)], least=0, most=0
-        )
-        for place, first in above:
-            inside: dict[int, list[int]] = {}
-            for item in mine:
-                for row, unknown in item.at.items():
-                    inside.setdefault(int(place[row]), []).append(unknown)
-            for domain, unknowns in inside.items():
-                self.model.rule([*((one, 1) for one in unknowns), (first + domain, -leaf.missing)], most=0)
+            inside.shares.append(share)
+            if each < sort.need:
+                self.model.rule([(share.count, 1), (inside.count, -each)], most=0)
+        self.seats.shares += inside.shares
+        self.model.rule([*((one.count, 1) for one in inside.shares), (inside.count, -sort.need)], least=0, most=0)
 
-    # ---- the nodes
+    def _room_of(self, eq_class: EquivalenceClass) -> Amounts:
+        return self.seats.room_of(eq_class)
 
-    def _room(self) -> None:
-        state = self._engine.state
-        at_row: dict[int, list[tuple[Item, int]]] = {}
-        for item in self.items:
-            for row, unknown in item.at.items():
-                at_row.setdefault(row, []).append((item, unknown))
-        asks = {
-            item.eq_class: dict(
-                zip(item.eq_class.signature.columns.tolist(), item.eq_class.signature.amounts.tolist(), strict=True)
-            )
-            for item in self.items
-        }
-        columns = sorted({column for ask in asks.values() for column in ask})
-        for row, here in at_row.items():
-            for column in columns:
-                terms = [(unknown, ask) for item, unknown in here if (ask := asks[item.eq_class].get(column, 0))]
-                others = self._stays.get(row, ())
-                terms += [(one.unknown, held) for one in others if (held := one.holds[row].get(column, 0))]
-                free = int(state.alloc[row, column] - state.used[row, column])
-                if sum(self.model.upper[unknown] * ask for unknown, ask in terms) > free:
-                    self.model.rule(terms, most=free)
+    # ---- the way back
 
-    def _apart(self) -> None:
-        """In a domain of an anti-affinity term there may be carriers of the rule, or pods it speaks of, or one pod
-        that is both."""
-        for counter in {id(c): c for item in self.items for c in item.eq_class.pod_anti_affinity}.values():
-            codes = self._engine.state.column(counter.term.key).codes
-            for domain in self._by_domain(counter, codes).values():
-                self._choose(domain)
+    def answer(self, values: Sequence[int]) -> dict[str, int]:
+        """Pod -> row."""
+        placed: dict[str, int] = {}
+        self._rows = self.seats.deal(values)
+        self._deal(self._tree, [self._root], values, placed)
+        return placed
 
-    def _by_domain(self, counter: TermCounter, codes: Codes) -> dict[int, tuple[list[int], list[int], list[int]]]:
-        found: dict[int, tuple[list[int], list[int], list[int]]] = {}
-        for item in self.items:
-            carries, matches = counter in item.eq_class.pod_anti_affinity, counter in item.eq_class.matched
-            if not carries and not matches:
+    def _deal(self, where: _Placed, groups: Sequence[Demand], values: Sequence[int], placed: dict[str, int]) -> None:
+        """Which of the groups goes to which domain: the first to the first."""
+        left = list(groups)
+        for inside in where.inside:
+            number = values[inside.count]
+            here, left = left[:number], left[number:]
+            if not here:
                 continue
-            sort = 2 if carries and matches else 0 if carries else 1
-            for row, unknown in item.at.items():
-                if codes[row]:
-                    found.setdefault(int(codes[row]), ([], [], []))[sort].append(unknown)
-        return found
+            if where.sort.is_leaf:
+                self._deal_pods(inside, here, placed)
+                continue
+            chosen = _deal_children(inside, here, values, self._sorts)
+            for (_, children), mine in zip(inside.children, chosen, strict=True):
+                self._deal(children, mine, values, placed)
 
-    def _choose(self, domain: tuple[list[int], list[int], list[int]]) -> None:
-        switches = []
-        for sort, unknowns in enumerate(domain):
-            if unknowns:
-                switch = self.model.unknown(1)
-                most = 1 if sort == 2 else sum(self.model.upper[one] for one in unknowns)
-                self.model.rule([*((one, 1) for one in unknowns), (switch, -most)], most=0)
-                switches.append(switch)
-        if len(switches) > 1:
-            self.model.rule([(one, 1) for one in switches], most=1)
-
-    def _ports(self) -> None:
-        with_ports = [item for item in self.items if item.eq_class.signature.ports]
-        for one, other in combinations(with_ports, 2):
-            held = NodeInfo("", {}, ports=dict.fromkeys(other.eq_class.signature.ports, 1))
-            if ports_clash(one.eq_class.signature, held):
-                for row in one.at.keys() & other.at.keys():
-                    self.model.rule([(one.at[row], 1), (other.at[row], 1)], most=1)
-
-    def _claims(self) -> None:
-        claims = self._engine.state.claims
-        users: dict[str, list[int]] = {}
-        for item in self.items:
-            for key in item.eq_class.signature.claims:
-                if claims.get(key).once:
-                    users.setdefault(key, []).extend(item.at.values())
-        for unknowns in users.values():
-            self.model.rule([(one, 1) for one in unknowns], most=1)
+    def _deal_pods(self, inside: _Inside, leaves: Sequence[Demand], placed: dict[str, int]) -> None:
+        """Pods of a class in the order of their leaf, classes in turn from leaf to leaf: none gets more than it has."""
+        seats = [(share.eq_class, row) for share in inside.shares for row in self._rows[share.count]]
+        for position, leaf in enumerate(leaves):
+            assert isinstance(leaf, Leaf)
+            waiting: dict[EquivalenceClass, list[str]] = {}
+            for pod in reversed(leaf.pods):
+                waiting.setdefault(pod.eq_class, []).append(pod.key)
+            for eq_class, row in seats[position :: len(leaves)]:
+                placed[waiting[eq_class].pop()] = row
 
 
-def _room_of(engine: Engine, eq_class: EquivalenceClass) -> Rows:
-    """How many pods of the class each row takes by itself."""
-    signature = eq_class.signature
-    if eq_class.pod_affinity or any(spread.hard for spread in signature.spread_constraints):
-        raise NotExpressible("required affinity or spread between its pods")
-    fit, _ = engine.evaluate(signature)
-    room = np.where(engine.feasible(eq_class, fit), fit.room, 0)
-    return np.minimum(room, 1) if signature.ports else room
+def _deal_children(
+    inside: _Inside, branches: Sequence[Demand], values: Sequence[int], sorts: Mapping[int, Sort]
+) -> list[list[Demand]]:
+    """Per sort of children, those that count: of each branch as many as its turns give it."""
+    turns = [position for position, (number, _) in enumerate(inside.children) for _ in range(values[number])]
+    chosen: list[list[Demand]] = [[] for _ in inside.children]
+    for place, branch in enumerate(branches):
+        assert isinstance(branch, Branch)
+        waiting: dict[int, list[Demand]] = {}
+        for child in reversed(branch.children):
+            waiting.setdefault(id(sorts[id(child)]), []).append(child)
+        for position in turns[place :: len(branches)]:
+            chosen[position].append(waiting[id(inside.children[position][1].sort)].pop())
+    return chosen

@@ -13,8 +13,9 @@ from kohort.place.state import ClusterState, NodeInfo
 _EVERYWHERE = "0.0.0.0"
 
 
-def allowed(state: ClusterState, eq_class: EquivalenceClass, fit: SignatureFit) -> Mask:
-    """Rows where one more pod of the class may go. `fit` must be fresh."""
+def allowed(state: ClusterState, eq_class: EquivalenceClass, fit: SignatureFit, *, spread: bool = True) -> Mask:
+    """Rows where one more pod of the class may go. `fit` must be fresh. Without `spread`: also where it may go once
+    other domains have caught up."""
     mask: Mask = fit.room > 0
     if eq_class.signature.claims and not state.claims.free(eq_class.signature.claims):
         return np.zeros(state.rows, np.bool_)
@@ -26,9 +27,9 @@ def allowed(state: ClusterState, eq_class: EquivalenceClass, fit: SignatureFit) 
             mask &= _none(state, counter.term.key, counter.anti_affinity)
     if eq_class.pod_affinity:
         mask &= near(state, eq_class)
-    for spread, counter in zip(eq_class.signature.spread_constraints, eq_class.spread_constraints, strict=True):
-        if spread.hard:
-            mask &= _even(state, eq_class, fit, counter, spread)
+    for rule, counter in zip(eq_class.signature.spread_constraints, eq_class.spread_constraints, strict=True):
+        if spread and rule.hard:
+            mask &= _even(state, eq_class, fit, counter, rule)
     for protocol, _, number in eq_class.signature.ports:
         for row in state.ports.get((protocol, number), ()):
             mask[row] &= not ports_clash(eq_class.signature, state.node(row))

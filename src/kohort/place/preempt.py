@@ -16,11 +16,13 @@ from kohort.place.demand import Demand, PendingPod, Result, renewed
 from kohort.place.domains import TopologyConflict, domains, least_pods
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
-from kohort.place.exact import SolverStatus, settle, solver
-from kohort.place.exact_model import KeptVictims, NotExpressible, SolverQuestion
+from kohort.place.exact import SolverStatus, settle
+from kohort.place.exact_model import SolverQuestion
+from kohort.place.exact_seats import KeptVictims
 from kohort.place.interpod import EquivalenceClass
 from kohort.place.interpodfilter import allowed
 from kohort.place.leastdisruption import LeastDisruption, VictimArrays
+from kohort.place.linear import NotExpressible
 from kohort.place.nodesets import NodeSet
 from kohort.place.reservations import Reservation
 from kohort.place.search import Search
@@ -182,7 +184,7 @@ class Preemptor:
         near = {victim.row for victim_set in removable for victim in victim_set.pods}
         small = len(removable) <= _UNITS and len(pods) * len(near) <= _UNKNOWNS
         plain = not any(pod.eq_class.matched or not pod.eq_class.signature.is_plain for pod in pods)
-        if not (small and plain and least_pods(root) == len(pods) and self._effort.solver_size and solver()):
+        if not (small and plain and least_pods(root) == len(pods) and self._effort.solver_size):
             return None
         engine = self._engine
         mark = engine.mark()
