@@ -44,7 +44,7 @@ def cliqueset(
 def binding(name: str = "fabric") -> Object:
     levels = [
         {"domain": "zone", "key": "topology.kubernetes.io/zone"},
-        {"domain": "rack", "key": "example.net/rack"},
+        {"domain": "rack", "key": "topology.kubernetes.io/rack"},
         {"domain": "host", "key": "kubernetes.io/hostname"},
     ]
     return {

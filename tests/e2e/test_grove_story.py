@@ -33,7 +33,7 @@ from kohort.sim.cluster import Level, Pool
 from kohort.testing.cluster import Cluster
 
 pytestmark = pytest.mark.releases("1.37")
-RACK = "example.net/rack"
+RACK = "topology.kubernetes.io/rack"
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

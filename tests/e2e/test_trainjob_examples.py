@@ -14,7 +14,7 @@ from kohort.sim.cluster import Level, Pool
 from kohort.testing.cluster import Cluster
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-RACK = "topology.example.com/rack"
+RACK = "topology.kubernetes.io/rack"
 # file -> (job, templates of its Workload, pods in all)
 STORIES: dict[str, tuple[str, dict[str, int | None], int]] = {
     "trainjob-torch.yaml": ("resnet", {"trainer": 8}, 8),
