@@ -96,7 +96,7 @@ def test_what_cannot_pass_is_left_out_unless_everything_is_wanted(tmp_path: Path
     assert [one.state for one in run(fake(tmp_path), [line], Plan(every=True), lambda _: None).values()] == [
         "not found"
     ]
-    assert sum(bool(one.why_not) for one in read()) == 12
+    assert sum(bool(one.why_not) for one in read()) == 8
 
 
 def test_what_a_hanging_test_kept_from_running_is_run_again(tmp_path: Path) -> None:

@@ -86,13 +86,14 @@ class FieldError:
         return f"{self.field}: {self.message}" if self.field else self.message
 
 
+_QUOTED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _SHOWN = 200  # letters of a value in a message
 
 
 def show(value: Any) -> str:
     """A value as an API server prints it in messages: JSON, cut where it would fill the screen."""
     if isinstance(value, str):
-        text = '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        text = '"' + value.translate(_QUOTED) + '"'
     elif value is None:
         text = "null"
     else:

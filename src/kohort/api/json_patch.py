@@ -36,6 +36,12 @@ class PatchError(ValueError):
         self.too_large = too_large
 
 
+class TestFailedError(PatchError):
+    """A test of the patch does not hold for this object."""
+
+    __test__ = False
+
+
 @dataclass(slots=True)
 class _Spent:
     """What the operations of one patch have cost so far."""
@@ -135,7 +141,7 @@ def _op_copy(document: Json, path: list[str], operation: dict[str, Any], spent: 
 def _op_test(document: Json, path: list[str], operation: dict[str, Any], _spent: _Spent) -> Json:
     found = _look_up(document, path)
     if not same(found, operation.get("value")):
-        raise PatchError(f"test of {operation.get('path')} failed: found {repr(found)[:_SHOWN]}")
+        raise TestFailedError(f"test of {operation.get('path')} failed: found {repr(found)[:_SHOWN]}")
     return document
 
 

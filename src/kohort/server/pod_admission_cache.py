@@ -2,9 +2,9 @@
 
 A controller makes thousands of pods that differ in their names only. What the pipeline does to a pod's spec depends on
 the spec and on a few other things that rarely change (priority classes); when all of that is as it was for an earlier
-pod, so is the result. With limit ranges or mutating webhooks the cache is not used. Names, labels, annotations, the
-owner, the hostname and the group are each pod's own: they are checked for each, and validating admission sees each pod
-whole.
+pod, so is the result. With limit ranges, mutating webhooks or mutating policies the cache is not used. Names, labels,
+annotations, the owner, the hostname and the group are each pod's own: they are checked for each, and validating
+admission sees each pod whole.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _MAX_ENTRIES: Final = 1024
 _PER_POD_METADATA: Final = {"name", "generateName", "namespace", "labels", "annotations"}  # may differ from pod to pod
 _SHARED_METADATA: Final = ("ownerReferences", "finalizers")
 _MUTATING_WEBHOOKS: Final = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+_MUTATING: Final = (_MUTATING_WEBHOOKS, "admissionregistration.k8s.io/mutatingadmissionpolicies")
 _DEPENDENCIES: Final = ("scheduling.k8s.io/priorityclasses", _MUTATING_WEBHOOKS)
 
 Key = tuple[Any, ...]
@@ -119,7 +120,7 @@ class PodAdmissionCache:
 
     def key(self, resource: Resource, body: Object, namespace: str, chosen: WriteOptions) -> Key | None:
         """What the result depends on; None: this one is decoded and validated in full."""
-        if resource.table != "pods" or not self.allowed or self._store.table(_MUTATING_WEBHOOKS).size:
+        if resource.table != "pods" or not self.allowed or any(self._store.table(name).size for name in _MUTATING):
             return None
         if self._store.table("limitranges").items(namespace):  # they annotate what they fill in
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,6 +18,7 @@ from kohort.server.auth.rbac import Authorizer
 from kohort.server.store import Store
 
 Object = dict[str, Any]
+WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 ROOT = User("root", groups=("system:masters", "system:authenticated"))
 
 
@@ -24,6 +26,7 @@ class Answer:
     def __init__(self, code: int, body: bytes, headers: dict[str, str]) -> None:
         self.code, self.headers = code, headers
         self.body: Any = json.loads(body) if body else None
+        self.warnings = [text.replace('\\"', '"') for text in WARNING.findall(headers.get("warning", ""))]
 
     @property
     def message(self) -> str:

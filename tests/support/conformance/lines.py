@@ -25,12 +25,10 @@ _SECONDS: Final = {
 
 
 _CONTROLLER: Final = "needs the controller of Deployments or ReplicationControllers, which Kohort stores only"
-_POLICY: Final = "policies are stored, not evaluated"
 # Why wide lines cannot pass, by what their names have in them; docs/differences.md says the same.
 _WHY: Final = {
     r"Garbage collector should": _CONTROLLER,
     r"Kubectl .* (for|in) rc": _CONTROLLER,
-    r"AdmissionPolicy should (allow|mutate|validate)": _POLICY,
 }
 
 

@@ -16,6 +16,9 @@ from kohort.server.admission.attributes import CREATE, DELETE
 from kohort.server.admission.cross_object import CrossObjectAdmission
 from kohort.server.admission.jobset import JobSetWebhooks
 from kohort.server.admission.limitranger import LimitRanger
+from kohort.server.admission.policies.mutating import MutatingAdmissionPolicies
+from kohort.server.admission.policies.validating import ValidatingAdmissionPolicies
+from kohort.server.admission.reinvocation import MutatingAdmission
 from kohort.server.admission.resourcequota import ResourceQuotas
 from kohort.server.admission.serviceaccount import ServiceAccount
 from kohort.server.admission.storageclass import DefaultStorageClass
@@ -121,13 +124,15 @@ def admission(
     escalation_check = (RBACEscalation(authorizer),) if authorizer is not None else ()
     operators = (JobSetWebhooks(core.lister),) if own_kinds else ()
     own = (*accounts, limits, scheduling, DefaultStorageClass(lister), *operators)
+    mutating = MutatingAdmissionPolicies(lister, resources, ctx, authorizer, core.field_manager)
     plugins = (
         NamespaceLifecycle(),
         *own,
         CrossObjectAdmission(lister, resources, ctx),
-        MutatingWebhooks(lister, resources, ctx, call, own),
+        MutatingAdmission(mutating, MutatingWebhooks(lister, resources, ctx, call), own),
         *escalation_check,
         WebhookRules(),
+        ValidatingAdmissionPolicies(lister, resources, authorizer),
         ValidatingWebhooks(lister, resources, ctx, call),
         quotas,  # last: what it counts must be written before anything else happens
     )

@@ -146,7 +146,7 @@ def compiled(text: str, scope: Mapping[str, Type], wanted: Type, otherwise: str)
         tree = cel.parse(text)
         found = checker.resolved(checker.check(tree, scope))
     except cel.CelSyntaxError as error:
-        return Compiled(f"compilation failed: {_shown(text, error)}")
+        return Compiled(f"compilation failed: {shown(text, error)}")
     except RecursionError:
         return Compiled("compilation failed: ERROR: the expression is too deep")
     if checker.unfit:
@@ -157,7 +157,7 @@ def compiled(text: str, scope: Mapping[str, Type], wanted: Type, otherwise: str)
     return Compiled(cost=cost, names=frozenset(cel.names(tree)))
 
 
-def _shown(text: str, error: cel.CelSyntaxError) -> str:
+def shown(text: str, error: cel.CelSyntaxError) -> str:
     """With the line and a mark under the place, as upstream prints it."""
     before = text[: error.at]
     line, column = before.count("\n"), len(before) - (before.rfind("\n") + 1)

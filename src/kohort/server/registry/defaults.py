@@ -278,7 +278,14 @@ def webhooks(obj: Object, _: Context) -> None:
 def admission_policy(obj: Object, _: Context) -> None:
     spec = _spec(obj)
     _fill(spec, failurePolicy="Fail")
-    match = spec.get("matchConstraints")
+    _match_resources(spec.get("matchConstraints"))
+
+
+def policy_binding(obj: Object, _: Context) -> None:
+    _match_resources(_spec(obj).get("matchResources"))
+
+
+def _match_resources(match: Any) -> None:
     if isinstance(match, dict):
         _fill(match, matchPolicy="Equivalent")
         match.setdefault("namespaceSelector", {})

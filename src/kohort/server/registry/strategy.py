@@ -69,6 +69,34 @@ def _template_owner(default: Callable[[Object, Context], None], frozen: tuple[st
     )
 
 
+def _policy(sort: str) -> Strategy:
+    def check(policy: Object, old: Object | None) -> list[FieldError]:
+        from kohort.server.registry import policies  # with the expression language, which few servers need
+
+        return policies.policy(policy, old, mutating=sort == "mutating")
+
+    return Strategy(
+        counts_changes=True,
+        default=defaults.admission_policy,
+        validate=lambda new, _: check(new, None),
+        validate_update=lambda new, old, _: check(new, old),
+    )
+
+
+def _policy_binding(sort: str) -> Strategy:
+    def check(binding: Object) -> list[FieldError]:
+        from kohort.server.registry import policies
+
+        return policies.binding(binding, mutating=sort == "mutating")
+
+    return Strategy(
+        counts_changes=True,
+        default=defaults.policy_binding,
+        validate=lambda new, _: check(new),
+        validate_update=lambda new, _, __: check(new),
+    )
+
+
 _STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("", "Namespace"): Strategy(
         name_format=formats.label, first_status=lambda _: {"phase": "Active"}, default=defaults.namespace
@@ -179,14 +207,10 @@ _STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): Strategy(
-        counts_changes=True, needs_version=True, default=defaults.admission_policy
-    ),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): _COUNTED,
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): Strategy(
-        counts_changes=True, default=defaults.admission_policy
-    ),
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): _COUNTED,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): replace(_policy("validating"), needs_version=True),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): _policy_binding("validating"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): _policy("mutating"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): _policy_binding("mutating"),
     ("apiregistration.k8s.io", "APIService"): Strategy(default=defaults.api_service),
     ("certificates.k8s.io", "ClusterTrustBundle"): Strategy(
         name_format=formats.path_segment,

@@ -59,19 +59,25 @@ def target(hook: Hook, attrs: AdmissionAttributes, versions: Sequence[Resource])
 
     `versions`: all versions of the resource. With matchPolicy Equivalent one of them is enough.
     """
-    if _fits(hook, attrs, attrs.resource):
+    return matched(hook.spec.get("rules") or (), hook.spec.get("matchPolicy") == "Exact", attrs, versions)
+
+
+def matched(
+    rules: Sequence[Mapping[str, Any]], exact: bool, attrs: AdmissionAttributes, versions: Sequence[Resource]
+) -> Resource | None:
+    """The version of the resource that the rules are about: the request's own, if it is."""
+    if any(_rule_fits(rule, attrs, attrs.resource) for rule in rules):
         return attrs.resource
-    if hook.spec.get("matchPolicy") == "Exact":
+    if exact:
         return None
-    return next((one for one in versions if one is not attrs.resource and _fits(hook, attrs, one)), None)
-
-
-def _fits(hook: Hook, attrs: AdmissionAttributes, resource: Resource) -> bool:
-    return any(_rule_fits(rule, attrs, resource) for rule in hook.spec.get("rules") or ())
+    others = [one for one in versions if one is not attrs.resource]
+    return next((one for rule in rules for one in others if _rule_fits(rule, attrs, one)), None)
 
 
 def _rule_fits(rule: Mapping[str, Any], attrs: AdmissionAttributes, resource: Resource) -> bool:
-    scope = rule.get("scope") or ALL
+    scope, names = rule.get("scope") or ALL, rule.get("resourceNames")
+    if names and attrs.name not in names:
+        return False
     return (
         _among(attrs.operation, rule.get("operations"))
         and _among(resource.group, rule.get("apiGroups"))
@@ -91,18 +97,18 @@ def _resource_fits(wanted: str, plural: str, subresource: str) -> bool:
     return resource in (ALL, plural) and sub in ((ALL, subresource) if "/" in wanted else (subresource,))
 
 
-def selected(hook: Hook, attrs: AdmissionAttributes, namespace: Object | None) -> bool:
+def selected(spec: Mapping[str, Any], attrs: AdmissionAttributes, namespace: Object | None) -> bool:
     """The selectors: labels of the namespace (of a Namespace itself), and of the object as it was or will be."""
-    wanted = hook.spec.get("namespaceSelector")
-    if wanted and (attrs.resource.namespaced or _is_namespace(attrs)):
-        holder = (attrs.object or attrs.old) if _is_namespace(attrs) else namespace
+    wanted = spec.get("namespaceSelector")
+    if wanted and (attrs.resource.namespaced or is_namespace(attrs)):
+        holder = (attrs.object or attrs.old) if is_namespace(attrs) else namespace
         if not matches(wanted, _labels(holder)):
             return False
-    wanted = hook.spec.get("objectSelector")
+    wanted = spec.get("objectSelector")
     return not wanted or any(matches(wanted, _labels(one)) for one in (attrs.object, attrs.old) if one)
 
 
-def _is_namespace(attrs: AdmissionAttributes) -> bool:
+def is_namespace(attrs: AdmissionAttributes) -> bool:
     return (attrs.resource.group, attrs.resource.plural) == ("", "namespaces")
 
 

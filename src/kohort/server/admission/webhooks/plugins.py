@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.api import admit, decode, storage_form
 from kohort.api import patch as patches
-from kohort.api.errors import ErrorKind
 from kohort.server import status
+from kohort.server.admission import versions
 from kohort.server.admission.webhooks import matching, review, rules
 from kohort.server.admission.webhooks.review import InvalidReviewError
 
@@ -43,7 +41,7 @@ class _Webhooks:
         self._version: int | None = None
         self._hooks: list[Hook] = []
 
-    def _concerned(self, attrs: AdmissionAttributes) -> list[tuple[Hook, Resource]]:
+    def concerned(self, attrs: AdmissionAttributes) -> list[tuple[Hook, Resource]]:
         """The webhooks that a write concerns, and the version each wants."""
         version = self._lister.version(matching.GROUP, self.plural)
         if version != self._version:
@@ -57,7 +55,7 @@ class _Webhooks:
         return [
             (hook, resource)
             for hook, resource in found
-            if resource is not None and matching.selected(hook, attrs, namespace)
+            if resource is not None and matching.selected(hook.spec, attrs, namespace)
         ]
 
     async def _call(self, hook: Hook, attrs: AdmissionAttributes, resource: Resource) -> dict[str, Any] | None:
@@ -82,16 +80,7 @@ class _Webhooks:
         return response
 
     def _shown(self, attrs: AdmissionAttributes, obj: Object | None, resource: Resource) -> Object | None:
-        """An object as a client of that version sees it."""
-        if obj is None:
-            return None
-        if resource is attrs.resource:
-            return storage_form.to_response(resource.rules, obj)
-        body = {name: value for name, value in deepcopy(obj).items() if name not in ("apiVersion", "kind")}
-        found = resource.read(attrs.resource.write(body))
-        return storage_form.to_response(
-            resource.rules, {"kind": resource.kind, "apiVersion": resource.api_version, **found}
-        )
+        return None if obj is None else versions.shown(obj, attrs.resource, resource)
 
 
 class ValidatingWebhooks(_Webhooks):
@@ -99,7 +88,7 @@ class ValidatingWebhooks(_Webhooks):
 
     async def validate(self, attrs: AdmissionAttributes) -> None:
         """All are called at once; the first in order that refuses decides."""
-        concerned = self._concerned(attrs)
+        concerned = self.concerned(attrs)
         if not concerned:
             return
         answers = await asyncio.gather(
@@ -111,38 +100,15 @@ class ValidatingWebhooks(_Webhooks):
 
 
 class MutatingWebhooks(_Webhooks):
-    """`before`: the server's own mutating plugins, which look again at what webhooks have changed."""
-
-    repeatable = True
+    """Called by `reinvocation`, which knows what comes before and after."""
 
     plural = "mutatingwebhookconfigurations"
     mutating = True
 
-    def __init__(
-        self, lister: Lister, resources: Resources, ctx: Context, call_webhook: CallWebhook, before: Sequence[Any] = ()
-    ) -> None:
-        super().__init__(lister, resources, ctx, call_webhook)
-        self._before = tuple(before)
-
-    async def admit(self, attrs: AdmissionAttributes) -> None:
-        concerned = self._concerned(attrs)
-        if not concerned:
-            return
-        again = await self._pass(attrs, concerned)
-        if again is None:
-            return
-        changed = deepcopy(attrs.object)
-        for plugin in self._before:
-            await plugin.admit(attrs)
-        if changed != attrs.object:
-            again = [(hook, resource) for hook, resource in concerned if hook.again]
-        if again:
-            await self._pass(attrs, again)
-
-    async def _pass(
+    async def run(
         self, attrs: AdmissionAttributes, concerned: Sequence[tuple[Hook, Resource]]
-    ) -> list[tuple[Hook, Resource]] | None:
-        """One after the other. Gives back those that want to see what later ones changed; None: nothing changed."""
+    ) -> tuple[bool, list[tuple[Hook, Resource]]]:
+        """One after the other. Whether the object changed, and which want to see what later ones changed."""
         asked: list[tuple[Hook, Resource]] = []
         again: list[tuple[Hook, Resource]] = []
         changed = False
@@ -153,7 +119,7 @@ class MutatingWebhooks(_Webhooks):
                 changed = True
                 again += [one for one in asked if one[0].again and one not in again]
             asked.append((hook, resource))
-        return again if changed else None
+        return changed, again
 
     def _patch(self, attrs: AdmissionAttributes, resource: Resource, operations: Any) -> bool:
         """Whether a patch changed the object."""
@@ -166,23 +132,11 @@ class MutatingWebhooks(_Webhooks):
             raise status.internal(str(error)) from None
         if patched == shown:
             return False
-        attrs.object = self._received(attrs, resource, patched)
+        try:
+            attrs.object = versions.received(patched, resource, attrs.resource, self._ctx)
+        except ValueError as error:
+            raise status.internal(f"a webhook's patch does not fit: {error}") from None
         return True
-
-    def _received(self, attrs: AdmissionAttributes, resource: Resource, patched: Any) -> Object:
-        """What a webhook made of an object, decoded and with defaults as if a client had sent it."""
-        if not isinstance(patched, dict):
-            raise status.internal("a webhook's patch left no object")
-        if resource is not attrs.resource:
-            body = {name: value for name, value in patched.items() if name not in ("apiVersion", "kind")}
-            patched = attrs.resource.read(resource.write(body))
-            patched = {"kind": attrs.resource.kind, "apiVersion": attrs.resource.api_version, **patched}
-        kind = attrs.resource.rules
-        found = decode.decode(kind.schema, patched, self._ctx.release.minor)
-        wrong = [error for error in found if error.kind is ErrorKind.DECODE]
-        if wrong:
-            raise status.internal(f"a webhook's patch does not fit: {'; '.join(map(str, wrong))}")
-        return admit.defaulted(patched, kind, self._ctx)
 
 
 class WebhookRules:

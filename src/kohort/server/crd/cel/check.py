@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -67,6 +67,19 @@ _LITERAL_CHECKS: Final[dict[str, Any]] = {
 }
 
 
+OBJECT: Final = "Object"
+JSON_PATCH: Final = Type(
+    "object", name="JSONPatch", fields={"op": STRING, "path": STRING, "from": STRING, "value": DYN}
+)
+
+
+class _AnyField(dict[str, Type]):
+    """Fields of Object{}: their names and types are not known when an expression is checked."""
+
+    def get(self, _: Any, __: Any = None) -> Any:
+        return DYN
+
+
 @dataclass(slots=True)
 class Checker:
     """Types by the identity of nodes. `bound`: what type parameters stand for."""
@@ -75,6 +88,7 @@ class Checker:
     bound: dict[str, Type] = field(default_factory=dict)
     fresh: int = 0
     unfit: str = ""  # why no program can be made of an expression whose types are right
+    patches: bool = False  # Object{} and JSONPatch{} may be made
     mixed: bool = False  # within the values of format(): items of a list may have several types
 
     def check(self, node: Node, scope: Mapping[str, Type]) -> Type:
@@ -141,6 +155,8 @@ class Checker:
         raise CelSyntaxError(f"undeclared reference to '{node.value}' (in container '')", node.at)
 
     def _member(self, node: Node, scope: Mapping[str, Type]) -> Type:
+        if node.parts[0].sort == "name" and f"{node.parts[0].value}.{node.value}" in scope:
+            return scope[f"{node.parts[0].value}.{node.value}"]
         target = self.resolved(self.check(node.parts[0], scope))
         if target.kind == "optional_type":
             return optional_of(self._selected(target.parts[0], node))
@@ -148,7 +164,7 @@ class Checker:
 
     def _selected(self, target: Type, node: Node) -> Type:
         if target.kind == "object":
-            fields = target.fields or {}
+            fields = {} if target.fields is None else target.fields
             found = fields.get(node.value) or fields.get(f"__{node.value}__" if node.value in RESERVED else "")
             if found is None:
                 raise CelSyntaxError(f"undefined field '{node.value}'", node.at)
@@ -187,17 +203,34 @@ class Checker:
 
     def _list(self, node: Node, scope: Mapping[str, Type]) -> Type:
         item: Type = DYN if self.mixed else self._fresh()
-        for place, part in enumerate(node.parts):
-            self._join(item, self._given(part, scope, place in node.value), part)
+        given = [self._given(part, scope, place in node.value) for place, part in enumerate(node.parts)]
+        self._join_all(item, given, node.parts)
         return list_of(item)
 
     def _map(self, node: Node, scope: Mapping[str, Type]) -> Type:
         names, items = self._fresh(), self._fresh()
+        keys, values = [], []
         for place in range(0, len(node.parts), 2):
-            name, item = node.parts[place : place + 2]
-            self._join(names, self.check(name, scope), name)
-            self._join(items, self._given(item, scope, place in node.value), item)
+            keys.append(self.check(node.parts[place], scope))
+            values.append(self._given(node.parts[place + 1], scope, place in node.value))
+        self._join_all(names, keys, node.parts[::2])
+        self._join_all(items, values, node.parts[1::2])
         return map_of(names, items)
+
+    def _struct(self, node: Node, scope: Mapping[str, Type]) -> Type:
+        name, fields, optional, places = node.value
+        patch = name == JSON_PATCH.name
+        if not self.patches or not (patch or name == OBJECT or name.startswith(f"{OBJECT}.")):
+            raise CelSyntaxError(f"undeclared reference to '{name}' (in container '')", node.at)
+        for place, (field_name, part) in enumerate(zip(fields, node.parts, strict=True)):
+            given = self._given(part, scope, place in optional)
+            wanted = (JSON_PATCH.fields or {}).get(field_name) if patch else DYN
+            if wanted is None:
+                raise CelSyntaxError(f"undefined field '{field_name}'", places[place])
+            if not self.assignable(wanted, given):
+                shown = f"'{wanted}' but provided type is '{self.resolved(given)}'"
+                raise CelSyntaxError(f"expected type of field '{field_name}' is {shown}", places[place])
+        return JSON_PATCH if patch else Type("object", name=name, fields=_AnyField())
 
     def _given(self, part: Node, scope: Mapping[str, Type], optional: bool) -> Type:
         found = self.check(part, scope)
@@ -207,6 +240,15 @@ class Checker:
         if not self.assignable(optional_of(inner), found):
             raise CelSyntaxError(f"expected type 'optional_type' but found '{self.resolved(found)}'", part.at)
         return inner
+
+    def _join_all(self, wanted: Type, given: Sequence[Type], parts: Sequence[Node]) -> None:
+        """Items of a literal are all of one type; one that is not known is another than one that is."""
+        for one, part in zip(given, parts, strict=True):
+            self._join(wanted, one, part)
+        kinds = [self.resolved(one) for one in given]
+        for kind, part in zip(kinds, parts, strict=True):
+            if (kind.kind == "dyn") != (kinds[0].kind == "dyn") and not self.mixed:
+                raise CelSyntaxError(f"expected type '{kinds[0]}' but found '{kind}'", part.at)
 
     def _join(self, wanted: Type, given: Type, part: Node) -> None:
         if not self.assignable(wanted, given) and not self.mixed:
@@ -265,7 +307,7 @@ class Checker:
 
     def _applied(self, name: str, node: Node, scope: Mapping[str, Type], *, member: bool = False) -> Type:
         given = [self.check(part, scope) for part in node.parts]
-        if name not in functions.TABLE:
+        if name not in functions.TABLE or (name.startswith("jsonpatch.") and not self.patches):
             raise CelSyntaxError(f"undeclared reference to '{name}' (in container '')", node.at)
         results: list[Type] = []
         for one in functions.overloads(name, member, len(given)):

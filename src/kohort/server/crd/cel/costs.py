@@ -10,6 +10,8 @@ from kohort.server.crd.cel.values import size
 
 LIST: Final = 10
 MAP: Final = 30
+STRUCT: Final = 40
+AUTHORIZATION_CHECK: Final = 350_000  # an expression may ask twice
 ADD: Final = 11  # an item at the end of a list
 # Of a loop: its condition and the value that it carries along, at each step and when it is left.
 ALL: Final = 3
@@ -101,6 +103,8 @@ _COSTS: Final[dict[str, Cost]] = {
     "@in": _within,
     "contains": _contains,
     "validate": _validated,
+    "check": lambda _: AUTHORIZATION_CHECK,
+    **dict.fromkeys(("fieldSelector", "labelSelector"), _read(1)),
 }
 
 

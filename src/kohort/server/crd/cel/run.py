@@ -15,12 +15,13 @@ from kohort.server.crd.cel.folds import FOLDS
 from kohort.server.crd.cel.frame import MISSING, Frame, Step, boolean
 from kohort.server.crd.cel.syntax import Node, names
 from kohort.server.crd.cel.types import kind_of
-from kohort.server.crd.cel.values import NONE, CelError, CostError, Optional, TypeValue
+from kohort.server.crd.cel.values import NONE, CelError, CostError, Lookup, Optional, Struct, TypeValue
 
 PER_CALL: Final = 1_000_000
 _UNESCAPED: Final = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
 _CONVERSIONS: Final = frozenset({"int", "uint", "double", "bool", "string", "bytes", "duration", "timestamp"})
 _SYMBOLS: Final = {"in": "@in"}
+REQUEST_RESOURCE: Final = ("authorizer", "requestResource")  # one variable, whose name has a dot
 _TYPES: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"}) | {
     "google.protobuf.Duration",
     "google.protobuf.Timestamp",
@@ -60,7 +61,9 @@ def unescaped(name: str) -> str:
 
 def _look(target: Any, name: str) -> Any:
     if not isinstance(target, dict):
-        raise CelError("no such overload: member of a " + kind_of(target))
+        if isinstance(target, Lookup):
+            return target.look(name)
+        raise CelError("no such overload: member of a list" if isinstance(target, list) else f"no such key: {name}")
     found = target.get(name)
     if found is None and "__" in name:
         found = target.get(unescaped(name))
@@ -91,6 +94,8 @@ def _name(tree: Node) -> Step:
 
 
 def _member(tree: Node) -> Step:
+    if (tree.parts[0].value, tree.value) == REQUEST_RESOURCE:
+        return _name(Node("name", ".".join(REQUEST_RESOURCE), (), tree.at))
     target, name = program(tree.parts[0]), tree.value
 
     def read(frame: Frame) -> Any:
@@ -178,6 +183,24 @@ def _map(tree: Node) -> Step:
             name, value = parts[place](frame), parts[place + 1](frame)
             if isinstance(name, list | dict | float) or name is None:
                 raise CelError("unsupported key type")
+            if place not in optional:
+                found[name] = value
+            elif value.present:
+                found[name] = value.value
+        return found
+
+    return make
+
+
+def _struct(tree: Node) -> Step:
+    """An object of the patch that a mutating admission policy makes."""
+    (kind, fields, optional, _), steps = tree.value, [program(part) for part in tree.parts]
+
+    def make(frame: Frame) -> Struct:
+        frame.pay(costs.STRUCT)
+        found = Struct(kind)
+        for place, (name, step) in enumerate(zip(fields, steps, strict=True)):
+            value = step(frame)
             if place not in optional:
                 found[name] = value
             elif value.present:
@@ -318,6 +341,7 @@ _BUILDERS: Final[dict[str, Callable[[Node], Step]]] = {
     "has": _has,
     "list": _list,
     "map": _map,
+    "struct": _struct,
     "not": _not,
     "choice": _choice,
     "binary": _binary,

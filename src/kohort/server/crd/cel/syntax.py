@@ -25,7 +25,9 @@ MACROS: Final = {
     "transformMap": {3: 2, 4: 2},
     "transformMapEntry": {3: 2, 4: 2},
 }
-_SPACES: Final = frozenset({"optional", "sets", "format", "ip", "strings", "lists"})  # first halves of functions' names
+_SPACES: Final = frozenset(
+    {"optional", "sets", "format", "ip", "strings", "lists", "jsonpatch"}
+)  # first halves of functions' names
 RESERVED: Final = frozenset(
     {
         *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package"),
@@ -57,7 +59,8 @@ class CelSyntaxError(ValueError):
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
     """`sort`: literal, name, member, index, optional_member, optional_index, call, method, macro, has, list, map, not,
-    neg, binary, choice. `at`: where in the text it is said to be, as upstream counts."""
+    neg, binary, choice, struct (an object of a named type). `at`: where in the text it is said to be, as upstream
+    counts."""
 
     sort: str
     value: Any = None
@@ -181,7 +184,8 @@ class _Parser:
         while self._is(".", "[", "{"):
             at, sign = self.at, self._take()
             if sign == "{":
-                raise CelSyntaxError("objects cannot be made here", at)
+                found = self._struct(found, at)
+                continue
             optional = "optional_" if self._is("?") else ""
             if optional:
                 self._take()
@@ -195,6 +199,25 @@ class _Parser:
                 self._expect("]")
                 found = Node(f"{optional}index", None, (found, index), at)
         return found
+
+    def _struct(self, named: Node, at: int) -> Node:
+        """Type{field: value, ?field: optional}. The value: type, fields, which are optional, where they stand."""
+        kind, optional = _type_name(named), set[int]()
+        fields: list[str] = []
+        places: list[int] = []
+        values: list[Node] = []
+        while not self._is("}"):
+            if self._is("?"):
+                self._take()
+                optional.add(len(fields))
+            fields.append(self._name())
+            places.append(self.at)
+            self._expect(":")
+            values.append(self.expression())
+            if not self._is("}"):
+                self._expect(",")
+        self._take()
+        return Node("struct", (kind, tuple(fields), frozenset(optional), tuple(places)), tuple(values), at)
 
     def _name(self) -> str:
         if self.sort != "name" or self.text in {"in", *_WORDS}:
@@ -293,6 +316,14 @@ def _qualified(node: Node) -> Node:
     ):
         return node
     return Node("name", f"google.protobuf.{parts[0]}", (), here.at)
+
+
+def _type_name(node: Node) -> str:
+    if node.sort == "member":
+        return f"{_type_name(node.parts[0])}.{node.value}"
+    if node.sort != "name":
+        raise CelSyntaxError("expected the name of a type before '{'", node.at)
+    return str(node.value)
 
 
 def _is_space(target: Node, name: str) -> bool:

@@ -23,6 +23,8 @@ class Type:
     def __str__(self) -> str:
         if self.kind == "param":
             return self.name
+        if self.kind == "object" and not self.name.startswith("self"):
+            return self.name
         return f"{self.kind}({', '.join(map(str, self.parts))})" if self.parts else _SHOWN.get(self.kind, self.kind)
 
 
@@ -32,8 +34,13 @@ STRING, BYTES, NULL, DYN = Type("string", least=2), Type("bytes", least=2), Type
 DURATION, TIMESTAMP = Type("duration", least=3), Type("timestamp", least=21)
 QUANTITY, URL, IP = Type("kubernetes.Quantity"), Type("kubernetes.URL"), Type("net.IP")
 CIDR, FORMAT, SEMVER = Type("net.CIDR"), Type("kubernetes.NamedFormat"), Type("kubernetes.Semver")
+AUTHORIZATION: Final = {
+    name: Type(f"kubernetes.authorization.{name}")
+    for name in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
+}
 
 _NAMED: Final = {
+    **AUTHORIZATION,
     **{one.kind: one for one in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, DYN, DURATION, TIMESTAMP)},
     "Quantity": QUANTITY,
     "URL": URL,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 SECOND: Final = 1_000_000_000
 
@@ -35,6 +35,23 @@ class MapList(list[Any]):
     """x-kubernetes-list-type: map. The order says nothing, and + replaces items of the same keys."""
 
     keys: tuple[str, ...] = ()
+
+
+class Struct(dict[str, Any]):
+    """What Type{...} makes."""
+
+    kind = "object"
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+
+@runtime_checkable
+class Lookup(Protocol):
+    """A value whose members are made when they are asked for: variables of an admission policy."""
+
+    def look(self, name: str) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True, order=True)
