@@ -244,6 +244,8 @@ class Api:
                     page = await self.handlers.reader.page(info)
                     if info.verb == "deletecollection":
                         await self.handlers.deleter.collection(info, page.items)
+                    if info.resource.conversion is not None and self.core.converter is not None:
+                        page = replace(page, items=await self.core.converter.items(info.resource, page.items))
                     return self.handlers.renderer.page(info, page)
         if self.workers is None:
             return await self.handlers.answer(info)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kohort.api.kind import Context, Object
     from kohort.api.result import WriteResult
     from kohort.server.admission.attributes import AdmissionAttributes
+    from kohort.server.admission.webhooks.conversion import WebhookConverter
     from kohort.server.requestinfo import RequestInfo
     from kohort.server.resources import Resource, Resources
     from kohort.server.store import Item, Store
@@ -39,6 +40,7 @@ class Core:
         self.lister = StoreLister(store, resources)
         self.slices = TimeSlices()
         self.authorize_create: Callable[[RequestInfo], None] = lambda _info: None
+        self.converter: WebhookConverter | None = None  # for custom resources of several versions
         self.after: list[Callable[[AdmissionAttributes], Awaitable[None]]] = []
         self.service_allocator = ServiceAllocator(self.lister)
         self.pod_cache = PodAdmissionCache(store)
@@ -138,6 +140,18 @@ class Core:
                     table.reread(item, storage_codec.dump(resource, new, item.revision))
 
     # ---- reading for writers
+
+    async def load(self, resource: Resource, item: Item) -> Object:
+        """A stored object in the version of a resource."""
+        if resource.conversion is None or self.converter is None:
+            return storage_codec.load(resource, item)
+        return await self.converter.load(resource, item)
+
+    async def to_storage(self, resource: Resource, obj: Object) -> Object:
+        """An object as it is kept."""
+        if resource.conversion is None or self.converter is None:
+            return obj
+        return await self.converter.object(obj, resource, resource.storage)
 
     def head(self, resource: Resource, namespace: str, name: str) -> Item | None:
         return self.store.table(resource.table).head(namespace if resource.namespaced else "", name)

@@ -50,6 +50,15 @@ def _none() -> None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class WebhookConversion:
+    """How a version that is not the stored one comes about. `mark`: another one for each state of the definition."""
+
+    hub: Resource
+    webhook: Mapping[str, Any]
+    mark: str
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Resource:
     """One resource in one version. `table` is shared by all versions; `read` and `write` carry objects to and from it.
@@ -80,6 +89,7 @@ class Resource:
     stored: bool = True  # reviews are answered, not kept
     read: Callable[[Object], Object] = unchanged
     write: Callable[[Object], Object] = unchanged
+    conversion: WebhookConversion | None = None
     response_group: str = ""
     response_version: str = ""
 
@@ -110,6 +120,11 @@ class Resource:
         return self.read is not unchanged
 
     @property
+    def storage(self) -> Resource:
+        """The version in which objects are kept; for what concerns their metadata only."""
+        return self.conversion.hub if self.conversion is not None else self
+
+    @property
     def full_name(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
@@ -138,7 +153,7 @@ class Resources:
         self._changed()
 
     def _changed(self) -> None:
-        self._first = {(one.group, one.plural): one for one in reversed(self._found.values())}
+        self._first = {(one.group, one.plural): one.storage for one in reversed(self._found.values())}
         self._first_of_kind = {(one.group, one.kind): one for one in reversed(self._found.values())}
         self.changes += 1
 
@@ -174,7 +189,7 @@ class Resources:
         found: dict[str, Resource] = {}
         for one in self._found.values():
             if one.stored:
-                found.setdefault(one.table, one)
+                found.setdefault(one.table, one.storage)
         return found
 
 

@@ -24,6 +24,7 @@ from kohort.server.admission.serviceaccount import ServiceAccount
 from kohort.server.admission.storageclass import DefaultStorageClass
 from kohort.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks, WebhookRules
 from kohort.server.admission.webhooks.caller import WebhookClient, local_services
+from kohort.server.admission.webhooks.conversion import WebhookConverter
 from kohort.server.auth import escalation
 from kohort.server.auth.rbac import GROUP as RBAC
 
@@ -121,6 +122,7 @@ def admission(
     quotas = quotas or ResourceQuotas(core.store, resources)
     accounts = (ServiceAccount(lister),) if service_accounts else ()
     limits, scheduling = LimitRanger(lister), PodScheduling(lister, ctx)
+    core.converter = converter = WebhookConverter(call)
     escalation_check = (RBACEscalation(authorizer),) if authorizer is not None else ()
     operators = (JobSetWebhooks(core.lister),) if own_kinds else ()
     own = (*accounts, limits, scheduling, DefaultStorageClass(lister), *operators)
@@ -129,11 +131,11 @@ def admission(
         NamespaceLifecycle(),
         *own,
         CrossObjectAdmission(lister, resources, ctx),
-        MutatingAdmission(mutating, MutatingWebhooks(lister, resources, ctx, call), own),
+        MutatingAdmission(mutating, MutatingWebhooks(lister, resources, ctx, call, converter), own),
         *escalation_check,
         WebhookRules(),
         ValidatingAdmissionPolicies(lister, resources, authorizer),
-        ValidatingWebhooks(lister, resources, ctx, call),
+        ValidatingWebhooks(lister, resources, ctx, call, converter),
         quotas,  # last: what it counts must be written before anything else happens
     )
     return Admission(plugins, quotas, caller)

@@ -30,6 +30,7 @@ async def change(
 
     For what belongs to the server itself: finalizers, conditions. No admission, no managedFields.
     """
+    resource = resource.storage
     for _ in range(_TRIES):
         head = core.head(resource, namespace, name)
         if head is None:

@@ -22,10 +22,7 @@ _APPROVED: Final = (".k8s.io", ".kubernetes.io")
 _APPROVAL: Final = "api-approved.kubernetes.io"
 _SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 _PROTECTED: Final = f'protected groups must have approval annotation "{_APPROVAL}"'
-_NO_WEBHOOKS: Final = (
-    "spec.conversion.strategy: this server calls no conversion webhooks: "
-    "all versions of an object are equal but for apiVersion"
-)
+_ONLY_V1: Final = "spec.conversion.webhook.conversionReviewVersions: this server asks in v1 only"
 
 
 def spec_of(crd: Object) -> dict[str, Any]:
@@ -61,9 +58,11 @@ def first_status(crd: Object) -> Object:
 
 
 def warn(crd: Object, _: Context) -> list[str]:
-    """A version that is served though nobody converts to it."""
-    webhook = (spec_of(crd).get("conversion") or {}).get("strategy") == "Webhook"
-    return [_NO_WEBHOOKS] if webhook else []
+    """A webhook that may not understand what it is asked."""
+    given = spec_of(crd).get("conversion") or {}
+    if given.get("strategy") != "Webhook":
+        return []
+    return [] if "v1" in ((given.get("webhook") or {}).get("conversionReviewVersions") or ()) else [_ONLY_V1]
 
 
 # ---- rules

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kohort.api import registry
 from kohort.server import jsonpath, openapi_descriptions, selectable_fields
 from kohort.server.crd.definition import spec_of, versions
-from kohort.server.resources import Resource, Subresource, unchanged
+from kohort.server.resources import Resource, Subresource, WebhookConversion, unchanged
 
 if TYPE_CHECKING:
     from kohort.api.apply import Structure
@@ -32,7 +32,22 @@ def resources_of(crd: Object, shipped: Shipped | None = None, *, own_rules: bool
     also used for a definition of somebody else with the same schema.
     """
     served = [one for one in versions(crd) if one.get("served")]
-    return [_resource(crd, one, shipped, own_rules) for one in sorted(served, key=lambda one: priority(one["name"]))]
+    found = [_resource(crd, one, shipped, own_rules) for one in sorted(served, key=lambda one: priority(one["name"]))]
+    return _converting(crd, found, shipped, own_rules)
+
+
+def _converting(crd: Object, found: list[Resource], shipped: Shipped | None, own_rules: bool) -> list[Resource]:
+    """With a webhook for those that are not the stored one, if the definition has one."""
+    given = spec_of(crd).get("conversion") or {}
+    stored = next((one for one in versions(crd) if one.get("storage")), None)
+    if given.get("strategy") != "Webhook" or stored is None or shipped is not None:
+        return found
+    hub = next((one for one in found if one.version == stored["name"]), None)
+    if hub is None:
+        hub = _resource(crd, stored, shipped, own_rules)
+    mark = str(crd["metadata"].get("uid")) + "/" + str(crd["metadata"].get("generation"))
+    conversion = WebhookConversion(hub, given.get("webhook") or {}, mark)
+    return [one if one is hub else replace(one, conversion=conversion) for one in found]
 
 
 def _resource(crd: Object, version: Mapping[str, Any], shipped: Shipped | None, own_rules: bool) -> Resource:

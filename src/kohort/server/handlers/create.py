@@ -128,6 +128,7 @@ class Creator:
         before = len(attrs.warnings)
         if info.verb != "create":
             core.authorize_create(info)
+        kept = await core.to_storage(resource, new)  # first: after the quotas, nothing may happen before the write
         await core.validate(attrs)
         info.warnings += attrs.warnings[before:]
         namespace = new["metadata"].get("namespace", "") if resource.namespaced else ""
@@ -141,7 +142,7 @@ class Creator:
                 resource.table,
                 namespace,
                 name,
-                lambda revision: storage_codec.dump(resource, new, revision),
+                lambda revision: storage_codec.dump(resource.storage, kept, revision),
                 expect=None,
             )
         except ConflictError:  # between the look and the write, which are apart in a worker

@@ -73,7 +73,7 @@ class Deleter:
         return 200, await self.remove(info, info.namespace, info.name, chosen)
 
     async def remove(self, info: RequestInfo, namespace: str, name: str, chosen: DeleteOptions) -> Item | Object:
-        resource = info.resource
+        resource = info.resource.storage
         for _ in range(_TRIES):
             head = self.core.head(resource, namespace, name)
             if head is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kohort.api import admit, apply
-from kohort.server import codec, options, status, storage_codec, timestamps
+from kohort.server import codec, options, status, timestamps
 from kohort.server.handlers.create import Creator
 from kohort.server.handlers.update import Updater, conflict
 from kohort.server.request_body import add_warnings, check_patch_type, decode_patch, refused
@@ -37,9 +37,8 @@ class Patcher:
             if head is None:
                 raise status.not_found(info.resource.group, info.resource.plural, info.name)
             info.warnings.clear()
-            prior = admit.stored_with_defaults(
-                storage_codec.load(info.resource, head), info.resource.rules, self.core.ctx
-            )
+            stored = await self.core.load(info.resource, head)
+            prior = admit.stored_with_defaults(stored, info.resource.rules, self.core.ctx)
             answer = admit.apply_patch(
                 change, prior, self.core.ctx, content_type=media, kind=info.resource.rules, prior=prior
             )
@@ -65,7 +64,7 @@ class Patcher:
         for _ in range(_TRIES):
             info.warnings[:] = warnings
             head = self.core.head(resource, info.namespace, info.name)
-            live = storage_codec.load(resource, head) if head is not None else None
+            live = await self.core.load(resource, head) if head is not None else None
             if live is None and info.subresource:
                 raise status.not_found(resource.group, resource.plural, info.name)
             try:

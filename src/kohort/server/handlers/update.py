@@ -95,7 +95,7 @@ class Updater:
         defaults, where the caller has it already.
         """
         resource, core = info.resource, self.core
-        old = storage_codec.load(resource, head)
+        old = await core.load(resource, head)
         if prior is None:
             prior = admit.stored_with_defaults(old, resource.rules, core.ctx)
         # The approval of a certificate is a part of its status.
@@ -156,11 +156,12 @@ class Updater:
             return head
         if dry_run:
             return new
+        kept = await self.core.to_storage(resource, old if ending else new)  # of the end: the last that was stored
         item = await store.write(
             resource.table,
             head.namespace,
             head.name,
-            lambda revision: storage_codec.dump(resource, old if ending else new, revision),  # the last that was stored
+            lambda revision: storage_codec.dump(resource.storage, kept, revision),
             expect=head,
             delete=ending,
         )

@@ -19,7 +19,7 @@ from kohort.server.printers import table
 from kohort.server.store import ADDED, DELETED, MODIFIED, Change, CompactedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from kohort.api.kind import Object
     from kohort.server.core import Core
@@ -44,7 +44,9 @@ class Watch:
         self._starts = {
             event_type: b'{"type":"' + event_type.encode() + b'","object":' for event_type in (ADDED, MODIFIED, DELETED)
         }
-        self._plain = info.accepted.kind == negotiation.OBJECT and not info.resource.converts
+        converts = info.resource.converts or info.resource.conversion is not None
+        self._plain = info.accepted.kind == negotiation.OBJECT and not converts
+        self._carried: dict[Item, Item] = {}  # by a webhook, into the version that is watched
         self.bookmarks = options.flag(info.query, "allowWatchBookmarks")
         self.seconds = self._seconds()
         self._read_start()
@@ -80,7 +82,11 @@ class Watch:
         end = loop.time() + self.seconds
         if self.first:
             self.at = self.core.store.revision
-            async for chunk in self._chunks(self._initial()):
+            first = self.core.store.table(self.resource.table).items(self.predicate.namespace)
+            if (refused := await self._carry(first)) is not None:
+                yield refused
+                return
+            async for chunk in self._chunks(self._initial(first)):
                 yield chunk
             if self.initial_end and self.bookmarks:
                 yield self._bookmark(self.at, {_INITIAL_END: "true"})
@@ -94,6 +100,10 @@ class Watch:
                 return
             seen = self.core.store.revision
             if events:
+                changed = [item for event in events for item in (event.item, event.before) if item is not None]
+                if (refused := await self._carry(changed)) is not None:
+                    yield refused
+                    return
                 async for chunk in self._chunks(self._shown(events)):
                     yield chunk
                 self.at = max(self.at, events[-1].revision)
@@ -148,8 +158,23 @@ class Watch:
 
     # ---- what is sent
 
-    def _initial(self) -> Iterator[bytes]:
-        for item in self.core.store.table(self.resource.table).items(self.predicate.namespace):
+    async def _carry(self, items: Sequence[Item]) -> bytes | None:
+        """What is about to be sent, in the version that is watched. A line that ends the watch if that fails."""
+        converter = self.core.converter
+        if self.resource.conversion is None or converter is None:
+            return None
+        wanted = [item for item in items if self.predicate.namespace in (None, item.namespace)]
+        try:
+            self._carried = dict(zip(wanted, await converter.items(self.resource, wanted), strict=True))
+        except status.ApiError as error:
+            return _line("ERROR", error.status)
+        return None
+
+    def _load(self, item: Item) -> Object:
+        return storage_codec.load(self.resource, self._carried.get(item, item))
+
+    def _initial(self, items: Sequence[Item]) -> Iterator[bytes]:
+        for item in items:
             if self.predicate.everything or matches(self.resource, self.predicate, storage_codec.decode(item.value)):
                 yield self._event(ADDED, item, None)
 
@@ -177,12 +202,12 @@ class Watch:
     def _event(self, event_type: str, item: Item, gone: Event | None) -> bytes:
         if gone is not None and gone.before is not None and gone.change is not Change.DELETE:
             # It left the selection: what is sent is its state before, at the revision of the change.
-            obj = storage_codec.load(self.resource, gone.before)
+            obj = self._load(gone.before)
             obj["metadata"]["resourceVersion"] = str(item.revision)
             return _line(event_type, self._represented(obj))
         if self._plain:
             return self._starts[event_type] + self._head + item.value[1:] + b"}\n"
-        return _line(event_type, self._represented(storage_codec.load(self.resource, item)))
+        return _line(event_type, self._represented(self._load(item)))
 
     def _represented(self, obj: Object) -> Object:
         form = self.info.accepted

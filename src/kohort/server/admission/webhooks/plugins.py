@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kohort.api.kind import Context, Object
     from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.admission.webhooks.caller import CallWebhook
+    from kohort.server.admission.webhooks.conversion import WebhookConverter
     from kohort.server.admission.webhooks.matching import Hook
     from kohort.server.auth.lister import Lister
     from kohort.server.resources import Resource, Resources
@@ -36,8 +37,16 @@ class _Webhooks:
     plural = ""
     mutating = False
 
-    def __init__(self, lister: Lister, resources: Resources, ctx: Context, call_webhook: CallWebhook) -> None:
+    def __init__(
+        self,
+        lister: Lister,
+        resources: Resources,
+        ctx: Context,
+        call_webhook: CallWebhook,
+        converter: WebhookConverter | None = None,
+    ) -> None:
         self._lister, self._resources, self._ctx, self._call_webhook = lister, resources, ctx, call_webhook
+        self._converter = converter
         self._version: int | None = None
         self._hooks: list[Hook] = []
 
@@ -63,7 +72,7 @@ class _Webhooks:
         if attrs.dry_run and not hook.dry:
             raise status.bad_request(f'admission webhook "{hook.name}" does not support dry run')
         uid = str(uuid.uuid4())
-        new, old = (self._shown(attrs, one, resource) for one in (attrs.object, attrs.old))
+        new, old = [await self._shown(attrs, one, resource) for one in (attrs.object, attrs.old)]
         try:
             body = await self._call_webhook(hook, review.question(attrs, resource, uid, new, old))
             response = review.read(body, uid, mutating=self.mutating)
@@ -79,8 +88,18 @@ class _Webhooks:
         attrs.warnings += review.warnings(response)
         return response
 
-    def _shown(self, attrs: AdmissionAttributes, obj: Object | None, resource: Resource) -> Object | None:
-        return None if obj is None else versions.shown(obj, attrs.resource, resource)
+    async def _shown(self, attrs: AdmissionAttributes, obj: Object | None, resource: Resource) -> Object | None:
+        if obj is None or not self._is_converted(attrs.resource, resource):
+            return None if obj is None else versions.shown(obj, attrs.resource, resource)
+        return versions.shown(await self._converted(obj, attrs.resource, resource), resource, resource)
+
+    def _is_converted(self, source: Resource, target: Resource) -> bool:
+        """Whether the definition has a webhook that carries objects over."""
+        return source is not target and (source.conversion is not None or target.conversion is not None)
+
+    async def _converted(self, obj: Object, source: Resource, target: Resource) -> Object:
+        assert self._converter is not None
+        return await self._converter.object(obj, source, target)
 
 
 class ValidatingWebhooks(_Webhooks):
@@ -115,25 +134,28 @@ class MutatingWebhooks(_Webhooks):
         for hook, resource in concerned:
             response = await self._call(hook, attrs, resource)
             operations = review.operations(response) if response is not None else None
-            if operations and self._patch(attrs, resource, operations):
+            if operations and await self._patch(attrs, resource, operations):
                 changed = True
                 again += [one for one in asked if one[0].again and one not in again]
             asked.append((hook, resource))
         return changed, again
 
-    def _patch(self, attrs: AdmissionAttributes, resource: Resource, operations: Any) -> bool:
+    async def _patch(self, attrs: AdmissionAttributes, resource: Resource, operations: Any) -> bool:
         """Whether a patch changed the object."""
         if attrs.object is None:
             return False
-        shown = self._shown(attrs, attrs.object, resource)
+        shown = await self._shown(attrs, attrs.object, resource)
         try:
             patched = patches.json_patch(shown, operations)
         except patches.PatchError as error:
             raise status.internal(str(error)) from None
         if patched == shown:
             return False
+        source = resource
+        if isinstance(patched, dict) and self._is_converted(resource, attrs.resource):
+            patched, source = await self._converted(patched, resource, attrs.resource), attrs.resource
         try:
-            attrs.object = versions.received(patched, resource, attrs.resource, self._ctx)
+            attrs.object = versions.received(patched, source, attrs.resource, self._ctx)
         except ValueError as error:
             raise status.internal(f"a webhook's patch does not fit: {error}") from None
         return True
