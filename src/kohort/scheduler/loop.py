@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 _NOTICES: Final = 5.0  # seconds between two looks at roots that are not ready
 _PAUSE: Final = 1.0  # seconds after a fault of ours
 _AT_ONCE: Final = 16  # decisions between two turns of the event loop
+_SLICE: Final = 0.02  # seconds after which there is a turn, however few they were
 
 
 class Scheduler:
@@ -111,6 +112,7 @@ class Scheduler:
     async def _decide(self, writer: StatusWriter, binder: Binder) -> None:
         """Decisions, one after the other; between them, whoever waits for the event loop gets it."""
         made, noticed = 0, self.clock.monotonic()
+        turn = noticed
         while True:
             self._changed.clear()
             began = self.clock.monotonic()
@@ -118,13 +120,15 @@ class Scheduler:
             if step is not None:
                 self._carry_out(step, writer, binder, began)
                 made += 1
-                if made % _AT_ONCE == 0:
+                if made % _AT_ONCE == 0 or self.clock.monotonic() - turn > _SLICE:
                     await asyncio.sleep(0)
+                    turn = self.clock.monotonic()
                 continue
             if began - noticed >= _NOTICES:
                 noticed = began
                 writer.take(self.core.notices(began))
             await self._wait(began)
+            turn = self.clock.monotonic()
 
     def _tell_faults(self) -> None:
         """The whole story once; what fails in the same way again gets a line."""

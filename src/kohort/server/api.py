@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from kohort.api.kind import Context, Object
     from kohort.kube.wire import Request, User
+    from kohort.server.pace import Pace
     from kohort.server.requestinfo import RequestInfo, ResourcePath
     from kohort.server.resources import Resource
     from kohort.server.store import Item, Store
@@ -65,6 +66,7 @@ class Api:
         self.core.reread()
         self.handlers = ResourceHandlers(self.core)
         self.workers: WorkerPool | None = None  # for requests that take long
+        self.pace: Pace | None = None  # for many short ones; None: whatever comes is answered at once
         self.metrics = Metrics(store, ctx)
         self.discovery = DiscoveryHandler(ctx.release.minor, self.resources, version, address)
         self.special: dict[tuple[str, str], Callable[[RequestInfo], Awaitable[tuple[int, Item | Object]]]] = {}
@@ -82,6 +84,8 @@ class Api:
         """Never raises: whatever goes wrong is a Status. `read_body` brings a body that has not come yet; it is asked
         once it is known that its sender may do what the request is for."""
         began = time.perf_counter()
+        if self.pace is not None:
+            await self.pace.turn()
         verb, resource, deprecation = "", "", ""
         try:
             user = self._authenticate(request)

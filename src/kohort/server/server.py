@@ -25,6 +25,7 @@ from kohort.server.controllers import (
 )
 from kohort.server.crd import DefinitionController
 from kohort.server.http import HttpServer
+from kohort.server.pace import Pace
 from kohort.server.store import Store, StoreError
 from kohort.server.store.journal import MemoryJournal
 from kohort.server.store.sqlite import SqliteJournal
@@ -107,6 +108,7 @@ class Server:
         self.controllers = ControllerManager(self.api, self.clock, ALL if settings.controllers else ())
         self.controllers.start()
         if settings.listen:
+            self.api.pace = Pace()
             if settings.limits.workers:
                 self.api.workers = self._workers()
             self.http = HttpServer(self.api, context=context, authenticator=authenticator, limits=settings.limits)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.apimachinery import quantity
@@ -18,6 +19,7 @@ from kohort.server import status
 from kohort.server import storage_codec as stored
 from kohort.server.admission import quota_usage
 from kohort.server.admission.attributes import CREATE, UPDATE
+from kohort.server.admission.quota_ledger import QuotaLedger
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.admission.quota_usage import Source, Usage
     from kohort.server.resources import Resources
-    from kohort.server.store import Item, Store
+    from kohort.server.store import Store
 
 _TABLE: Final = "resourcequotas"
 _UPDATED: Final = {
@@ -45,7 +47,7 @@ class ResourceQuotas:
         self, store: Store, resources: Resources, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._store, self._resources, self._now = store, resources, now
-        self._known: dict[tuple[Source, str, str], tuple[Item, Usage]] = {}
+        self._ledgers: dict[Source, dict[str, QuotaLedger]] = {}  # by namespace
 
     # ---- admission
 
@@ -98,36 +100,36 @@ class ResourceQuotas:
         spec, namespace = quota.get("spec") or {}, quota["metadata"]["namespace"]
         found: Quantities = dict.fromkeys(names, ZERO)
         for kind in sorted({quota_usage.source(name) for name in names}):
-            wanted = [name for name in names if quota_usage.source(name) == kind]
-            for one in self._usages(kind, namespace):
-                if quota_usage.scopes_match(spec, one):
-                    for name in wanted:
-                        if name in one.quantities:
-                            found[name] = found[name] + one.quantities[name]
+            ledger = self._ledger(kind, namespace)
+            sums = ledger.total(spec) if ledger is not None else {}
+            found |= {name: sums[name] for name in names if quota_usage.source(name) == kind and name in sums}
         return found
 
-    def _usages(self, kind: Source, namespace: str) -> Iterable[Usage]:
+    def _ledger(self, kind: Source, namespace: str) -> QuotaLedger | None:
+        """None: such objects are not served."""
         resource = self._resources.of_plural(*kind)
         if resource is None:
-            return
-        for item in self._store.table(resource.table).heads(namespace):
-            key = (kind, item.namespace, item.name)
-            known = self._known.get(key)
-            if known is None or known[0] is not item:
-                obj = stored.decode(item.value)
-                known = (item, quota_usage.usage_of(kind, obj, self._now()))
-                if not obj["metadata"].get("deletionTimestamp"):  # what is going changes with time
-                    self._known[key] = known
-            yield known[1]
+            return None
+        table = self._store.table(resource.table)
+        if kind not in self._ledgers:
+            self._ledgers[kind] = {}
+            table.head_listeners.append(partial(self._head_changed, kind))
+        kept = self._ledgers[kind]
+        if namespace not in kept:
+            kept[namespace] = QuotaLedger(kind, table, namespace, self._now)
+        return kept[namespace]
+
+    def _head_changed(self, kind: Source, namespace: str, name: str) -> None:
+        ledger = self._ledgers[kind].get(namespace)
+        if ledger is not None:
+            ledger.changed(name)
 
     def _forget(self) -> None:
-        """Drop what is remembered of objects that are gone."""
-        for key in [key for key in self._known if not self._stands(key)]:
-            del self._known[key]
-
-    def _stands(self, key: tuple[Source, str, str]) -> bool:
-        resource = self._resources.of_plural(*key[0])
-        return resource is not None and self._store.table(resource.table).get(key[1], key[2]) is not None
+        """Drop the ledgers of namespaces without a quota."""
+        limited = {item.namespace for item in self._store.table(_TABLE).items()}
+        for kept in self._ledgers.values():
+            for namespace in [one for one in kept if one not in limited]:
+                del kept[namespace]
 
     # ---- status
 

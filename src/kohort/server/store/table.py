@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from kohort.server.store.records import Change, Event, Item
@@ -25,6 +25,7 @@ class Table:
         self._pending: dict[tuple[str, str], tuple[int, Item | None]] = {}
         self._log: list[Event] = []
         self._waiters: dict[asyncio.Future[None], None] = {}  # woken in the order in which they came
+        self.head_listeners: list[Callable[[str, str], None]] = []  # told of namespace and name, before commits
         self.size = 0
         self.changes = 0  # how often something was committed
 
@@ -93,6 +94,8 @@ class Table:
     def begin(self, event: Event) -> None:
         item = event.item
         self._pending[item.key] = (item.revision, None if event.change is Change.DELETE else item)
+        for listen in self.head_listeners:
+            listen(item.namespace, item.name)
 
     def commit(self, event: Event) -> None:
         item = event.item
@@ -121,6 +124,8 @@ class Table:
             pending = self._pending.get(event.item.key)
             if pending is not None and pending[0] == event.item.revision:
                 del self._pending[event.item.key]
+                for listen in self.head_listeners:
+                    listen(*event.item.key)
 
     def reread(self, item: Item, value: bytes) -> None:
         """The same revision of the same object in other words (a newer server's defaults); not an event."""

@@ -1,0 +1,89 @@
+"""What the objects of one kind in one namespace use together, kept change by change.
+
+A quota is asked at every write, and a namespace may hold thousands of objects: counting them each time makes a Job of a
+thousand pods a million steps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.apimachinery.quantity import ZERO, Quantities
+from kohort.server import storage_codec
+from kohort.server.admission import quota_usage
+from kohort.server.codec import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from kohort.server.admission.quota_usage import Source, Usage
+    from kohort.server.store import Table
+
+_MOST_SUMS: Final = 64  # scopes of quotas
+_SMALLEST, _LARGEST = -20, 35  # powers of ten within which a sum can be taken back without a rest
+
+
+class QuotaLedger:
+    """Newest values count, also those whose commit is under way: `changed` is told of each name."""
+
+    def __init__(self, kind: Source, table: Table, namespace: str, now: Callable[[], datetime]) -> None:
+        self._kind, self._table, self._namespace, self._now = kind, table, namespace, now
+        self._usages: dict[str, Usage] = {}
+        self._going: set[str] = set()  # terminating: what they count for changes with time
+        self._odd: set[str] = set()  # amounts so large or small that sums lose digits
+        self._sums: dict[bytes, tuple[Mapping[str, Any], Quantities]] = {}
+        self._changed = {item.name for item in table.heads(namespace)}
+
+    def changed(self, name: str) -> None:
+        self._changed.add(name)
+
+    def total(self, spec: Mapping[str, Any]) -> Quantities:
+        """Of the objects that the scopes of a quota pick."""
+        if self._odd:
+            self._sums.clear()
+        for name in self._changed | self._going:
+            self._settle(name)
+        self._changed.clear()
+        if self._odd:
+            self._sums.clear()
+        key = encode([spec.get("scopes"), spec.get("scopeSelector")])
+        if key not in self._sums:
+            if len(self._sums) >= _MOST_SUMS:
+                self._sums.clear()
+            sums: Quantities = {}
+            for usage in self._usages.values():
+                _add(sums, spec, usage)
+            self._sums[key] = (spec, sums)
+        return self._sums[key][1]
+
+    def _settle(self, name: str) -> None:
+        before = self._usages.pop(name, None)
+        self._odd.discard(name)
+        self._going.discard(name)
+        item = self._table.head(self._namespace, name)
+        usage: Usage | None = None
+        if item is not None:
+            obj = storage_codec.decode(item.value)
+            usage = self._usages[name] = quota_usage.usage_of(self._kind, obj, self._now())
+            if obj["metadata"].get("deletionTimestamp"):
+                self._going.add(name)
+            if not all(_SMALLEST <= one.value.adjusted() <= _LARGEST for one in usage.quantities.values()):
+                self._odd.add(name)
+        for spec, sums in self._sums.values():
+            if before is not None:
+                _take(sums, spec, before)
+            if usage is not None:
+                _add(sums, spec, usage)
+
+
+def _add(sums: Quantities, spec: Mapping[str, Any], usage: Usage) -> None:
+    if quota_usage.scopes_match(spec, usage):
+        for name, value in usage.quantities.items():
+            sums[name] = sums.get(name, ZERO) + value
+
+
+def _take(sums: Quantities, spec: Mapping[str, Any], usage: Usage) -> None:
+    if quota_usage.scopes_match(spec, usage):
+        for name, value in usage.quantities.items():
+            sums[name] = sums[name] - value

@@ -1,0 +1,84 @@
+"""The ledger of a quota: the same sums as counting everything, for the price of what changed."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from decimal import Context
+from typing import Any
+
+import pytest
+
+from kohort.apimachinery.quantity import ZERO, Quantities
+from kohort.server import storage_codec
+from kohort.server.admission import quota_usage
+from kohort.server.admission.quota_ledger import QuotaLedger
+from kohort.server.codec import encode
+from kohort.server.store import Change, Event, Item, Table
+
+NOW = datetime(2026, 11, 16, tzinfo=UTC)
+SCOPES: list[dict[str, Any]] = [{}, {"scopes": ["BestEffort"]}, {"scopes": ["NotBestEffort"]}]
+AMOUNTS = ("100m", "1", "3Gi", "1e-9", "1e40", "7e99999")
+
+
+def _pod(cpu: str, phase: str, *, going: bool) -> dict[str, Any]:
+    meta = {
+        "name": "p",
+        **({"deletionTimestamp": "2026-11-15T00:00:00Z", "deletionGracePeriodSeconds": 5} if going else {}),
+    }
+    requests = {"resources": {"requests": {"cpu": cpu}}} if cpu else {}
+    return {"metadata": meta, "spec": {"containers": [{"name": "c", **requests}]}, "status": {"phase": phase}}
+
+
+def _counted(table: Table, spec: dict[str, Any]) -> Quantities:
+    found: Quantities = {}
+    for item in table.heads("n"):
+        usage = quota_usage.usage_of(quota_usage.PODS, storage_codec.decode(item.value), NOW)
+        if quota_usage.scopes_match(spec, usage):
+            for name, value in usage.quantities.items():
+                found[name] = found.get(name, ZERO) + value
+    return found
+
+
+def _values(sums: Quantities) -> dict[str, Any]:
+    """To forty digits: the sixtieth of a sum that was rounded depends on its order."""
+    return {name: Context(40).plus(one.value) for name, one in sums.items() if one.value}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_ledger_says_what_counting_says(seed: int) -> None:
+    draw, table = random.Random(seed), Table()
+    ledger = QuotaLedger(quota_usage.PODS, table, "n", lambda: NOW)
+    table.head_listeners.append(lambda _, name: ledger.changed(name))
+    for revision in range(1, 201):
+        name = f"p{draw.randrange(8)}"
+        before = table.head("n", name)
+        body = _pod(draw.choice(("", *AMOUNTS)), draw.choice(("Running", "Failed")), going=draw.random() < 0.2)
+        change = Change.CREATE if before is None else draw.choice((Change.UPDATE, Change.DELETE))
+        event = Event(change, Item("n", name, revision, encode(body)), before)
+        table.begin(event)
+        table.give_up([event]) if draw.random() < 0.2 else table.commit(event)
+        spec = draw.choice(SCOPES)
+        assert _values(ledger.total(spec)) == _values(_counted(table, spec))
+
+
+def test_one_change_is_read_once_however_many_objects_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, read = Table(), list[bytes]()
+    for number in range(1000):
+        table.restore(
+            Event(Change.CREATE, Item("n", f"p{number}", number + 1, encode(_pod("1", "Running", going=False))), None)
+        )
+    ledger = QuotaLedger(quota_usage.PODS, table, "n", lambda: NOW)
+    decode = storage_codec.decode
+
+    def counting(value: bytes) -> Any:
+        read.append(value)
+        return decode(value)
+
+    monkeypatch.setattr(storage_codec, "decode", counting)
+    assert ledger.total({})["pods"].value == 1000
+    read.clear()
+    for _ in range(10):
+        ledger.changed("p1")
+        assert ledger.total({})["pods"].value == 1000
+    assert len(read) == 10
