@@ -15,6 +15,7 @@ _CONTROLLERS: Final = {
     "replicaset": ("kohort.controllermanager.replicaset.controller", "replicaset_controller"),
     "replicationcontroller": ("kohort.controllermanager.replicaset.controller", "replication_controller"),
     "statefulset": ("kohort.controllermanager.statefulset.controller", "statefulset_controller"),
+    "daemonset": ("kohort.controllermanager.daemonset.controller", "daemonset_controller"),
     "disruption": ("kohort.controllermanager.disruption.controller", "disruption_controller"),
     "endpointslice": ("kohort.controllermanager.endpoint.controller", "endpointslice_controller"),
     "endpoints": ("kohort.controllermanager.endpoint.controller", "endpoints_controller"),
