@@ -294,13 +294,19 @@ def test_every_kind_is_applied_edited_compared_and_applied_by_the_server(kubectl
     parts = [part for text in every for part in text.split("\n---\n") if _kinds(part) <= served]
     missing = served - _kinds("\n---\n".join(parts)) - _NOT_APPLIED
     assert not missing or minor != "1.37", f"no manifest: {missing}"
-    first = "\n---\n".join(parts)
-    (run.folder / "first.yaml").write_text(first)
-    (run.folder / "second.yaml").write_text(first.replace("first", "second").replace("101", "102"))
+    custom = [part for part in parts if part in every[1]]
+    for name, chosen in (("", parts), ("custom-", custom)):
+        first = "\n---\n".join(chosen)
+        (run.folder / f"{name}first.yaml").write_text(first)
+        (run.folder / f"{name}second.yaml").write_text(first.replace("first", "second").replace("101", "102"))
     for words, ending in (
         (("apply", "-f", "first.yaml"), "created"),
         (("apply", "-f", "second.yaml"), "configured"),
         (("diff", "-f", "second.yaml"), ""),
+        # Lists by key, so that what the server filled in is nobody's: no conflict, and an edit is one, too.
+        (("apply", "--server-side", "-f", "custom-second.yaml"), "serverside-applied"),
+        (("apply", "--server-side", "-f", "custom-first.yaml"), "serverside-applied"),
+        (("apply", "-f", "custom-second.yaml"), "configured"),
         (("apply", "--server-side", "--force-conflicts", "-f", "first.yaml"), "serverside-applied"),
         (("apply", "--server-side", "-f", "first.yaml"), "serverside-applied"),
     ):
@@ -308,8 +314,9 @@ def test_every_kind_is_applied_edited_compared_and_applied_by_the_server(kubectl
         assert done.returncode == 0, f"{words}: {done.stdout[-1500:]}{done.stderr[-3000:]}"
         lines = done.stdout.splitlines()
         assert [line for line in lines if not line.endswith(f" {ending}")] == []
-        assert len(lines) == (len(parts) if ending else 0), words
+        assert len(lines) == (len(custom if "custom-" in words[-1] else parts) if ending else 0), words
     assert len(parts) > 60
+    assert len(custom) > 8
 
 
 @pytest.mark.timeout(120)

@@ -72,6 +72,8 @@ _OLDER: Final[dict[str, dict[str, Schema]]] = {
 }
 # A key of a list must be required or have a default; this one has a default in Kubernetes that the document lacks.
 _KEY_DEFAULTS: Final = {"protocol": "TCP"}
+# As upstream's definitions have it: keys of lists of such references.
+_DEFAULTS: Final[dict[str, dict[str, Any]]] = {"io.k8s.api.core.v1.LocalObjectReference": {"name": ""}}
 
 
 def expanded(definition: str) -> Schema:
@@ -92,6 +94,8 @@ def _named(name: str, above: tuple[str, ...]) -> Schema:
         return any_object()
     found = _structural(definitions.definition(NEWEST, name), (*above, name))
     found.get("properties", {}).update(_OLDER.get(name, {}))
+    for member, value in _DEFAULTS.get(name, {}).items():
+        found["properties"][member]["default"] = value
     return found
 
 

@@ -171,6 +171,7 @@ def _list_type(node: Arr) -> dict[str, Any]:
 def _always(node: Arr) -> bool:
     if isinstance(node.item, Ref):
         schema = expanded(node.item.definition)
-        return all(key in (schema.get("required") or []) for key in node.key)
+        needed, properties = schema.get("required") or [], schema.get("properties") or {}
+        return all(key in needed or "default" in properties.get(key, {}) for key in node.key)
     fields = node.item.fields if isinstance(node.item, Obj) else {}
     return all(key in fields and (fields[key].required or fields[key].default is not UNSET) for key in node.key)

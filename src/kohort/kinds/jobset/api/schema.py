@@ -71,8 +71,8 @@ _BLOCK: Final = {
     "schedulingConstraints": blocks.CONSTRAINTS,
     "disruptionMode": blocks.DISRUPTION,
 }
-# A name is a part of the names of Jobs.
-_NAME: Final = Str(most=cel.MOST_NAME)
+# A part of the names of Jobs. As the key of a list it has to be there: upstream's webhook writes an empty one.
+_NAME: Final = Str(default="", most=cel.MOST_NAME)
 _LEAF: Final = {**_BLOCK, "resourceClaims": blocks.CLAIMS}
 SCHEDULING: Final = Obj(
     update=Update.FROZEN,

@@ -97,7 +97,7 @@ _CONTAINER_PATCH: Final = Obj(
     fields={
         "name": Str(required=True),
         "env": Arr(key=("name",), item=ENV.item),
-        "volumeMounts": Arr(key=("mountPath",), item=Ref(definition=f"{_CORE}VolumeMount")),
+        "volumeMounts": Arr(key=("name",), item=Ref(definition=f"{_CORE}VolumeMount")),
         "securityContext": Ref(definition=f"{_CORE}SecurityContext"),
     }
 )
