@@ -26,6 +26,7 @@ from kohort.scheduler.endpoints import listening
 from kohort.scheduler.loop import Scheduler, running
 from kohort.scheduler.settings import KOHORT, Settings
 from kohort.server.server import Server
+from kohort.sim.behaviour import FOR_EVER
 from kohort.sim.cluster import Pool
 from kohort.sim.kubelet import KubeletSimulator
 
@@ -42,17 +43,21 @@ async def whole(
     user: User = ADMIN,
     profile: Profile | None = None,
     settings: SettingsByKind = DEFAULTS,
+    copied: bool = False,
 ) -> AsyncIterator[Client]:
     """While inside, workloads run: they become groups, groups are placed, virtual nodes play their pods.
 
     `controllers`: all, if nothing is said. `user`: as whom controllers and scheduler work. `profile`: what placement
-    weighs. `settings`: what is chosen about workload kinds. The client that is given back is an administrator's.
+    weighs. `settings`: what is chosen about workload kinds. `copied`: the nodes are those of another cluster and
+    stay as they are, and what runs on them runs on. The client that is given back is an administrator's.
     """
     clock = server.clock
     ctx = CompileContext(server.ctx.release, server.ctx.gates, server.ctx.options, settings=settled(settings))
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.within(server.api, manager="kohort", clock=clock))
-        kubelets = await stack.enter_async_context(KubeletSimulator(client, pools, every=True, clock=clock))
+        usual = FOR_EVER if copied else None
+        simulator = KubeletSimulator(client, pools, every=True, usual=usual, lifecycle=not copied, clock=clock)
+        kubelets = await stack.enter_async_context(simulator)
         listener = None
         every = selected(None) if controllers is None else tuple(controllers)
         wanted = [name for name in every if name not in manager.names()]

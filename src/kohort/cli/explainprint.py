@@ -29,7 +29,8 @@ def page(found: Found, answers: Sequence[RootStatus], now: datetime) -> Renderab
     lines: list[Text] = [Text.assemble(title, *_summary(answers, now))]
     for answer in answers:
         lines.append(Text(""))
-        lines += _answer(answer, alone=len(answers) == 1 and (answer.kind, answer.name) == (found.kind, found.name))
+        itself = len(answers) == 1 and (answer.kind, answer.name) == (found.kind, found.name)
+        lines += answer_lines(answer, alone=itself)
     return Lines(*lines)
 
 
@@ -111,20 +112,21 @@ def reason_and_message(status: RootStatus) -> tuple[str, str]:
 # ---- one root
 
 
-def _answer(answer: RootStatus, *, alone: bool) -> Iterator[Text]:
+def answer_lines(answer: RootStatus, *, alone: bool, planned: bool = False) -> Iterator[Text]:
+    """One root below its title; `alone`: it is the only one. `planned`: nothing of it has happened yet."""
     if not alone:
         yield Text.assemble(f"{answer.kind} ", (answer.name, "bold"), (f"  {_state(answer)}", _DIM))
     for place in answer.places:
-        yield _line("runs on", _where(place, answer))
+        yield label_line("where" if planned else "runs on", _where(place, answer))
     if answer.explanation is not None:
         yield from _why(answer.explanation, answer)
     elif answer.pending:
         yield from _fits(answer)
     if answer.victims:
         going = ", ".join(answer.victims[:_NODES]) + _more(len(answer.victims) - _NODES)
-        yield _line("who goes", f"{count(len(answer.victims), 'pod')} of lower priority: {going}")
+        yield label_line("who goes", f"{count(len(answer.victims), 'pod')} of lower priority: {going}")
     if answer.pending:
-        yield _line("scheduler", f"{answer.scheduler}, priority {answer.priority}", _DIM)
+        yield label_line("scheduler", f"{answer.scheduler}, priority {answer.priority}", _DIM)
 
 
 def _state(answer: RootStatus) -> str:
@@ -146,12 +148,12 @@ def _fits(answer: RootStatus) -> Iterator[Text]:
         yield Text.assemble(
             "  ", (REASON_SCHEDULER_ERROR, "bold yellow"), "  (it is tried again and again, each time a little later)"
         )
-        yield _line("", answer.scheduler_error)
+        yield label_line("", answer.scheduler_error)
         return
-    yield _line("", Text("nothing is in its way: it would fit now", "green"))
+    yield label_line("", Text("nothing is in its way: it would fit now", "green"))
     for place in answer.would_go:
-        yield _line("would go", _where(place, answer))
-    yield _line("if it lasts", f"look whether the scheduler {answer.scheduler} runs, and for its events")
+        yield label_line("would go", _where(place, answer))
+    yield label_line("if it lasts", f"look whether the scheduler {answer.scheduler} runs, and for its events")
 
 
 def _where(place: GroupPlacement, answer: RootStatus) -> str:
@@ -167,7 +169,7 @@ def _where(place: GroupPlacement, answer: RootStatus) -> str:
 
 def _why(explanation: Explanation, answer: RootStatus) -> Iterator[Text]:
     yield Text.assemble("  ", (str(explanation.reason), "bold yellow"), _proof(explanation))
-    yield _line("", _named(explanation.detail, answer.names))
+    yield label_line("", _named(explanation.detail, answer.names))
     yield from _evidence(explanation, answer.names)
     if explanation.reason is not Reason.GATED:
         yield from _below(explanation, answer.names, {})
@@ -179,13 +181,13 @@ def _proof(explanation: Explanation) -> str:
 
 def _evidence(explanation: Explanation, names: Mapping[str, str], indent: int = 0) -> Iterator[Text]:
     if explanation.causes:
-        yield _line("nodes", "; ".join(str(cause) for cause in explanation.causes), indent=indent)
+        yield label_line("nodes", "; ".join(str(cause) for cause in explanation.causes), indent=indent)
     if explanation.nearest is not None:
-        yield _line("closest", _named(str(explanation.nearest), names), indent=indent)
+        yield label_line("closest", _named(str(explanation.nearest), names), indent=indent)
     for label, wanted in (("would fit", False), ("next step", True)):
         remedies = [remedy for remedy in explanation.remedies if remedy.is_step is wanted]
         for number, remedy in enumerate(remedies):
-            yield _line("or" if number else label, Text(_named(str(remedy), names), "green"), indent=indent)
+            yield label_line("or" if number else label, Text(_named(str(remedy), names), "green"), indent=indent)
 
 
 def _below(explanation: Explanation, names: Mapping[str, str], said: dict[tuple[str, str], str]) -> Iterator[Text]:
@@ -203,7 +205,7 @@ def _below(explanation: Explanation, names: Mapping[str, str], said: dict[tuple[
         yield Text.assemble(" " * indent, (_called(child, names), "bold"), reason, level)
         if not child.children:
             said[key] = _called(child, names)
-            yield _line("", _named(child.detail, names), indent=indent)
+            yield label_line("", _named(child.detail, names), indent=indent)
         yield from _evidence(child, names, indent)
         yield from _below(child, names, said)
     if len(failing) > _CHILDREN:
@@ -224,7 +226,7 @@ def _named(text: str, names: Mapping[str, str]) -> str:
     return text
 
 
-def _line(label: str, text: str | Text, style: str = "", *, indent: int = 0) -> Text:
+def label_line(label: str, text: str | Text, style: str = "", *, indent: int = 0) -> Text:
     return Text.assemble(" " * (2 + indent), (f"{label:<{_WIDTH - 2}}  " if label else "", "cyan"), text, style=style)
 
 

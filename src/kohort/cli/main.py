@@ -263,6 +263,28 @@ def tree(kubeconfig: str, context: str, every: bool, output: str, watch: bool, *
 
 
 @app.command()
+@_files
+@_many("--with", "before", metavar="FILE", says="As if this had been submitted just before. Repeatable.")
+@_recursive
+@_text("-n", "--namespace", metavar="NS", says="Of objects that name none; else the kubeconfig's.")
+@_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
+@_context
+@_text("--state", metavar="FILE", says="Ask a saved /debug/state instead of a cluster.")
+@_text("--cluster", metavar="FILE", says="Ask about an empty cluster of the nodes that a file describes, as for up.")
+@_text("--config", metavar="FILE", says="Profile and settings in a file, as for run.")
+@_set
+@_output("text|json|yaml")
+def plan(output: str, **asked: Any) -> None:
+    """Say whether workloads would start now, where, and who would be evicted; if not, why. Nothing is written.
+
+    Exit code 0: all of them start; 1: one does not.
+    """
+    from kohort.cli import plan as command
+
+    sys.exit(command.run(command.Asked(**asked), output))
+
+
+@app.command()
 @click.argument("names", metavar="[KIND|GROUP]...", nargs=-1)
 @_output("yaml|json|name")
 def crds(names: tuple[str, ...], output: str) -> None:

@@ -79,7 +79,7 @@ def up(
     chosen = configured(config, assignments, {"controllers", "featureGates", "profile", "settings"}, controllers)
     around = Around(
         None if bare else _pools(nodes, cluster),
-        _profile("--profile", profile) or _profile("profile", chosen.profile),
+        read_profile("--profile", profile) or read_profile("profile", chosen.profile),
         chosen.settings,
         chosen.controllers,
     )
@@ -118,7 +118,7 @@ def read_pools(cluster: str) -> tuple[Pool, ...]:
         raise UsageError("\n".join(f"--cluster {cluster}: {line}" for line in str(error).splitlines())) from None
 
 
-def _profile(option: str, path: str) -> Profile | None:
+def read_profile(option: str, path: str) -> Profile | None:
     if not path:
         return None
     from kohort.place.profile import ProfileError

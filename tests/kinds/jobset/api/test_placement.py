@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kohort.api import formats
 from kohort.api.kind import Object
 from kohort.kinds.jobset.api import placement
 
@@ -45,6 +46,15 @@ def pod(index: int, *, node: str = "", owner: str = "u1", **meta: Any) -> Object
     owners = [{"kind": "Job", "name": "js-a-0", "uid": owner, "controller": True}]
     found = {"name": f"js-a-0-{index}-x", "labels": labels, "annotations": notes, "ownerReferences": owners, **meta}
     return {"metadata": found, "spec": {"priority": 0, **({"nodeName": node} if node else {})}}
+
+
+@pytest.mark.parametrize(("priority", "label"), [(900, "900"), (0, "0"), (-10, "minus-10")])
+def test_any_priority_makes_a_label(priority: int, label: str) -> None:
+    found = pod(0)
+    found["spec"]["priority"] = priority
+    placement.mark(found)
+    assert found["metadata"]["labels"][placement.PRIORITY] == label
+    assert not formats.label_value(label)
 
 
 def test_a_follower_goes_where_its_leader_is() -> None:

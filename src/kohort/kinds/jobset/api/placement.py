@@ -80,12 +80,17 @@ def leader_prefix(pod: Object) -> str:
     return f"{'-'.join(labels[key] for key in wanted)}-0-"
 
 
+def priority_label(priority: int) -> str:
+    """No label begins with a minus: upstream's webhook writes it, and its pods are refused."""
+    return str(priority) if priority >= 0 else f"minus{priority}"
+
+
 def mark(pod: Object) -> None:
     """Its priority as a label, for those who keep away from it."""
     priority = pod["spec"].get("priority")
     if priority is not None and is_of_jobset(pod):
         meta = pod["metadata"]
-        meta["labels"] = {**(meta.get("labels") or {}), PRIORITY: str(priority)}
+        meta["labels"] = {**(meta.get("labels") or {}), PRIORITY: priority_label(priority)}
 
 
 def complete(pod: Object, leader: Object | None, labels_of: Domains) -> None:
@@ -154,5 +159,5 @@ def _add(spec: Object, terms: Mapping[str, Mapping[str, Any]]) -> None:
 def spread(template: Object, topology: str, priority: int) -> None:
     """The same said in a pod template, for all pods of a Job: needs nobody who judges pods."""
     meta = template.setdefault("metadata", {})
-    meta["labels"] = {**(meta.get("labels") or {}), PRIORITY: str(priority)}
+    meta["labels"] = {**(meta.get("labels") or {}), PRIORITY: priority_label(priority)}
     _add(template.setdefault("spec", {}), terms(meta["labels"], topology))

@@ -1,0 +1,196 @@
+"""`kohort plan`: would it start now, where, and who would have to go; if not, why, and what would help."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.text import Text
+
+from kohort.api.objects import name_of, namespace_of
+from kohort.cli.common import UsageError, configured, count, friendly, out, say
+from kohort.cli.explainprint import answer_lines, label_line
+from kohort.cli.lookup import Found, find_in_cluster, is_kind
+from kohort.cli.targets import check_output, connected, print_data
+from kohort.cli.up import read_pools, read_profile
+from kohort.gang.settings import DEFAULTS
+from kohort.manifest import read
+from kohort.plan.clustercopy import ClusterCopy, described, read_cluster, read_snapshot
+from kohort.plan.plan import Outcome, Victim, plan
+from kohort.scheduler.clusterlist import list_cluster
+from kohort.scheduler.rootstatus import RootState, RootStatus, root_status
+from kohort.scheduler.snapshot import SnapshotError
+
+if TYPE_CHECKING:
+    from kohort.kube.client import Client
+
+_SHOWN = 6  # victims named of one owner
+_STARTED = (RootState.RUNNING, RootState.PARTLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked, and about which cluster. `before`: files that are submitted first."""
+
+    filename: tuple[str, ...]
+    before: tuple[str, ...] = ()
+    recursive: bool = False
+    namespace: str = ""
+    kubeconfig: str = ""
+    context: str = ""
+    state: str = ""
+    cluster: str = ""
+    config: str = ""
+    assignments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One workload of the files."""
+
+    found: Found
+    statuses: list[RootStatus] = field(default_factory=list)
+
+    @property
+    def starts(self) -> bool:
+        """All its groups have what they need at least; a workload that has no pods has nothing to start."""
+        return bool(self.statuses) and all(one.state in _STARTED and not one.missing for one in self.statuses)
+
+
+@friendly
+def run(asked: Asked, output: str) -> int:
+    check_output(output)
+    chosen = configured(asked.config, asked.assignments, ("featureGates", "profile", "settings"))
+    objects = [document.obj for document in read(asked.filename, recursive=asked.recursive)]
+    before = [document.obj for document in read(asked.before, recursive=asked.recursive)]
+    targets = [obj for obj in objects if is_kind(str(obj.get("kind")))]
+    if not targets:
+        raise UsageError(f"-f {', '.join(asked.filename)}: no workload, group or pod is in it")
+    cluster, namespace = _cluster(asked)
+    _check_new(cluster, targets, namespace)
+
+    async def look(client: Client) -> list[Planned]:
+        seen = await list_cluster(client)
+        made = []
+        for obj in targets:
+            space = namespace_of(obj) or namespace
+            try:
+                found = await find_in_cluster(client, seen, str(obj["kind"]), name_of(obj), space)
+            except UsageError:
+                continue  # refused, which is told beside
+            made.append(Planned(found, [root_status(found.core, root, member) for root, member in found.roots]))
+        return made
+
+    profile = read_profile("profile", chosen.profile)
+    settings = chosen.settings or DEFAULTS
+    result = plan(cluster, [*before, *objects], look, namespace=namespace, profile=profile, settings=settings)
+    for problem in cluster.unread:
+        say("warning", f"not looked at, the answer may be wrong: {problem}")
+    starts = not result.refused and all(one.starts for one in result.found)
+    if output != "text":
+        print_data(output, _data(result, starts=starts))
+    else:
+        _print(result)
+    return 0 if starts else 1
+
+
+def _cluster(asked: Asked) -> tuple[ClusterCopy, str]:
+    """And the namespace that is meant where an object names none."""
+    given = [option for option, value in (("--state", asked.state), ("--cluster", asked.cluster)) if value]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)}: one cluster is asked about; leave out one of the two")
+    if asked.state:
+        return _snapshot(asked.state), asked.namespace or "default"
+    if asked.cluster:
+        nodes = [node for pool in read_pools(asked.cluster) for node in pool.nodes()]
+        return described(nodes), asked.namespace or "default"
+
+    async def ask(client: Client) -> tuple[ClusterCopy, str]:
+        return await read_cluster(client), asked.namespace or client.namespace
+
+    return connected(asked.kubeconfig, asked.context, "kohort-plan", ask)
+
+
+def _snapshot(path: str) -> ClusterCopy:
+    try:
+        raw = Path(path).read_bytes()
+        return read_snapshot(msgspec.json.decode(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw))
+    except OSError as error:
+        raise UsageError(f"--state {path}: cannot be read: {error.strerror or error}") from None
+    except (EOFError, msgspec.DecodeError, SnapshotError) as error:
+        raise UsageError(f"--state {path}: {error}") from None
+
+
+def _check_new(cluster: ClusterCopy, targets: Sequence[dict[str, Any]], namespace: str) -> None:
+    """What is there already has been decided about; a second one of the same name would not be taken."""
+    there = {
+        (one["kind"], obj["metadata"].get("namespace", "default"), one["name"])
+        for name in ("pods", "podgroups", "compositepodgroups", "workloads")
+        for obj in cluster.of(name)
+        for one in obj["metadata"].get("ownerReferences") or ()
+    }
+    for obj in targets:
+        if (obj["kind"], namespace_of(obj) or namespace, name_of(obj)) in there:
+            what = f"{str(obj['kind']).lower()}/{name_of(obj)}"
+            raise UsageError(f"{what}: is in the cluster already; kohort explain {what} says how it stands")
+
+
+# ---- printing
+
+
+def _data(result: Outcome[list[Planned]], *, starts: bool) -> dict[str, Any]:
+    workloads = [
+        {
+            "kind": one.found.kind,
+            "namespace": one.found.namespace,
+            "name": one.found.name,
+            "starts": one.starts,
+            "note": one.found.note,
+            "roots": [asdict(status) for status in one.statuses],
+        }
+        for one in result.found
+    ]
+    victims = [asdict(one) for one in result.victims]
+    return {"starts": starts, "workloads": workloads, "victims": victims, "refused": result.refused}
+
+
+def _print(result: Outcome[list[Planned]]) -> None:
+    for text in result.refused:
+        say("error", f"the API server would refuse {text}")
+    for number, one in enumerate(result.found):
+        if number:
+            out.print()
+        out.print(_title(one))
+        for status in one.statuses:
+            for line in answer_lines(status, alone=len(one.statuses) == 1, planned=True):
+                out.print(line)
+    for text in _victims(result.victims):
+        out.print(label_line("evicted", Text(text, "yellow")))
+
+
+def _title(one: Planned) -> Text:
+    name = Text.assemble(f"{one.found.kind} ", (one.found.name, "bold"), f" in {one.found.namespace} ")
+    if not one.statuses:
+        return Text.assemble(name, ("does not start", "yellow"), f": {one.found.note}")
+    placed, pending = sum(status.placed for status in one.statuses), sum(status.pending for status in one.statuses)
+    if not one.starts:
+        some = f": {placed} of {count(placed + pending, 'pod')} would have a node" if placed else ""
+        return Text.assemble(name, ("does not start", "yellow"), some)
+    more = f", {pending} more would wait" if pending else ""
+    return Text.assemble(name, ("starts", "green"), f": {count(placed, 'pod')} at once{more}")
+
+
+def _victims(victims: Sequence[Victim]) -> list[str]:
+    """A line for each owner."""
+    by_owner = Counter((one.namespace, one.owner or f"Pod {one.name}") for one in victims)
+    lines = []
+    for (namespace, owner), number in sorted(by_owner.items()):
+        named = [one.name for one in victims if (one.namespace, one.owner) == (namespace, owner)]
+        pods = ", ".join(named[:_SHOWN]) + (f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else "")
+        lines.append(f"{owner} in {namespace}: {count(number, 'pod')}{f' ({pods})' if pods else ''}")
+    return lines
