@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -92,6 +93,7 @@ async def _serve(chosen: Settings, given: Flags) -> None:
 
 def settings(flags: Flags, minor: str) -> tuple[Settings, list[str]]:
     """What the server is started with, and notes about gates that change nothing."""
+    from kohort.server.limits import DEFAULT
     from kohort.server.settings import PORT, Settings
 
     gates, notes = flagged.gates(flags, minor)
@@ -105,6 +107,7 @@ def settings(flags: Flags, minor: str) -> tuple[Settings, list[str]]:
         port=flags.number("secure-port", PORT),
         in_memory=True,
         custom_kinds=False,
+        limits=replace(DEFAULT, workers=0),  # a test's own client: another process would take longer to start
         event_ttl=flagged.seconds(flags, "event-ttl", _HOUR),
         credentials=_credentials(flags, folder, host),
         controllers=False,
