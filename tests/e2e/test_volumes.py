@@ -79,12 +79,23 @@ async def test_claims_take_volumes_that_are_there_the_smallest_that_fits(cluster
     volumes = cluster.client.kind("v1", "PersistentVolume")
     await volumes.patch("small", {"spec": {"claimRef": None}})
     await in_phase(cluster, "PersistentVolume", "small", "Available")
+    # One that a claim has stays until the claim goes; if it goes in spite of that, the claim is lost.
     await volumes.delete("huge")
+    assert (await in_phase(cluster, "PersistentVolume", "huge", "Bound"))["metadata"]["deletionTimestamp"]
+    await volumes.patch("huge", {"metadata": {"finalizers": None}})
+    await in_phase(cluster, "PersistentVolumeClaim", "big", "Lost")
 
-    async def lost() -> bool:
-        return bool(await in_phase(cluster, "PersistentVolumeClaim", "big", "Lost"))
 
-    await cluster.until(lost)
+async def test_a_claim_that_a_pod_uses_goes_after_the_pod(cluster: Cluster) -> None:
+    await cluster.create(claim(), user())
+    await cluster.running(1)
+    await cluster.delete("v1", "PersistentVolumeClaim", "data")
+    await cluster.sleep(30)
+    held = await in_phase(cluster, "PersistentVolumeClaim", "data", "Bound")
+    assert held["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    await cluster.delete("v1", "Pod", "user")
+    await cluster.gone("v1", "PersistentVolumeClaim")
+    await cluster.gone("v1", "PersistentVolume")
 
 
 async def test_a_class_of_ones_own_provisions_at_once(cluster: Cluster) -> None:

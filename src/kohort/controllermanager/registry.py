@@ -23,6 +23,8 @@ _CONTROLLERS: Final = {
     "node-lifecycle": ("kohort.controllermanager.node.taints", "node_lifecycle_controller"),
     "taint-eviction": ("kohort.controllermanager.node.eviction", "taint_eviction_controller"),
     "persistentvolume-binder": ("kohort.controllermanager.volume.controller", "volume_controller"),
+    "pvc-protection": ("kohort.controllermanager.volume.protection", "claim_protection_controller"),
+    "pv-protection": ("kohort.controllermanager.volume.protection", "volume_protection_controller"),
 }
 # Modules with install(client): objects that come with a controller.
 _OBJECTS: Final = {"persistentvolume-binder": "kohort.controllermanager.volume.provision"}

@@ -98,6 +98,8 @@ def _scaled(look: _Look, scale: Object) -> Generator[Step, Sequence[Answer], Non
     least = 1 if spec.get("minReplicas") is None else int(spec["minReplicas"])
     most = int(spec.get("maxReplicas") or 0)
     look.status["currentReplicas"] = now
+    if not now:
+        del look.status["currentReplicas"]
     if now == 0 and least:
         look.status["desiredReplicas"] = 0
         why = "scaling is disabled since the replica count of the target is zero"
@@ -137,6 +139,7 @@ def _no_metrics(look: _Look) -> None:
             first = f"failed to get {_name(metric)} {_sort(metric)} metric value: {why}"
             look.says(_ACTIVE, False, reason, f"the HPA was unable to compute the replica count: {why}")
     if first:
+        look.status["currentMetrics"] = [{"type": ""} for _ in metrics]
         note = f"invalid metrics ({len(metrics)} invalid out of {len(metrics)}), first error is: {first}"
         look.warns("FailedComputeMetricsReplicas", note)
 

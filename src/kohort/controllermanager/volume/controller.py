@@ -7,14 +7,14 @@ from datetime import datetime
 
 from kohort.api.core.storageclass import is_default, names_no_class
 from kohort.api.kind import Object
-from kohort.api.objects import annotation, namespace_of
+from kohort.api.objects import annotation
 from kohort.controllermanager.volume import claim as claims
 from kohort.controllermanager.volume import volume as volumes
 from kohort.controllermanager.volume.binding import BIND_COMPLETED
+from kohort.controllermanager.volume.protection import claims_of_pod
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_nothing, key_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
-from kohort.place.claims import pod_claims
 from kohort.place.volumematch import storage_class_of
 
 _ALL = "all"
@@ -54,7 +54,7 @@ def volume_controller() -> Controller:
         Watch("v1", "PersistentVolumeClaim", of_claim),
         Watch("v1", "PersistentVolume", of_volume, {"claim": _claim_of, "free": _free}),
         Watch("storage.k8s.io/v1", "StorageClass", of_class, {_ALL: lambda _: (_ALL,)}),
-        Watch("v1", "Pod", enqueue_nothing, {"claims": _claims_of_pod}),
+        Watch("v1", "Pod", enqueue_nothing, {"claims": claims_of_pod}),
     )
     return Controller(
         name="persistentvolume-binder",
@@ -112,8 +112,3 @@ def _is_free(volume: Object) -> bool:
 
 def _free(volume: Object) -> Iterable[Hashable]:
     return (storage_class_of(volume),) if _is_free(volume) else ()
-
-
-def _claims_of_pod(pod: Object) -> Iterable[Hashable]:
-    namespace = namespace_of(pod)
-    return tuple(Key(namespace, key.partition("/")[2]) for key in pod_claims(pod))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.api.objects import annotation, is_deleting, name_of, uid_of
@@ -12,6 +13,7 @@ from kohort.controllermanager.volume.provision import PROVISIONED_BY, PROVISIONE
 from kohort.controllers.reconcile import Answer, Event, Reconcile, ReconcileError, Result, Step, Write, emit, one
 from kohort.controllers.writes import delete
 
+_TEMPORARY: Final = re.compile("/tmp/.+")
 Part = Generator[Step, Sequence[Answer], Any]
 
 
@@ -54,7 +56,7 @@ def _release(volume: Object) -> Part:
     if policy == "Retain":
         return
     made_by = annotation(volume, PROVISIONED_BY)
-    if policy == "Delete" and made_by == PROVISIONER:
+    if policy == "Delete" and (made_by == PROVISIONER or _TEMPORARY.match(_path(volume))):
         write = delete(volume)
         answer = yield from one(write)
         if answer.refusal is not None and not answer.refusal.not_found:
@@ -67,13 +69,18 @@ def _failed(volume: Object, policy: str) -> Part:
     if (volume.get("status") or {}).get("phase") == "Failed":
         return
     reason = "VolumeFailedRecycle" if policy == "Recycle" else "VolumeFailedDelete"
-    note = (
-        "No recycler plugin found for the volume!"
-        if policy == "Recycle"
-        else f'error getting deleter volume plugin for volume "{name_of(volume)}": no deletable volume plugin matched'
-    )
+    note = f'error getting deleter volume plugin for volume "{name_of(volume)}": no deletable volume plugin matched'
+    if policy == "Recycle":
+        note = "No recycler plugin found for the volume!"
+    elif _path(volume):
+        note = f"host_path deleter only supports /tmp/.+ but received provided {_path(volume)}"
     yield from emit(Event(volume, "Warning", reason, note))
     yield from to_phase(volume, "Failed", message=note)
+
+
+def _path(volume: Object) -> str:
+    """On its node, where it is a folder there."""
+    return str((volume["spec"].get("hostPath") or {}).get("path") or "")
 
 
 def _not_wanted(volume: Object) -> Part:
