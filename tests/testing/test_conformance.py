@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.conformance import pages
-from tests.support.conformance.lines import Line, Spec, match, plain, read, shares
+from tests.support.conformance.lines import SETS, Line, Spec, match, plain, read, shares
 from tests.support.conformance.run import Plan, broken, chosen, run
 from tests.support.conformance.suite import Result, Suite, SuiteError
 
@@ -19,8 +19,8 @@ def test_the_list_is_whole() -> None:
     lines = read()
     assert [sum(line.set == name for line in lines) for name in ("core", "wide")] == [88, 39]
     assert len({line.name for line in lines}) == 127
-    assert len(chosen(lines, wide=False, only="")) == 88
-    assert {line.set for line in chosen(lines, wide=True, only="ResourceQuota")} == {"wide"}
+    assert len(chosen(lines, sets=("core",), only="")) == 88
+    assert {line.set for line in chosen(lines, sets=SETS, only="ResourceQuota should")} == {"wide"}
 
 
 def test_a_list_that_lost_a_line_is_noticed(tmp_path: Path) -> None:
@@ -89,16 +89,6 @@ def test_every_line_gets_its_result(tmp_path: Path) -> None:
     assert (tmp_path / "alone-0.log").exists()  # the serial one had the cluster for itself
 
 
-def test_what_cannot_pass_is_left_out_unless_everything_is_wanted(tmp_path: Path) -> None:
-    line = Line("[sig-a] Garbage collector should do", "wide")
-    assert Line(line.name, "core").why_not == ""
-    assert [one.state for one in run(fake(tmp_path), [line], Plan(), lambda _: None).values()] == ["left out"]
-    assert [one.state for one in run(fake(tmp_path), [line], Plan(every=True), lambda _: None).values()] == [
-        "not found"
-    ]
-    assert sum(bool(one.why_not) for one in read()) == 8
-
-
 def test_what_a_hanging_test_kept_from_running_is_run_again(tmp_path: Path) -> None:
     lines = [Line(plain(B), "core"), Line(plain(A), "core")]
     results = run(fake(tmp_path, hangs=True), lines, Plan(processes=1), lambda _: None)
@@ -121,12 +111,10 @@ def test_the_page_keeps_what_people_wrote(tmp_path: Path) -> None:
     page.write_text("# Title\n\nWords.\n\n<!-- written by make conformance -->\nold\n")
     results = {
         Line("[sig-a] one|two", "core"): Result("passed", 3.2),
-        Line("[sig-a] Kubectl patch for pods in rc", "wide"): Result("left out"),
         Line("[sig-a] Other", "wide"): Result("timedout", 60),
     }
     pages.write(results, 5.0, page)
     text = page.read_text()
-    assert "| [sig-a] Kubectl patch for pods in rc | no: needs the controller of" in text
     assert "| [sig-a] Other | timedout | 60 |" in text
     assert text.startswith("# Title\n\nWords.\n\n<!-- written by")
     assert "| [sig-a] one\\|two | passes | 3 |" in text

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from tests.support.conformance import pages
-from tests.support.conformance.lines import read
+from tests.support.conformance.lines import SETS, read
 from tests.support.conformance.run import Plan, agents, broken, chosen, cluster, run
 from tests.support.conformance.suite import Suite, SuiteError
 
@@ -23,8 +23,8 @@ KUBERNETES = "1.37"
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m tests.support.conformance", description=__doc__)
-    top.add_argument("--wide", action="store_true", help="also the lines that Kohort need not pass")
-    top.add_argument("--every", action="store_true", help="also lines that are known not to pass; they wait for long")
+    top.add_argument("--wide", action="store_true", help="also the wide lines")
+    top.add_argument("--all", action="store_true", help="all lines")
     top.add_argument("--only", default="", metavar="REGEX", help="only lines whose name it is found in")
     top.add_argument("--processes", type=int, default=Plan.processes, metavar="N", help="e2e.test side by side")
     top.add_argument("--seconds", type=float, default=Plan.seconds, metavar="N", help="for the whole run")
@@ -36,11 +36,12 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     args = parser().parse_args()
-    lines = chosen(read(), wide=args.wide or args.every, only=args.only)
+    sets = SETS if args.all else SETS[: 1 + args.wide]
+    lines = chosen(read(), sets=sets, only=args.only)
     folder = args.keep or Path(tempfile.mkdtemp(prefix="kohort-conformance-"))
     folder.mkdir(parents=True, exist_ok=True)
     folder = folder.absolute()
-    plan = Plan(args.processes, args.seconds, args.every)
+    plan = Plan(args.processes, args.seconds)
     try:
         binary, kubectl = ensure_e2e(KUBERNETES), ensure(KUBERNETES, ("kubectl",)).path("kubectl")
         began = time.monotonic()

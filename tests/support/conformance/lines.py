@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 LIST: Final = Path(__file__).with_name("lines-1.37.txt")
-SETS: Final = ("core", "wide")
+SETS: Final = ("core", "wide", "more")
 # Seconds that families of tests take, mostly in waits of their own (other tests take about one).
 _SECONDS: Final = {
     "[sig-api-machinery] CustomResourceDefinition Watch": 60.0,
@@ -24,26 +24,12 @@ _SECONDS: Final = {
 }
 
 
-_CONTROLLER: Final = "needs the controller of Deployments or ReplicationControllers, which Kohort stores only"
-# Why wide lines cannot pass, by what their names have in them; docs/differences.md says the same.
-_WHY: Final = {
-    r"Garbage collector should": _CONTROLLER,
-    r"Kubectl .* (for|in) rc": _CONTROLLER,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Line:
     """A test as the list names it: its group (`[sig-apps]`) and its words, without other tags."""
 
     name: str
-    set: str  # core or wide
-
-    @property
-    def why_not(self) -> str:
-        """Why it cannot pass; nothing if it can."""
-        found = (text for pattern, text in _WHY.items() if self.set == "wide" and re.search(pattern, self.name))
-        return next(found, "")
+    set: str  # of SETS
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,17 +43,13 @@ def write(results: Mapping[Line, Result], seconds: float, page: Path = PAGE) -> 
         of = {line: result for line, result in results.items() if line.set == name}
         if of:
             rows += [f"## {name.capitalize()}\n", "| test | | seconds |", "|---|---|---|"]
-            rows += [
-                f"| {_cell(line.name)} | {_state(line, result)} | {result.seconds:.0f} |" for line, result in of.items()
-            ]
+            rows += [f"| {_cell(line.name)} | {_state(result)} | {result.seconds:.0f} |" for line, result in of.items()]
             rows.append("")
     page.write_text(above + "\n".join(rows).rstrip() + "\n")
 
 
-def _state(line: Line, result: Result) -> str:
-    if result.passed:
-        return "passes"
-    return f"no: {line.why_not}" if line.why_not else result.state
+def _state(result: Result) -> str:
+    return "passes" if result.passed else result.state
 
 
 def _cell(text: str) -> str:

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -32,11 +32,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """`processes`: how many e2e.test side by side; `seconds`: for everything; `every`: also what cannot pass."""
+    """`processes`: how many e2e.test side by side; `seconds`: for everything."""
 
     processes: int = 5
     seconds: float = 1800.0
-    every: bool = False
 
 
 @contextmanager
@@ -98,8 +97,7 @@ def agents(kubectl: Path, kubeconfig: Path) -> None:
 def run(suite: Suite, lines: Sequence[Line], plan: Plan, say: Say) -> dict[Line, Result]:
     """All lines; those that may disturb others come last, one after the other."""
     end = time.monotonic() + plan.seconds
-    hopeless = {line: Result("left out", message=line.why_not) for line in lines if line.why_not and not plan.every}
-    found = match((line for line in lines if line not in hopeless), suite.specs())
+    found = match(lines, suite.specs())
     specs = [spec for spec in found.values() if spec is not None]
     together = shares([spec for spec in specs if not spec.alone], plan.processes)
     alone = [spec for spec in specs if spec.alone]
@@ -110,8 +108,7 @@ def run(suite: Suite, lines: Sequence[Line], plan: Plan, say: Say) -> dict[Line,
             results |= share
     results |= _share(suite, "alone", alone, end)
     missing = Result("not found", message="e2e.test has no test of this name, or several")
-    told = {line: missing if spec is None else results[spec] for line, spec in found.items()}
-    return {line: hopeless.get(line) or told[line] for line in lines}
+    return {line: missing if spec is None else results[spec] for line, spec in found.items()}
 
 
 def _share(suite: Suite, name: str, specs: Sequence[Spec], end: float) -> dict[Spec, Result]:
@@ -131,11 +128,11 @@ def _share(suite: Suite, name: str, specs: Sequence[Spec], end: float) -> dict[S
     return {spec: results.get(spec, Result("not run", message="no time left")) for spec in specs}
 
 
-def chosen(lines: Sequence[Line], *, wide: bool, only: str) -> list[Line]:
+def chosen(lines: Sequence[Line], *, sets: Collection[str], only: str) -> list[Line]:
     pattern = re.compile(only)
-    return [line for line in lines if (wide or line.set == "core") and pattern.search(line.name)]
+    return [line for line in lines if line.set in sets and pattern.search(line.name)]
 
 
 def broken(results: Mapping[Line, Result]) -> list[Line]:
-    """Core lines that do not hold."""
-    return [line for line, result in results.items() if line.set == "core" and not result.passed]
+    """Lines that do not hold."""
+    return [line for line, result in results.items() if not result.passed]

@@ -120,7 +120,7 @@ def _go_build(recipe: Recipe, target: Path, report: Report) -> float:
     if recipe.test:
         if stale:  # `go test -c` does not name what it compiles
             go("build", "-v", *flags, *stale)
-        go("test", "-c", *flags, "-o", str(target / recipe.commands[0]), *recipe.packages)
+        go("test", "-c", "-vet=off", *flags, "-o", str(target / recipe.commands[0]), *recipe.packages)
     else:
         go("build", "-v", *flags, "-o", f"{target}/", *recipe.packages)
     return time.monotonic() - began
