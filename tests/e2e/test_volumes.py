@@ -128,6 +128,22 @@ async def test_a_provisioner_that_is_not_there_is_waited_for_by_name(cluster: Cl
     assert found["metadata"]["annotations"]["volume.kubernetes.io/storage-provisioner"] == "ebs.csi.aws.com"
 
 
+async def test_an_ephemeral_volume_lives_as_long_as_its_pod(cluster: Cluster) -> None:
+    pod = user()
+    template = {"metadata": {"labels": {"of": "user"}}, "spec": claim()["spec"]}
+    pod["spec"]["volumes"] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]
+    await cluster.create(pod)
+    await cluster.running(1)
+    made = await in_phase(cluster, "PersistentVolumeClaim", "user-scratch", "Bound")
+    assert made["metadata"]["labels"] == {"of": "user"}
+    await cluster.delete("v1", "Pod", "user")
+    await cluster.gone("v1", "PersistentVolumeClaim")
+    # A claim of that name that is somebody else's is not used.
+    await cluster.create(claim("user-scratch"), pod)
+    (said,) = await cluster.until(lambda: cluster.events("FailedBinding"))
+    assert "was not created for the pod" in said["message"]
+
+
 async def test_a_gang_shares_a_claim_and_starts_together(cluster: Cluster) -> None:
     job = {
         "apiVersion": "batch/v1",

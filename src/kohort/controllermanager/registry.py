@@ -23,6 +23,7 @@ _CONTROLLERS: Final = {
     "node-lifecycle": ("kohort.controllermanager.node.taints", "node_lifecycle_controller"),
     "taint-eviction": ("kohort.controllermanager.node.eviction", "taint_eviction_controller"),
     "persistentvolume-binder": ("kohort.controllermanager.volume.controller", "volume_controller"),
+    "ephemeral-volume": ("kohort.controllermanager.volume.ephemeral", "ephemeral_volume_controller"),
     "pvc-protection": ("kohort.controllermanager.volume.protection", "claim_protection_controller"),
     "pv-protection": ("kohort.controllermanager.volume.protection", "volume_protection_controller"),
 }
