@@ -241,10 +241,21 @@ def _free(short: Short, remedy: Remedy) -> None:
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_rule_that_the_solver_has_no_words_for_is_never_called_impossible(nested: bool) -> None:
-    """Hard spread depends on the order of placing: what the search misses is not found, no more."""
+    """Spread that counts pods without the rule depends on the order: what the search misses is not found, no more."""
+    short = Short(n1=6, n2=1)
+    pods = [short.pod(f"p{n}", labels={"a": "b"}, **spread({"a": "b"}, HOST)) for n in range(4)]
+    pods.append(short.pod("other", labels={"a": "b"}, node_selector={HOST: "n1"}))
+    leaf: Demand = Leaf("leaf", pods, 5)
+    explanation = _explained(short, Branch("root", [leaf], 1) if nested else leaf)
+    assert (explanation.reason, explanation.proven) == (Reason.NOT_FOUND, False)
+    assert "too much for the exact solver: spread over pods that do not carry the rule" in explanation.detail
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_spread_that_all_its_pods_carry_is_proven_impossible(nested: bool) -> None:
+    """n2 has room for one, so n1 may have two."""
     short = Short(n1=6, n2=1)
     pods = [short.pod(f"p{n}", labels={"a": "b"}, **spread({"a": "b"}, HOST)) for n in range(5)]
     leaf: Demand = Leaf("leaf", pods, 5)
     explanation = _explained(short, Branch("root", [leaf], 1) if nested else leaf)
-    assert (explanation.reason, explanation.proven) == (Reason.NOT_FOUND, False)
-    assert "required affinity or spread between its pods" in explanation.detail
+    assert (explanation.reason, explanation.proven) == (Reason.FRAGMENTED, True)
