@@ -221,3 +221,20 @@ def test_wrong_annotations_are_told_and_ignored(name: str, text: str) -> None:
     assert found == FOR_EVER
     assert len(problems) == 1
     assert problems[0].startswith(PREFIX + name)
+
+
+def test_a_resize_is_given_at_once() -> None:
+    one = pod("Always")
+    one.spec.containers[0].resources = {"requests": {"cpu": "1"}}
+    first = step(one, after(60)).status
+    assert first is not None
+    given = first["containerStatuses"][0]
+    assert (given["resources"], given["allocatedResources"]) == ({"requests": {"cpu": "1"}}, {"cpu": "1"})
+    one.status = msgspec.convert(first, type(one.status))
+    one.spec.containers[0].resources = {"requests": {"cpu": "1000m"}}
+    assert step(one, after(70)).status is None, "the same amount in other words"
+    one.spec.containers[0].resources = {"requests": {"cpu": "2"}}
+    then = step(one, after(80)).status
+    assert then is not None
+    assert then["containerStatuses"][0]["resources"] == {"requests": {"cpu": "2"}}
+    assert then["containerStatuses"][0]["state"] == given["state"], "without a restart"

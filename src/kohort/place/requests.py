@@ -37,13 +37,12 @@ def running_spec(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     }
     if not any(given.values()):
         return spec
-    return {
-        **spec,
-        **{
-            part: [_most(container, given.get(container.get("name", ""), {})) for container in spec.get(part) or ()]
-            for part in ("containers", "initContainers")
-        },
+    parts = {
+        part: [_most(container, given.get(container.get("name", ""), {})) for container in spec.get(part) or ()]
+        for part in ("containers", "initContainers")
     }
+    resized = any(one is not was for part in parts for one, was in zip(parts[part], spec.get(part) or (), strict=True))
+    return {**spec, **parts} if resized else spec
 
 
 def _most(container: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -51,6 +50,8 @@ def _most(container: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str
         return container
     resources = container.get("resources") or {}
     wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    if all(wanted.get(name) == value for name, value in given.items()):  # no resize is under way
+        return container
     most = {name: max(wanted.get(name, 0), given.get(name, 0), key=parse) for name in wanted.keys() | given.keys()}
     return {**container, "resources": {**resources, "requests": most}}
 

@@ -69,6 +69,7 @@ class Container(msgspec.Struct, rename="camel"):
     args: list[str] = []
     restart_policy: str = ""
     env: list[Variable] = []
+    resources: dict[str, Any] = {}
 
     @property
     def sidecar(self) -> bool:

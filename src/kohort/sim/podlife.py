@@ -14,7 +14,7 @@ from kohort.sim import initlife
 from kohort.sim.behaviour import FOR_EVER, SOON, Behaviour, read
 from kohort.sim.initlife import Holds
 from kohort.sim.pod import Pod, moment, text
-from kohort.sim.statuses import CRASHING, INITIALIZING, container, pause, running, terminated
+from kohort.sim.statuses import CRASHING, INITIALIZING, container, pause, resized, running, terminated
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,9 @@ def _go_on(pod: Pod, behaviour: Behaviour, started: datetime, now: datetime) -> 
         if now >= ready:
             return Next(_running(pod, started, behaviour, now, _restarts(pod)), at=_wake(behaviour, started, now))
         return Next(at=ready)
+    known = {one.get("name"): one for one in pod.status.container_statuses}
+    if any(resized(one, known.get(one.name) or {}) for one in pod.spec.containers):  # a virtual node has room at once
+        return Next(_running(pod, started, behaviour, now, _restarts(pod)), at=_wake(behaviour, started, now))
     return Next(at=_wake(behaviour, started, now))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from kohort.apimachinery import quantity
 from kohort.sim.pod import Container, text
 
 INITIALIZING: Final[dict[str, Any]] = {"waiting": {"reason": "PodInitializing"}}
@@ -29,7 +30,30 @@ def container(
         "restartCount": restarts,
         "state": state,
         **({"lastState": {"terminated": last}} if last else {}),
+        **(_given(of) if "running" in state else {}),
     }
+
+
+def _given(of: Container) -> dict[str, Any]:
+    """What a container has: a kubelet that writes it can resize."""
+    found = {sort: of.resources[sort] for sort in ("limits", "requests") if of.resources.get(sort)}
+    return {"resources": found, **({"allocatedResources": found["requests"]} if "requests" in found else {})}
+
+
+def resized(of: Container, status: dict[str, Any]) -> bool:
+    """Whether the container wants something else than it has. A status without amounts says nothing."""
+    had = status.get("resources")
+    if had is None:
+        return False
+    for sort in ("limits", "requests"):
+        wanted, given = of.resources.get(sort) or {}, had.get(sort) or {}
+        if wanted != given and _values(wanted) != _values(given):
+            return True
+    return False
+
+
+def _values(amounts: dict[str, Any]) -> dict[str, Any]:
+    return {name: one.value for name, one in quantity.parse_all(amounts).items()}
 
 
 def running(started: datetime) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.copying import copied
-from kohort.api.core import ephemeral_containers, pod_status
+from kohort.api.core import ephemeral_containers, pod_status, resize
 from kohort.api.core.pod_defaults import default_pod_spec
 from kohort.api.core.pod_spec import check_pod_spec
 from kohort.api.core.qos import qos_class
@@ -179,7 +179,7 @@ POD: Final = Kind(
     validate_update=validate_update,
     validate_status=pod_status.validate,
     reset_status=pod_status.reset,
-    subresources={"ephemeralcontainers": ephemeral_containers.STRATEGY},
+    subresources={"ephemeralcontainers": ephemeral_containers.STRATEGY, "resize": resize.STRATEGY},
     warn=warn,
     columns=(
         Column("Ready", cell=_ready, description="Containers that are ready, of all."),

@@ -32,7 +32,7 @@ class LimitRanger:
                 give_defaults(attrs.object, _limits(one))
 
     async def validate(self, attrs: AdmissionAttributes) -> None:
-        if attrs.object is None or not _supported(attrs):
+        if attrs.object is None or not (_supported(attrs) or _resizes(attrs)):
             return
         limits = [_limits(one) for one in self._ranges(attrs)]
         every = (problem for one in limits for problem in check(attrs.object, attrs.resource.kind, one))
@@ -46,10 +46,14 @@ class LimitRanger:
 
 
 def _supported(attrs: AdmissionAttributes) -> bool:
-    """A pod's containers do not change, so only its creation counts."""
+    """A pod's containers change by `resize` only, so its creation counts, not its updates."""
     if attrs.resource.group or attrs.subresource or attrs.operation == DELETE:
         return False
     return attrs.resource.kind == _CLAIM or (attrs.resource.kind == "Pod" and attrs.operation == CREATE)
+
+
+def _resizes(attrs: AdmissionAttributes) -> bool:
+    return (attrs.resource.group, attrs.resource.kind, attrs.subresource) == ("", "Pod", "resize")
 
 
 def _limits(limit_range: Object) -> list[dict[str, Any]]:

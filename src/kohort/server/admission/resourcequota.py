@@ -52,7 +52,7 @@ class ResourceQuotas:
     # ---- admission
 
     async def validate(self, attrs: AdmissionAttributes) -> None:
-        if attrs.object is None or attrs.subresource or not attrs.resource.namespaced:
+        if attrs.object is None or attrs.subresource not in ("", "resize") or not attrs.resource.namespaced:
             return
         kind = (attrs.resource.group, attrs.resource.plural)
         if attrs.operation != CREATE and not (attrs.operation == UPDATE and kind in _UPDATED):

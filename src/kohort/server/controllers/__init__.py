@@ -21,6 +21,7 @@ from kohort.server.controllers.garbage_collector import GarbageCollector
 from kohort.server.controllers.namespace import NamespaceController
 from kohort.server.controllers.pod_gc import PodTermination, UnscheduledTerminatingPods
 from kohort.server.controllers.pod_group_protection import PodGroupProtection
+from kohort.server.controllers.policy_status import PolicyStatus
 
 if TYPE_CHECKING:
     from kohort.kube.clock import Clock
@@ -36,6 +37,7 @@ __all__ = [
     "NamespaceController",
     "PodGroupProtection",
     "PodTermination",
+    "PolicyStatus",
     "UnscheduledTerminatingPods",
 ]
 
@@ -45,6 +47,7 @@ ALL: tuple[type[Controller[Any]], ...] = (
     PodTermination,
     UnscheduledTerminatingPods,
     PodGroupProtection,
+    PolicyStatus,
 )
 
 
