@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from kohort import library
-from kohort.cli.demo.__main__ import tell
+from kohort.cli.demo.__main__ import PARTS, perform
 from kohort.cli.demo.screen import Screen
-from kohort.cli.demo.stories import STORIES
 from kohort.cli.treeprint import tree
 
 ROOT = Path(__file__).parent.parent
@@ -25,7 +24,7 @@ def main() -> None:
 
 
 def recorder() -> Console:
-    return Console(record=True, width=118, highlight=False, force_terminal=True, file=sys.stderr)
+    return Console(record=True, width=90, highlight=False, force_terminal=True, file=sys.stderr)
 
 
 def translated() -> Console:
@@ -41,7 +40,7 @@ def translated() -> Console:
 def told() -> Console:
     console = recorder()
     console.print(Text.assemble(("$ ", "bold green"), "make demo"))
-    if not asyncio.run(tell(Screen(console, live=False), STORIES)):
+    if not asyncio.run(perform(Screen(console, live=False), [part for part in PARTS if part != "kinds"])):
         sys.exit("the demo broke a promise: no picture")
     return console
 

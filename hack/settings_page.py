@@ -49,7 +49,7 @@ takes `featureGates` and `settings`; both name the fields that they leave to `ko
 `--set KIND.NAME=VALUE` of the three commands may be repeated and wins over the file, setting by setting:
 
 ```console
-$ kohort translate -f jobset.yaml --set jobset.gangRendering=Composite
+$ kohort translate -f examples/jobset-hello.yaml --set jobset.gangRendering=Composite
 ```
 
 In Python, settings are a mapping as in the file, or typed:

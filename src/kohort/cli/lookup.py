@@ -23,6 +23,7 @@ from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 Json = dict[str, Any]
 Root = tuple[Group | PodInfo | BrokenChain, PodInfo | None]
 Parents = dict[str, set[str]]  # uids of the owners of each
+_ENDED: Final = "it has ended"
 _GROUP_KINDS: Final = ("Workload", "CompositePodGroup", "PodGroup", "Pod")
 
 
@@ -113,7 +114,9 @@ async def found_of(
         owned = _owned(core, body["metadata"]["uid"], namespace, known[namespace])
         made.roots = _roots(core, owned)
     if not made.roots:
-        made.note = _idle(kind, body, grouped=bool(owned)) + await _warning(client, body, namespace)
+        made.note = _idle(kind, body, grouped=bool(owned))
+        if not made.note.startswith(_ENDED):  # what once kept it waiting is of no interest then
+            made.note += await _warning(client, body, namespace)
     return made
 
 
@@ -195,7 +198,7 @@ def _idle(kind: str, body: Json, *, grouped: bool = False) -> str:
     ended = {"Complete", "Completed", "Failed", "SuccessCriteriaMet"}
     for one in status.get("conditions") or ():
         if one.get("status") == "True" and one.get("type") in ended:
-            return f"it has ended: {one['type']}" + (f", {one['message']}" if one.get("message") else "")
+            return f"{_ENDED}: {one['type']}" + (f", {one['message']}" if one.get("message") else "")
     if spec.get("suspend"):
         return "it is suspended: nothing is created for it until spec.suspend is false"
     if kind in {"PodGroup", "CompositePodGroup", "Workload"}:

@@ -175,6 +175,21 @@ def down(data_dir: str) -> None:
 
 
 @app.command()
+@_many("--only", metavar="PART", says="Only this: together, waits, preempts, heals, kinds. Repeatable.")
+def demo(only: tuple[str, ...]) -> None:
+    """Show gangs that start, wait, preempt and heal, on a cluster in this process; half a minute, nothing stays."""
+    from kohort.cli.common import choice, friendly
+    from kohort.cli.demo.__main__ import PARTS, main
+
+    def work() -> int:
+        for part in only:
+            choice("--only", part, PARTS)
+        return main(only)
+
+    sys.exit(friendly(work)())
+
+
+@app.command()
 @_text("--kubeconfig", metavar="FILE", default=None, says="Else KUBECONFIG, ~/.kube/config, or the pod.")
 @_text("--context", metavar="NAME", default=None, says="Of the kubeconfig.")
 @_text("--config", metavar="FILE", says="Options in a file; flags win.")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TextIO
 from kohort.api.releases import RELEASES
 from kohort.cli import lean, serving
 from kohort.cli.common import UsageError, checked, choice, configured, friendly, parse_gates, say, write
+from kohort.cli.shipped import example_path
 from kohort.server.auth import private
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ def _ready(settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds
     if not count:
         lines.append("  kubectl apply -f my-nodes.yaml  # pods run on the Nodes that you make")
     lines += [
-        "  kubectl apply -f examples/jobset-hello.yaml  # nine pods that start together",
+        f"  kubectl apply -f {example_path('jobset-hello.yaml')}  # nine pods that start together",
         "  kubectl get nodes,jobsets,workloads,podgroups,pods",
     ]
     return "\n".join([*lines, ""])

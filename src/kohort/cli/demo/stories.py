@@ -1,16 +1,14 @@
-"""The stories that `make demo` tells. One more is one more entry in STORIES."""
+"""The workloads that `make demo` starts side by side, and what is promised of each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.sim.cluster import Level, Pool
+from kohort.cli.shipped import FOLDER
+from kohort.sim.cluster import Pool, read
 from kohort.yamlread import load
-
-EXAMPLES: Final = Path(__file__).parents[4] / "examples"
 
 # Sixty-four processors. Pods of Jobs run two seconds.
 POOLS: Final = (
@@ -22,15 +20,11 @@ POOLS: Final = (
     ),
 )
 
-# Eight racks of four machines with eight GPUs each. Pods of Jobs run ten seconds.
-RACKS: Final = (
-    Pool(
-        name="gpu",
-        count=32,
-        capacity={"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110", "nvidia.com/gpu": "8"},
-        topology=(Level("topology.example.com/rack", 8), Level("topology.kubernetes.io/rack", 1)),
-    ),
-)
+
+def racks() -> tuple[Pool, ...]:
+    """The cluster that is shipped with the examples; pods of Jobs run two seconds."""
+    quick = {"sim.kohort.dev/run-seconds": "2"}
+    return tuple(replace(pool, annotations=quick) for pool in read((FOLDER / "cluster.yaml").read_text()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +53,7 @@ def example(file: str) -> tuple[Object, ...]:
     """The objects of a file in examples/, for stories that tell what is there already."""
     from kohort import manifest
 
-    return tuple(document.obj for document in manifest.read([str(EXAMPLES / file)]))
+    return tuple(document.obj for document in manifest.read([str(FOLDER / file)]))
 
 
 def _yaml(text: str) -> tuple[Object, ...]:
@@ -119,7 +113,7 @@ spec:
       containers: [{name: main, image: busybox, resources: {requests: {cpu: "4"}}}]
 """)
 
-STORIES: Final = (
+TOGETHER: Final = (
     Story(
         name="ring",
         title="a Job of 8 pods that start together or not at all",
@@ -138,9 +132,11 @@ STORIES: Final = (
         pods=12,
         end=("jobset.x-k8s.io/v1alpha2", "JobSet", "Completed"),
     ),
+)
+WAITS: Final = (
     Story(
         name="giant",
-        title="a Job of 40 pods with 4 processors each, on a cluster that has 64",
+        title="a Job of 40 pods with 4 cpu each, on nodes that have 64 in all",
         asks="scheduling: {schedulingPolicy: {gang: {}}}",
         objects=_GIANT,
         groups=1,
@@ -151,7 +147,7 @@ STORIES: Final = (
 _TRAINED: Final = ("trainer.kubeflow.org/v1alpha1", "TrainJob", "Complete")
 
 
-def more() -> tuple[Story, ...]:
+def kinds() -> tuple[Story, ...]:
     """One for each manifest of the other kinds in examples/, on machines with GPUs in racks."""
     return (
         Story(
@@ -192,7 +188,7 @@ def more() -> tuple[Story, ...]:
         ),
         Story(
             name="llm",
-            title="inference with router, prefill and decode: a PodCliqueSet as trees of gangs",
+            title="router, prefill and decode: a PodCliqueSet as trees of gangs",
             asks="examples/podcliqueset-disaggregated.yaml",
             objects=example("podcliqueset-disaggregated.yaml"),
             groups=11,
@@ -201,7 +197,7 @@ def more() -> tuple[Story, ...]:
         ),
         Story(
             name="serving",
-            title="a LeaderWorkerSet: two replicas of a leader and 3 workers, each in a rack of its own",
+            title="a LeaderWorkerSet: two replicas of 4 pods, each within one rack",
             asks="examples/leaderworkerset-inference.yaml",
             objects=example("leaderworkerset-inference.yaml"),
             groups=2,

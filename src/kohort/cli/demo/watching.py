@@ -14,7 +14,7 @@ from kohort.cli.demo.stories import Story
 from kohort.kube.client import Client
 from kohort.kube.informer import Informer
 
-TOGETHER: Final = 1.0  # seconds between the first and the last binding of a gang's minimum
+TOGETHER: Final = 5.0  # seconds between the first and the last binding of a gang's minimum
 
 
 @dataclass(slots=True)
