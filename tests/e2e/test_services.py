@@ -49,3 +49,32 @@ async def test_slices_and_endpoints_follow_the_pods(cluster: Cluster) -> None:
     await cluster.delete("v1", "Service", "web")
     await cluster.gone("discovery.k8s.io/v1", "EndpointSlice")
     await cluster.gone("v1", "Endpoints")
+
+
+async def test_endpoints_that_are_written_by_hand_have_slices(cluster: Cluster) -> None:
+    service = {**SERVICE, "spec": {"ports": [{"name": "http", "port": 80}]}}
+    ports = [{"name": "http", "port": 80}]
+    subsets = [{"addresses": [{"ip": "10.1.2.3"}], "notReadyAddresses": [{"ip": "10.1.2.4"}], "ports": ports}]
+    await cluster.create(
+        service, {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "web"}, "subsets": subsets}
+    )
+
+    async def shown() -> list[tuple[str, bool]]:
+        return [
+            (one["addresses"][0], one["conditions"]["ready"])
+            for part in await cluster.every("discovery.k8s.io/v1", "EndpointSlice")
+            for one in part.get("endpoints") or ()
+        ]
+
+    async def first() -> bool:
+        return await shown() == [("10.1.2.3", True), ("10.1.2.4", False)]
+
+    await cluster.until(first, what="both addresses")
+    await cluster.patch("v1", "Endpoints", "web", {"subsets": [{"addresses": [{"ip": "10.1.2.5"}], "ports": ports}]})
+
+    async def second() -> bool:
+        return await shown() == [("10.1.2.5", True)]
+
+    await cluster.until(second, what="the other address")
+    await cluster.delete("v1", "Endpoints", "web")
+    await cluster.gone("discovery.k8s.io/v1", "EndpointSlice")

@@ -18,6 +18,10 @@ _CONTROLLERS: Final = {
     "daemonset": ("kohort.controllermanager.daemonset.controller", "daemonset_controller"),
     "disruption": ("kohort.controllermanager.disruption.controller", "disruption_controller"),
     "endpointslice": ("kohort.controllermanager.endpoint.controller", "endpointslice_controller"),
+    "endpointslice-mirroring": (
+        "kohort.controllermanager.endpoint.mirroring",
+        "endpointslice_mirroring_controller",
+    ),
     "endpoints": ("kohort.controllermanager.endpoint.controller", "endpoints_controller"),
     "horizontal-pod-autoscaler": ("kohort.controllermanager.autoscaler.controller", "autoscaler_controller"),
     "node-lifecycle": ("kohort.controllermanager.node.taints", "node_lifecycle_controller"),

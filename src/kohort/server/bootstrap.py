@@ -112,6 +112,7 @@ def _wanted(api: Api) -> list[tuple[str, Object]]:
         body: dict[str, Any] = {"kind": "PriorityClass", "metadata": {"name": name}, "value": value}
         found.append(("scheduling.k8s.io", {**body, "description": description, "preemptionPolicy": _LOWER}))
     found.append(("", _service(api.core.service_allocator)))
+    found.append(("networking.k8s.io", _service_range(api.core.service_allocator)))
     found += [("rbac.authorization.k8s.io", one) for one in roles.objects(api.ctx.release.minor)]
     return found
 
@@ -136,6 +137,46 @@ def _service(addresses: ServiceAllocator) -> Object:
         },
         "status": {"loadBalancer": {}},
     }
+
+
+def _service_range(addresses: ServiceAllocator) -> Object:
+    ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes Service CIDR is ready"}
+    return {
+        "kind": "ServiceCIDR",
+        "metadata": {"name": "kubernetes"},
+        "spec": {"cidrs": [addresses.range]},
+        "status": {"conditions": [{**ready, "lastTransitionTime": timestamps.stamp()}]},
+    }
+
+
+async def endpoints(api: Api, host: str, port: int) -> None:
+    """Who is behind the service `kubernetes`: this server, wherever it listens this time."""
+    ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+    meta = {"name": "kubernetes", "namespace": "default"}
+    legacy: Object = {
+        "kind": "Endpoints",
+        "metadata": {**meta, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+        "subsets": [{"addresses": [{"ip": host}], "ports": ports}],
+    }
+    own: Object = {
+        "kind": "EndpointSlice",
+        "metadata": {**meta, "labels": {"kubernetes.io/service-name": "kubernetes"}},
+        "addressType": api.core.service_allocator.family_of(host),
+        "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
+        "ports": ports,
+    }
+    for group, obj, members in (("", legacy, ["subsets"]), ("discovery.k8s.io", own, ["endpoints", "ports"])):
+        resource = api.resources.of_kind(group, obj["kind"])
+        if resource is None:
+            continue
+        head = api.core.head(resource, "default", "kubernetes")
+        if head is None:
+            await _write(api, resource, _new(api, resource, obj), None)
+            continue
+        stored = storage_codec.load(resource, head)
+        wanted = {**stored, **{member: obj[member] for member in members}}
+        if wanted != stored:
+            await _write(api, resource, wanted, head)
 
 
 def _missing(api: Api, group: str, obj: Object) -> asyncio.Future[Any] | None:

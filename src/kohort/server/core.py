@@ -127,6 +127,11 @@ class Core:
         if resource.kind == "Service" and not resource.group:
             self.service_allocator.allocate(new)
 
+    def reallocate(self, resource: Resource, new: Object, old: Object) -> None:
+        """The same for an update."""
+        if resource.kind == "Service" and not resource.group:
+            self.service_allocator.reallocate(new, old)
+
     def reread(self) -> None:
         """What is stored may be from under other gates: a server fills in the defaults of today as it reads."""
         for resource in self.resources.stored().values():

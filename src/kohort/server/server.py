@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _LOOPBACK: Final = {"127.0.0.1", "::1", "localhost"}
+_ADDRESSES: Final = {"localhost": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 _PAUSE: Final = 1.0  # before a loop that failed goes on
 _COMPACTION: Final = 10.0  # seconds between looks at the history
 
@@ -113,6 +114,7 @@ class Server:
                 self.api.workers = self._workers()
             self.http = HttpServer(self.api, context=context, authenticator=authenticator, limits=settings.limits)
             await self.http.listen(settings.host, settings.port)
+            await bootstrap.endpoints(self.api, _ADDRESSES.get(settings.host, settings.host), self.http.port)
         authority = self.pki.ca_pem if self.pki is not None else None
         self._tasks = [asyncio.create_task(self._keep(name, loop)) for name, loop in self._loops(authority).items()]
         if settings.listen and settings.credentials is None:

@@ -19,6 +19,9 @@ _SMALLEST: Final = 8  # addresses of a range
 _RESERVED: Final = 256  # the first of a range, or a sixteenth of a small one, are for who asks by number
 _TRIES: Final = 64  # at random, until one is looked for
 _PORTS: Final = range(30000, 32768)
+_NAMED: Final = "ExternalName"  # the type of a Service that needs no address
+_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
+_ADDRESS: Final = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
 
 
 class ServiceAllocator:
@@ -40,13 +43,21 @@ class ServiceAllocator:
         return str(self._range[1])
 
     @property
+    def range(self) -> str:
+        return str(self._range)
+
+    @staticmethod
+    def family_of(address: str) -> str:
+        return f"IPv{ipaddress.ip_address(address).version}"
+
+    @property
     def family(self) -> str:
         return f"IPv{self._range.version}"
 
     def allocate(self, service: Object) -> None:
         """In place."""
         spec = service.setdefault("spec", {})
-        if spec.get("type") == "ExternalName":
+        if spec.get("type") == _NAMED:
             return
         others = [one.get("spec") or {} for one in self._lister.list("", "services")]
         taken = {one.get("clusterIP") for one in others}
@@ -58,9 +69,43 @@ class ServiceAllocator:
         spec["clusterIPs"] = [spec["clusterIP"]]
         spec.setdefault("ipFamilies", [self.family])
         spec.setdefault("ipFamilyPolicy", "SingleStack")
-        if spec.get("type") in {"NodePort", "LoadBalancer"}:
+        if spec.get("type") in _NODE_PORTS:
             used = {port.get("nodePort") for one in others for port in one.get("ports") or []}
             self._ports(spec, used)
+
+    def reallocate(self, service: Object, old: Object) -> None:
+        """In place, for an update: what was given out stays while the type needs it, goes, or is given out now."""
+        spec, before = service.setdefault("spec", {}), old.get("spec") or {}
+        addressed, was_addressed = spec.get("type") != _NAMED, before.get("type") != _NAMED
+        if addressed and was_addressed:
+            for member in ("clusterIP", "clusterIPs"):
+                if not spec.get(member) and before.get(member):
+                    spec[member] = before[member]
+        elif was_addressed and spec.get("clusterIP") in (None, "", before.get("clusterIP")):
+            for member in _ADDRESS:
+                spec.pop(member, None)
+        if was_addressed or not addressed:
+            self._change_ports(spec, before)
+            return
+        if spec.get("externalName") == before.get("externalName"):
+            spec.pop("externalName", None)
+        self.allocate(service)
+
+    def _change_ports(self, spec: dict[str, Any], before: dict[str, Any]) -> None:
+        """Node ports of the same ports stay; other types of Services have none."""
+        given = {(one.get("protocol"), one.get("port")): one.get("nodePort") for one in before.get("ports") or []}
+        if spec.get("type") not in _NODE_PORTS:
+            for port in spec.get("ports") or []:
+                if before.get("type") in _NODE_PORTS and port.get("nodePort") in given.values():
+                    port.pop("nodePort", None)
+            return
+        for port in spec.get("ports") or []:
+            known = given.get((port.get("protocol"), port.get("port")))
+            if not port.get("nodePort") and known:
+                port["nodePort"] = known
+        if any(not port.get("nodePort") for port in spec.get("ports") or []):
+            others = (one.get("spec") or {} for one in self._lister.list("", "services"))
+            self._ports(spec, {port.get("nodePort") for one in others for port in one.get("ports") or []})
 
     def _ports(self, spec: dict[str, Any], used: set[Any]) -> None:
         for port in spec.get("ports") or []:

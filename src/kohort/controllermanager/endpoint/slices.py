@@ -46,11 +46,12 @@ def reconcile(service: Object | None, pods: Iterable[Object], slices: Sequence[O
         *(create(one) for one in found.create), *(update(one) for one in found.update),
         *(delete(one) for one in found.delete),
     ]  # fmt: skip
-    yield from _do(writes[:_WRITES])
+    yield from send(writes[:_WRITES])
     return Result(requeue_after=0.0 if len(writes) > _WRITES else None)
 
 
-def _do(writes: Sequence[Write]) -> Any:
+def send(writes: Sequence[Write]) -> Any:
+    """All at once; what is gone already is as well."""
     if not writes:
         return
     for write, answer in zip(writes, (yield Step(writes)), strict=True):

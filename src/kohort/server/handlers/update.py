@@ -129,6 +129,8 @@ class Updater:
         attrs = admission_attributes(info, UPDATE, new, old, chosen)
         await core.mutate(attrs)
         new = attrs.object or new
+        if not sub:
+            core.reallocate(resource, new, old)
         answer = core.validate_update(resource, new, old, sub, prior)
         if answer.object is None:
             raise refused(answer)

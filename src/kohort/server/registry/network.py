@@ -54,6 +54,15 @@ def _is_address(text: Any) -> bool:
     return True
 
 
+def canonical_address(text: str) -> str | None:
+    """The name of an IPAddress is the address; None: it is one, in the one way to write it."""
+    try:
+        same = str(ipaddress.ip_address(text)) == text
+    except ValueError:
+        same = False
+    return None if same else "must be a valid IP address in canonical form"
+
+
 def _ports(ports: list[dict[str, Any]]) -> Iterator[FieldError]:
     names: set[str] = set()
     pairs: set[tuple[Any, Any]] = set()

@@ -175,6 +175,7 @@ _STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("networking.k8s.io", "Ingress"): replace(_COUNTED, first_status=lambda _: {"loadBalancer": {}}),
     ("networking.k8s.io", "NetworkPolicy"): replace(_COUNTED, default=defaults.network_policy),
     ("networking.k8s.io", "IngressClass"): _COUNTED,
+    ("networking.k8s.io", "IPAddress"): Strategy(name_format=network.canonical_address),
     ("rbac.authorization.k8s.io", "Role"): replace(_RBAC, validate=roles.role, validate_update=roles.role_update),
     ("rbac.authorization.k8s.io", "ClusterRole"): replace(
         _RBAC, validate=roles.cluster_role, validate_update=lambda new, _, ctx: roles.cluster_role(new, ctx)
