@@ -5,31 +5,44 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Sequence
 
-from tests.abuse.run import Options, Report, run
+from tests.abuse.cluster import TARGETS
+from tests.abuse.report import Report
+from tests.abuse.run import Options, run
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.abuse", description=__doc__)
     defaults = Options()
+    parser.add_argument("--target", choices=TARGETS, default=defaults.target, help="who has to bear it")
+    parser.add_argument("--only", default="", metavar="SORT,...", help="these sorts of hostile requests")
     for name in Options.__dataclass_fields__:
-        parser.add_argument(f"--{name}", type=int, default=getattr(defaults, name), metavar="N")
+        if name not in {"target", "only"}:
+            parser.add_argument(f"--{name}", type=int, default=getattr(defaults, name), metavar="N")
     report = asyncio.run(run(Options(**vars(parser.parse_args()))))
     show(report)
     return 0 if all(reached for *_, reached in report.rows()) else 1
 
 
 def show(report: Report) -> None:
+    columns(report.table())
+    print()
     rows = [(what, found, limit, "yes" if reached else "NO") for what, found, limit, reached in report.rows()]
-    head = ("", "found", "must be", "reached")
-    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(4)]
-    for row in (head, *rows):
+    columns([(f"kohort {report.target}", "found", "must be", "reached"), *rows])
+    stalls = sorted(report.stalls, key=lambda stall: -stall.seconds)
+    lines = [f"{one.seconds * 1000:.0f} ms ({one.processor * 1000:.0f} of the processor): {one.what}" for one in stalls]
+    for title, found in (("5xx", report.faults), ("hangs", report.hangs), ("longest standstills", lines)):
+        if found:
+            print(f"\n{title} (ten of {len(found)})")
+            for line in found[:10]:
+                print(f"  {line[:400]}")
+
+
+def columns(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
-    for title, lines in (("5xx", report.faults), ("hangs", report.hangs), ("standstills", report.stalls)):
-        if lines:
-            print(f"\n{title} (the first ten of {len(lines)})")
-            for line in lines[:10]:
-                print(f"  {line[:600]}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The victim: a `kohort up` of its own on loopback, two tenants with a namespace each, and what can be read of it."""
+"""The victim: `kohort up`, or `kohort run` beside another API server; two tenants, and what can be read of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 import signal
 import ssl
 import subprocess
@@ -17,14 +18,27 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import aiohttp
 import yaml
 
+from kohort.api.crd import crds
+from kohort.kube.client import Client
+from kohort.run.options import API_VERSION, KIND
+from kohort.sim.cluster import plain
+from kohort.sim.kubelet import KubeletSimulator
+from kohort.testing.environment import Environment
+
+TARGETS: Final = ("up", "run", "kubernetes")
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
 START_SECONDS = 120.0
 REQUEST_SECONDS = 30.0
+SOFT_FILES = 1024  # what many systems give a process at its start
+_LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kohort"
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+_HELD = re.compile(r"the event loop was held for ([\d.]+) s \(([\d.]+) s of processor time\) by (.*)")
 QUOTA = {
     "pods": "200",
     "count/jobs.batch": "100",
@@ -50,22 +64,34 @@ class Tenant:
             return 0, {}
 
 
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """The watchdog's word: how long, how much of it the processor worked, at what."""
+
+    seconds: float
+    processor: float
+    what: str
+
+
 @dataclass
 class Cluster:
+    """`process` is the one that must not stop: `kohort up` or `kohort run`. `metrics` is where it tells them."""
+
     process: subprocess.Popen[bytes]
-    folder: Path
+    log: Path
+    metrics: str
     admin: Tenant
     url: str
     context: ssl.SSLContext
+    elects: bool = False  # it holds a lease
 
     def memory(self) -> float:
-        """MiB that the process holds now."""
-        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text())
-        return int(found[1]) / 1024 if found else 0.0
+        """MiB that the process and those that it started hold now."""
+        return sum(_memory(pid) for pid in _family(self.process.pid)) / 1024
 
     async def longest_stall(self) -> float:
         try:
-            async with self.admin.session.get("/metrics") as answer:
+            async with self.admin.session.get(self.metrics) as answer:
                 text = await answer.text()
         except (TimeoutError, aiohttp.ClientError):
             return float("inf")
@@ -73,9 +99,16 @@ class Cluster:
         assert found is not None, "the watchdog's metric is not served"
         return float(found[1])
 
-    def stalls(self) -> list[str]:
-        lines = (self.folder / "server.log").read_text(errors="replace").splitlines()
-        return [line for line in lines if "the event loop" in line]
+    def stalls(self) -> list[Stall]:
+        found = map(_HELD.search, self.log.read_text(errors="replace").splitlines())
+        return [Stall(float(one[1]), float(one[2]), one[3]) for one in found if one]
+
+    async def transitions(self) -> int:
+        """How often the lease has changed hands."""
+        if not self.elects:
+            return 0
+        _, lease = await self.admin.send("GET", _LEASE)
+        return int(lease["spec"].get("leaseTransitions") or 0)
 
     async def tenant(self, namespace: str, quota: dict[str, str] | None = None) -> Tenant:
         admin = self.admin
@@ -94,15 +127,61 @@ class Cluster:
             "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}],
         }
         await _made(admin, f"/apis/{group}/v1/namespaces/{namespace}/rolebindings", binding)
+        if quota:
+            await self._may_define(namespace)
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/tenant/token"
         token = (await _made(admin, path, {"spec": {}}))["status"]["token"]
         return Tenant(namespace, _session(self.url, self.context, token))
+
+    async def _may_define(self, namespace: str) -> None:
+        """Kinds and webhooks are for the whole cluster; some tenants may make them."""
+        group, name = "rbac.authorization.k8s.io", f"defines:{namespace}"
+        definitions = {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"]}
+        hooks = {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["validatingwebhookconfigurations"]}
+        rules = [{**one, "verbs": ["create"]} for one in (definitions, hooks)]
+        await _made(self.admin, f"/apis/{group}/v1/clusterroles", {"metadata": {"name": name}, "rules": rules})
+        binding = {
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}],
+        }
+        await _made(self.admin, f"/apis/{group}/v1/clusterrolebindings", binding)
 
 
 async def _made(admin: Tenant, path: str, body: Any) -> Any:
     code, found = await admin.send("POST", path, body)
     assert code == 201, (path, code, found)
     return found
+
+
+async def emptied(admin: Tenant, namespace: str, seconds: float) -> bool:
+    """The hostile tenant is thrown out: whether everything of it goes."""
+    for path in (_DEFINITIONS, _HOOKS):
+        await admin.send("DELETE", f"{path}?labelSelector=abuse%3Dyes")
+    await admin.send("DELETE", f"/api/v1/namespaces/{namespace}")
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        code, _ = await admin.send("GET", f"/api/v1/namespaces/{namespace}")
+        if code == 404:
+            return True
+        await asyncio.sleep(0.2)
+    return False
+
+
+def _family(pid: int) -> list[int]:
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [pid, *(one for child in children for one in _family(int(child)))]
+
+
+def _memory(pid: int) -> int:
+    try:
+        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
 
 
 def _session(url: str, context: ssl.SSLContext, token: str) -> aiohttp.ClientSession:
@@ -115,35 +194,89 @@ def _session(url: str, context: ssl.SSLContext, token: str) -> aiohttp.ClientSes
 
 
 @asynccontextmanager
-async def cluster(nodes: int) -> AsyncIterator[Cluster]:
+async def cluster(target: str, nodes: int) -> AsyncIterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="kohort-abuse-") as name:
         folder = Path(name)
-        with (folder / "server.log").open("wb") as log:
-            command = [sys.executable, "-m", "kohort.cli.main", "up", "--port", "0", "--nodes", str(nodes)]
-            process = subprocess.Popen([*command, "--data-dir", name], stdout=log, stderr=log, start_new_session=True)
-        sessions: list[aiohttp.ClientSession] = []
+        if target == "up":
+            async with _kohort_up(folder, "--nodes", str(nodes)) as (process, access):
+                log, (url, token, authority) = folder / "up.log", access
+                async with _admin(url, token, authority) as (admin, context):
+                    yield Cluster(process, log, "/metrics", admin, url, context)
+        else:
+            start = _kohort_up(folder, "--bare") if target == "run" else _kubernetes(folder)
+            async with start as (_, access), _beside(folder, nodes, *access) as found:
+                yield found
+
+
+@asynccontextmanager
+async def _admin(url: str, token: str, authority: str) -> AsyncIterator[tuple[Tenant, ssl.SSLContext]]:
+    context = ssl.create_default_context(cadata=authority)
+    async with _session(url, context, token) as session:
+        yield Tenant("", session), context
+
+
+@asynccontextmanager
+async def _kohort_up(folder: Path, *args: str) -> AsyncIterator[tuple[Any, tuple[str, str, str]]]:
+    command = ["up", "--port", "0", "--data-dir", str(folder), *args]
+    async with _process(folder / "up.log", "kubectl get", *command) as process:
+        yield process, _access(folder / "kubeconfig")
+
+
+@asynccontextmanager
+async def _kubernetes(folder: Path) -> AsyncIterator[tuple[None, tuple[str, str, str]]]:
+    """Etcd, kube-apiserver and kube-controller-manager of a real release; nobody else schedules."""
+    async with Environment("1.37", ("kcm",)) as env:
+        await asyncio.to_thread(env.kubectl, "apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(crds()))
+        (folder / "kubeconfig").write_text(env.kubeconfig_text())
+        yield None, (env.url, env.token, env.ca_file.read_text())
+
+
+@asynccontextmanager
+async def _beside(folder: Path, nodes: int, url: str, token: str, authority: str) -> AsyncIterator[Cluster]:
+    """`kohort run`, and kubelets that this process plays."""
+    config, kubeconfig, log = folder / "kohort.yaml", folder / "kubeconfig", folder / "run.log"
+    chosen = {"schedulerNames": ["kohort", "default-scheduler"], "listen": "127.0.0.1:0"}
+    config.write_text(yaml.safe_dump({"apiVersion": API_VERSION, "kind": KIND, **chosen}))
+    command = ["run", "--kubeconfig", str(kubeconfig), "--config", str(config)]
+    async with (
+        Client.connect(str(kubeconfig), manager="kubelets") as client,
+        KubeletSimulator(client, plain(nodes), lifecycle=False, every=True, heartbeat=10.0) as kubelets,
+    ):
+        await kubelets.ready()
+        async with _process(log, "working", *command) as process, _admin(url, token, authority) as (admin, context):
+            page = re.search(r"metrics at (http://\S+)", log.read_text())
+            assert page is not None
+            yield Cluster(process, log, f"{page[1]}/metrics", admin, url, context, elects=True)
+
+
+@asynccontextmanager
+async def _process(log: Path, ready: str, *args: str) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """A command of ours with few files, until it is told to stop."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(SOFT_FILES, hard), hard))
+    try:
+        with log.open("wb") as out:
+            command = [sys.executable, "-m", "kohort.cli.main", *args]
+            process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    try:
+        end = time.monotonic() + START_SECONDS
+        while ready not in log.read_text(errors="replace"):
+            assert process.poll() is None, log.read_text(errors="replace")
+            assert time.monotonic() < end, f"kohort {args[0]} is not ready"
+            await asyncio.sleep(0.1)
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
         try:
-            url, token, authority = await _ready(process, folder)
-            context = ssl.create_default_context(cadata=authority)
-            sessions.append(_session(url, context, token))
-            yield Cluster(process, folder, Tenant("", sessions[0]), url, context)
-        finally:
-            for session in sessions:
-                await session.close()
-            process.send_signal(signal.SIGTERM)
-            try:
-                await asyncio.to_thread(process.wait, 30)
-            except subprocess.TimeoutExpired:
-                os.kill(process.pid, signal.SIGKILL)
-                process.wait()
+            await asyncio.to_thread(process.wait, 30)
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
 
 
-async def _ready(process: subprocess.Popen[bytes], folder: Path) -> tuple[str, str, str]:
-    end = time.monotonic() + START_SECONDS
-    while "kubectl get" not in (folder / "server.log").read_text():
-        assert process.poll() is None, (folder / "server.log").read_text()
-        assert time.monotonic() < end, "kohort up is not ready"
-        await asyncio.sleep(0.1)
-    found = yaml.safe_load((folder / "kubeconfig").read_text())
+def _access(kubeconfig: Path) -> tuple[str, str, str]:
+    found = yaml.safe_load(kubeconfig.read_text())
     server, user = found["clusters"][0]["cluster"], found["users"][0]["user"]
     return server["server"], user["token"], b64decode(server["certificate-authority-data"]).decode()

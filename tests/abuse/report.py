@@ -1,0 +1,104 @@
+"""What a run found: a row for each limit, and a row for each sort of hostile request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.abuse.attack import Attack, Sort
+from tests.abuse.cluster import Stall
+from tests.abuse.gangs import quantile
+
+LONGEST = 0.1  # seconds that the loop may be held
+
+
+@dataclass
+class Row:
+    """Of one sort."""
+
+    sort: Sort
+    codes: Counter[str] = field(default_factory=Counter)
+    stored: int = 0
+    defined: bool = False  # a kind of its own, the objects of which may not be served at once
+    stall: Stall | None = None
+
+    def count(self, one: Attack, status: int) -> None:
+        self.codes[str(status)] += 1
+        self.stored += one.writes and status in {200, 201}
+        if one.path.endswith("/customresourcedefinitions"):
+            self.defined = status == 201
+
+    def stalled(self, stall: Stall) -> None:
+        if self.stall is None or stall.seconds > self.stall.seconds:
+            self.stall = stall
+
+    @property
+    def sent(self) -> int:
+        return self.codes.total()
+
+    @property
+    def refused(self) -> int:
+        return sum(number for code, number in self.codes.items() if code.startswith("4"))
+
+    @property
+    def reached(self) -> bool:
+        """Nothing of a sort was stored that a server stores: the run has not shown what it should."""
+        return bool(self.stored) or not self.sort.stored
+
+    def cells(self) -> tuple[str, ...]:
+        stall = f"{self.stall.seconds * 1000:.0f} ms ({self.stall.processor * 1000:.0f})" if self.stall else "none"
+        return (self.sort.name, str(self.sent), str(self.stored), str(self.refused), stall)
+
+
+@dataclass
+class Report:
+    target: str
+    objects: int
+    quiet: list[float] = field(default_factory=list)
+    attacked: list[float] = field(default_factory=list)
+    sorts: dict[str, Row] = field(default_factory=dict)
+    fuzz: Row = field(default_factory=lambda: Row(Sort("fuzz", lambda _: (), stored=False)))
+    faults: list[str] = field(default_factory=list)  # 5xx
+    hangs: list[str] = field(default_factory=list)
+    memory: tuple[float, float] = (0.0, 0.0)  # MiB before and after
+    stall: float = 0.0
+    stalls: list[Stall] = field(default_factory=list)
+    transitions: int = 0
+    idle: tuple[int, int] | None = None  # connections, the answer to another one
+    alive: bool = False
+    emptied: bool = False
+    kills: str = ""
+    lost: bool = False
+
+    @property
+    def stored(self) -> int:
+        return sum(row.stored for row in self.sorts.values())
+
+    def rows(self) -> list[tuple[str, str, str, bool]]:
+        """What, found, limit, whether it was reached."""
+        before, after = self.memory
+        quiet, attacked = quantile(self.quiet, 0.99), quantile(self.attacked, 0.99)
+        gangs = f"{attacked:.2f} s of {len(self.attacked)}, quiet {quiet:.2f} s"
+        faults = f"{self.fuzz.sent} fuzzed: {len(self.faults)} 5xx, {len(self.hangs)} hangs"
+        sent = sum(row.sent for row in self.sorts.values())
+        objects = f"{sent} sent, {self.stored} stored, {len(self.sorts)} sorts"
+        opened, answer = self.idle or (0, 200)
+        found = [
+            ("hostile objects", objects, "of each sort", all(row.reached for row in self.sorts.values())),
+            ("the other tenant's gangs, p99", gangs, "2 x quiet", attacked <= 2 * quiet),
+            ("restarts", "none" if self.alive else "it has ended", "none", self.alive),
+            ("changes of the lease", str(self.transitions), "none", not self.transitions),
+            ("hostile namespace emptied", "yes" if self.emptied else "no", "yes", self.emptied),
+            ("memory", f"{before:.0f} MiB, then {after:.0f} MiB", "back to 20 %", after <= 1.2 * before),
+            ("longest standstill of the loop", f"{self.stall * 1000:.0f} ms", "100 ms", self.stall <= LONGEST),
+            ("requests", faults, "no 5xx, no hang", not self.faults and not self.hangs),
+            ("kill -9 rounds with writers", self.kills or "none asked for", "nothing lost", not self.lost),
+        ]
+        if self.idle is not None:
+            found.append((f"{opened} idle connections", f"another one gets {answer}", "200", answer == 200))
+        return found
+
+    def table(self) -> list[tuple[str, ...]]:
+        """By sort; of a stall, the processor's part in brackets: a machine with other work makes the rest of it."""
+        head = ("sort", "sent", "stored", "refused", "longest stall")
+        return [head, *(row.cells() for row in self.sorts.values()), self.fuzz.cells()]
