@@ -1,4 +1,5 @@
-"""Write what follows from the bundles of kinds: roles of controllers in deploy/rbac.yaml, the table of kinds in README.
+"""Write what follows from code: roles of controllers in deploy/rbac.yaml and the table of kinds in README from the
+bundles of kinds, the table of limits in docs/security.md from their type.
 
 python hack/generated.py
 """
@@ -10,6 +11,7 @@ from typing import Final
 
 from kohort.api.bundle import Page, bundles
 from kohort.run.roles import roles
+from kohort.server import limits
 
 ROOT: Final = Path(__file__).parent.parent
 _SHARED: Final = Page("Workload, PodGroup, CompositePodGroup", "docs/kinds/scheduling.md")
@@ -33,12 +35,18 @@ def between(text: str, begin: str, end: str, body: str) -> str:
 
 def files() -> dict[Path, str]:
     """The files as they should be."""
-    rbac, readme = ROOT / "deploy" / "rbac.yaml", ROOT / "README.md"
+    rbac, readme, security = ROOT / "deploy" / "rbac.yaml", ROOT / "README.md", ROOT / "docs" / "security.md"
     note = "# {} of roles that follow from the bundles of kinds (python hack/generated.py)\n"
     return {
         rbac: between(rbac.read_text(), note.format("Begin"), note.format("End"), roles()),
         readme: between(
             readme.read_text(), "<!-- begin: table of kinds, hack/generated.py -->\n", "<!-- end -->\n", table()
+        ),
+        security: between(
+            security.read_text(),
+            "<!-- begin: table of limits, hack/generated.py -->\n\n",
+            "\n<!-- end -->\n",
+            limits.table(),
         ),
     }
 

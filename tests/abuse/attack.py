@@ -40,6 +40,11 @@ class Attack:
     def writes(self) -> bool:
         return self.method != "GET" and "dryRun" not in self.path
 
+    @property
+    def defines(self) -> bool:
+        """A kind, of which objects follow."""
+        return self.path.endswith("/customresourcedefinitions")
+
 
 class Source:
     """Names and chance of one sort: the same seed gives the same requests. `hole` is an address that never answers."""

@@ -19,14 +19,11 @@ class Row:
     sort: Sort
     codes: Counter[str] = field(default_factory=Counter)
     stored: int = 0
-    defined: bool = False  # a kind of its own, the objects of which may not be served at once
     stall: Stall | None = None
 
     def count(self, one: Attack, status: int) -> None:
         self.codes[str(status)] += 1
         self.stored += one.writes and status in {200, 201}
-        if one.path.endswith("/customresourcedefinitions"):
-            self.defined = status == 201
 
     def stalled(self, stall: Stall) -> None:
         if self.stall is None or stall.seconds > self.stall.seconds:

@@ -115,7 +115,7 @@ async def _send(
     batches: Iterable[list[Attack]],
     unread: contextlib.AsyncExitStack | None = None,
 ) -> None:
-    """Several take from the same iterator, a batch each."""
+    """Several take from the same iterator, a batch each. Of a kind that was refused there are no objects."""
     kept = 0
     for batch in batches:
         for one in batch:
@@ -123,12 +123,13 @@ async def _send(
                 kept += 1
                 if kept <= _KEPT:
                     await _left(row, tenant, one, unread)
-            else:
-                await _answered(report, row, tenant, one)
+            elif await _answered(report, row, tenant, one) != 201 and one.defines:
+                break
         await asyncio.sleep(0)
 
 
-async def _answered(report: Report, row: Row, tenant: Tenant, one: Attack) -> None:
+async def _answered(report: Report, row: Row, tenant: Tenant, one: Attack) -> int:
+    """0: none."""
     for _ in range(_SERVED_LOOKS):
         try:
             data = io.BytesIO(one.body) if one.body else None
@@ -136,16 +137,17 @@ async def _answered(report: Report, row: Row, tenant: Tenant, one: Attack) -> No
                 text = await answer.read()
         except TimeoutError:
             report.hangs.append(f"{one.sort}: {one.method} {one.path[:200]}: no answer in {REQUEST_SECONDS:g} s")
-            return
+            return 0
         except aiohttp.ClientError:
             row.codes["cut"] += 1  # answered before the body had been sent, or refused as HTTP
-            return
-        if answer.status != 404 or one.method != "POST" or not row.defined:
+            return 0
+        if answer.status != 404 or ".example/" not in one.path:
             break
         await asyncio.sleep(_LOOK_SECONDS)
     row.count(one, answer.status)
     if answer.status >= 500 and answer.status not in _NOT_OURS:
         report.faults.append(f"{one.sort}: {one.method} {one.path[:200]}: {answer.status} {text[:300]!r}")
+    return answer.status
 
 
 async def _left(row: Row, tenant: Tenant, one: Attack, unread: contextlib.AsyncExitStack) -> None:

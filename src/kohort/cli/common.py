@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -103,6 +103,19 @@ def parse_gates(text: str) -> dict[str, bool]:
     return settings
 
 
+def duration(option: str, text: str) -> float:
+    """Seconds of Go's 1h2m3s, more than none."""
+    from kohort.server.crd.cel.times import parse_duration
+
+    try:
+        found = parse_duration(text).nanos / 1e9
+    except ValueError:
+        found = 0.0
+    if found <= 0:
+        raise UsageError(f'{option} "{text}": accepted is a duration above zero, such as 1h0m0s')
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Configured:
     """What `--config` and `--set` say to commands other than `kohort run`."""
@@ -111,6 +124,7 @@ class Configured:
     profile: str
     settings: SettingsByKind | None  # None: nobody chose any
     controllers: tuple[str, ...] | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
 
 def configured(
@@ -135,7 +149,7 @@ def configured(
     unused = sorted(found.given - set(used))
     if unused:
         say("note", f"--config {config}: {', '.join(unused)}: only kohort run reads this")
-    return Configured(found.gates, found.profile, found.settings, found.controllers)
+    return Configured(found.gates, found.profile, found.settings, found.controllers, found.limits)
 
 
 def checked(make: Callable[[], Any]) -> Any:

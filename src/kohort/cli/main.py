@@ -93,6 +93,22 @@ _set = click.option(
     multiple=True,
     help="A setting of a workload kind, such as jobset.gangRendering=Composite. Repeatable; wins over --config.",
 )
+
+
+def _limits(command: F) -> F:
+    """kube-apiserver's flags about what clients may ask; None: not said."""
+    inflight = click.IntRange(min=1)
+    for name, metavar, kind, says in (
+        ("--event-ttl", "1h0m0s", str, "How long an Event is kept after its last change."),
+        ("--min-request-timeout", "1800", inflight, "Seconds of a watch that names no end, at least."),
+        ("--request-timeout", "1m0s", str, "Time for an answer, watches aside."),
+        ("--max-mutating-requests-inflight", "200", inflight, "Requests under way that write."),
+        ("--max-requests-inflight", "400", inflight, "Requests under way that read."),
+    ):
+        command = click.option(name, metavar=metavar, type=kind, default=None, help=says)(command)
+    return command
+
+
 _targets = click.argument("words", metavar="[TYPE] [NAME]... | TYPE/NAME...", nargs=-1)
 _these_files = _many("-f", "--filename", metavar="FILE", says="What is in a file, a directory, or -. Repeatable.")
 _watch = _flag("-w", "--watch", says="Print again whenever the answer has changed.")
@@ -156,8 +172,9 @@ def convert(filename: tuple[str, ...], to: str, output: str, flatten: bool, recu
 @_flag("--detach", says="Return when it is ready; end it with down.")
 @_text("--profile", metavar="FILE", says="What placement weighs; as kube-scheduler by default.")
 @_controllers("Which run: by name, -name for not that one, * for all (the default), or none.")
-@_text("--config", metavar="FILE", says="Controllers, feature gates, profile and settings in a file, as for run.")
+@_text("--config", metavar="FILE", says="Controllers, feature gates, limits, profile, settings in a file, as for run.")
 @_set
+@_limits
 def up(data_dir: str, port: int, kubeconfig: str, kubernetes: str, gates: str, **chosen: Any) -> None:
     """Start an embedded Kubernetes: API server, controllers, gang scheduler and virtual nodes."""
     from kohort.cli import up as command

@@ -14,16 +14,16 @@ import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from kohort.api.releases import RELEASES
 from kohort.cli import lean, serving
-from kohort.cli.common import UsageError, checked, choice, configured, friendly, parse_gates, say, write
+from kohort.cli.common import UsageError, checked, choice, configured, duration, friendly, parse_gates, say, write
 from kohort.cli.shipped import example_path
 from kohort.server.auth import private
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from kohort.gang.settings import SettingsByKind
     from kohort.place.profile import Profile
@@ -36,6 +36,7 @@ _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 20.0
 _CREATOR: Final = "kohort-up"  # of virtual nodes
 _NAMED: Final = 8  # nodes, before "and so on"
+_CONFIGURED: Final = frozenset({"controllers", "featureGates", "limits", "profile", "settings"})
 _FIRST_FREE_PORT: Final = 1024
 _LOOK_SECONDS: Final = 0.01  # between looks whether another process has done what it should
 
@@ -72,12 +73,13 @@ def up(
     config: str = "",
     controllers: str | None = None,
     assignments: Sequence[str] = (),
+    **limits: Any,
 ) -> int:
     if bare and assignments:
         raise UsageError("--set: with --bare there are no controllers that settings could be for")
     if bare and controllers is not None:
         raise UsageError("--controllers: with --bare there are none; leave out one of the two")
-    chosen = configured(config, assignments, {"controllers", "featureGates", "profile", "settings"}, controllers)
+    chosen = configured(config, assignments, _CONFIGURED, controllers)
     around = Around(
         None if bare else _pools(nodes, cluster),
         read_profile("--profile", profile) or read_profile("profile", chosen.profile),
@@ -96,9 +98,25 @@ def up(
             port=port,
             in_memory=in_memory,
             kubeconfig=Path(kubeconfig).absolute() if kubeconfig else None,
+            **_limited(chosen.limits, **limits),
         )
         checked(settings.context)
         return (_detached if detach else _here)(settings, around)
+
+
+def _limited(
+    configured: Mapping[str, Any], event_ttl: str | None = None, request_timeout: str | None = None, **flags: int | None
+) -> dict[str, Any]:
+    """The limits of a configuration file, and over them those of flags."""
+    from kohort.server.limits import Limits
+
+    chosen = {**configured, **{name: value for name, value in flags.items() if value is not None}}
+    if request_timeout is not None:
+        chosen["request_seconds"] = duration("--request-timeout", request_timeout)
+    found: dict[str, Any] = {"limits": Limits(**chosen)}
+    if event_ttl is not None:
+        found["event_ttl"] = duration("--event-ttl", event_ttl)
+    return found
 
 
 def _pools(nodes: int, cluster: str) -> tuple[Pool, ...]:

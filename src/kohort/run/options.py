@@ -17,6 +17,7 @@ from kohort.gang.settings import DEFAULTS, SettingsByKind, SettingsError, assign
 from kohort.kinds.controllers import selection_mistakes
 from kohort.kube.lease import SPREAD
 from kohort.scheduler.settings import KOHORT
+from kohort.server import limits
 from kohort.yamlread import ManifestError, load
 
 _NEEDED: Final = {
@@ -73,6 +74,7 @@ class Options:
     profile: str = ""
     reports: Reports | None = None
     settings: SettingsByKind = DEFAULTS
+    limits: Mapping[str, float] = field(default_factory=dict)  # members of server.limits.Limits; `kohort up` has a use
     given: frozenset[str] = field(default=frozenset(), compare=False)  # the fields that the file has
 
     @property
@@ -278,6 +280,17 @@ def _settings(value: Any, path: str, errors: list[FieldError]) -> SettingsByKind
         return DEFAULTS
 
 
+def _limits(value: Any, path: str, errors: list[FieldError]) -> dict[str, float]:
+    known = limits.by_name()
+    if not isinstance(value, dict):
+        errors.append(invalid(path, value, f"accepted is a mapping with {', '.join(known)}"))
+        return {}
+    for name, one in value.items():
+        accepted = limits.wrong(known[name], one) if name in known else f"not known; accepted are {', '.join(known)}"
+        errors += [invalid(f"{path}.{name}", one, accepted)] if accepted else []
+    return {known[name].name: one for name, one in value.items() if name in known}
+
+
 _TYPE_META: Final = {"apiVersion": API_VERSION, "kind": KIND}
 _Read = Callable[[Any, str, list[FieldError]], Any]
 _READERS: Final[Mapping[str, tuple[str, _Read]]] = {
@@ -294,6 +307,7 @@ _READERS: Final[Mapping[str, tuple[str, _Read]]] = {
     "profile": ("profile", _text),
     "trainerStatus": ("reports", _reports),
     "settings": ("settings", _settings),
+    "limits": ("limits", _limits),
 }
 _FLAGS: Final[Mapping[str, tuple[str, _Read]]] = {
     "controllers": ("controllers", _controllers),

@@ -8,6 +8,7 @@ from kohort.api import admit, storage_form
 from kohort.kinds.batch.api import selector
 from kohort.server import status, storage_codec
 from kohort.server.fieldmanager import FieldManager
+from kohort.server.limits import DEFAULT
 from kohort.server.pod_admission_cache import PodAdmissionCache
 from kohort.server.service_allocator import ServiceAllocator
 from kohort.server.storage_codec import StoreLister
@@ -39,6 +40,7 @@ class Core:
         self.field_manager = FieldManager(ctx.release.minor, resources)
         self.lister = StoreLister(store, resources)
         self.slices = TimeSlices()
+        self.min_request_timeout = DEFAULT.min_request_timeout  # seconds of a watch whose client names no end
         self.authorize_create: Callable[[RequestInfo], None] = lambda _info: None
         self.converter: WebhookConverter | None = None  # for custom resources of several versions
         self.after: list[Callable[[AdmissionAttributes], Awaitable[None]]] = []

@@ -101,6 +101,7 @@ class Server:
             own_kinds=settings.custom_kinds,
         )
         self.api.core.use(self.admission.plugins)
+        self.api.core.min_request_timeout = settings.limits.min_request_timeout
         await bootstrap.bootstrap(self.api)
         if settings.custom_kinds:
             await bootstrap.custom_kinds(self.api)

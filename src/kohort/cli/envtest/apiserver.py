@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from kohort.cli.envtest.flags import Flags
     from kohort.server.auth.credentials import CredentialFiles
+    from kohort.server.limits import Limits
     from kohort.server.settings import Settings
 
 NAME: Final = "kube-apiserver"
@@ -109,6 +110,7 @@ def settings(flags: Flags, minor: str) -> tuple[Settings, list[str]]:
         custom_kinds=False,
         limits=replace(DEFAULT, workers=0),  # a test's own client: another process would take longer to start
         event_ttl=flagged.seconds(flags, "event-ttl", _HOUR),
+        limits=_limits(flags),
         credentials=_credentials(flags, folder, host),
         controllers=False,
         service_accounts="ServiceAccount" not in flags.listed("disable-admission-plugins"),
@@ -117,6 +119,20 @@ def settings(flags: Flags, minor: str) -> tuple[Settings, list[str]]:
         service_range=flags.last("service-cluster-ip-range", _SERVICES).partition(",")[0],
     )
     return chosen, notes
+
+
+def _limits(flags: Flags) -> Limits:
+    from kohort.server.limits import DEFAULT
+
+    return replace(
+        DEFAULT,
+        max_requests_inflight=flags.number("max-requests-inflight", DEFAULT.max_requests_inflight),
+        max_mutating_requests_inflight=flags.number(
+            "max-mutating-requests-inflight", DEFAULT.max_mutating_requests_inflight
+        ),
+        request_seconds=flagged.seconds(flags, "request-timeout", DEFAULT.request_seconds),
+        min_request_timeout=flags.number("min-request-timeout", int(DEFAULT.min_request_timeout)),
+    )
 
 
 def _credentials(flags: Flags, folder: Path, host: str) -> CredentialFiles:

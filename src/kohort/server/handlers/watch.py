@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kohort.server.requestinfo import RequestInfo
     from kohort.server.store import Event, Item
 
-_LONGEST: Final = (1800, 3600)  # seconds of a watch whose client names no end
 BOOKMARKS: Final = 60.0  # seconds between them
 _INITIAL_END: Final = "k8s.io/initial-events-end"
 _CHUNK: Final = 1 << 20
@@ -154,7 +153,8 @@ class Watch:
 
     def _seconds(self) -> float:
         given = options.whole(self.info.query, "timeoutSeconds")
-        return float(given) if given is not None and given > 0 else random.uniform(*_LONGEST)
+        least = self.core.min_request_timeout
+        return float(given) if given is not None and given > 0 else random.uniform(least, 2 * least)
 
     # ---- what is sent
 
