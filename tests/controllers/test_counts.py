@@ -19,7 +19,7 @@ from tests.e2e.grove_short import clique, cliqueset, group
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
 from kohort.controllers.controller import Controller, Key
-from kohort.controllers.reconcile import CREATES_AT_MOST, Answer, Event, ReconcileError, Result, Write
+from kohort.controllers.reconcile import CREATES_AT_MOST, Answer, Event, ReconcileError, Refusal, Result, Write
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.control.job.controller import job_controller
 from kohort.kinds.grove.control.controller import (
@@ -208,3 +208,23 @@ def test_what_is_left_is_made_by_the_next_reconciles(
             break
     names = {one["metadata"]["name"] for one in known.objects if one["kind"] == kind}
     assert len(names) >= 600
+
+
+class _Quota(Known):
+    """A namespace in which nothing more may be made."""
+
+    def answer(self, write: Write) -> Answer:
+        if write.verb != "create" or write.kind != "Job":
+            return super().answer(write)
+        self.writes.append(write)
+        return Answer(refusal=Refusal(403, "Forbidden", "exceeded quota: jobs, used: 100, limited: 100"))
+
+
+def test_jobs_that_a_quota_refuses_are_not_all_tried() -> None:
+    """Every reconcile would send hundreds of requests of which each is refused for the same reason."""
+    known = _Quota([jobset(MOST)])
+    with pytest.raises(ReconcileError, match="exceeded quota") as caught:
+        known.reconcile(of_sets(), "x")
+    assert len(known.created("Job")) <= 50
+    assert len(str(caught.value)) < 10_000
+    assert [one.reason for one in known.events].count("JobCreationFailed") <= 50

@@ -215,3 +215,20 @@ async def test_a_watch_that_nobody_reads_ends_at_its_timeout(tmp_path: Path) -> 
         await until(lambda: server.api.metrics.watchers == 1, "it has begun")
         await until(lambda: server.api.metrics.watchers == 0, "it has ended")
         writer.transport.abort()
+
+
+# ---- connections that say nothing
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /livez HTTP/1.1\r\nHost:"])
+async def test_an_idle_connection_is_closed(tmp_path: Path, said: bytes) -> None:
+    """Before its first request, between two, and in the middle of a head that never ends."""
+    limits = Limits(idle_seconds=0.2)
+    async with Server(Settings(tmp_path, port=0, in_memory=True, limits=limits)) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.http.port, ssl=context(server))
+        writer.write(said)
+        async with asyncio.timeout(30):
+            answered = await reader.read()  # until the server closes it
+        assert answered.startswith(b"HTTP/1.1 200") == said.endswith(b"\r\n\r\n")
+        writer.transport.abort()
+        await until(lambda: server.http._server and not server.http._server.connections, "it is closed")

@@ -70,6 +70,11 @@ class Refusal:
         return self.code == 404
 
     @property
+    def forbidden(self) -> bool:
+        """By a role, or by a quota that is used up."""
+        return self.code == 403
+
+    @property
     def already_exists(self) -> bool:
         return self.reason == "AlreadyExists"
 

@@ -87,6 +87,6 @@ def table() -> str:
 
 def _shown(one: Field[Any]) -> str:
     if one.name.endswith("_bytes"):
-        size: int = one.default
+        size = int(str(one.default))
         return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
     return f"{one.default:,g} s" if isinstance(one.default, float) else f"{one.default:,}"

@@ -258,7 +258,10 @@ def _make(draft: JobSetStatus, obj: Object, reason: str, text: str) -> Part:
 
 
 def _create(draft: JobSetStatus, batches: Sequence[Sequence[Object]], gangs: groups.Gangs) -> Part:
-    """ReplicatedJob by ReplicatedJob: if one of its Jobs cannot be made, those after it are not tried."""
+    """ReplicatedJob by ReplicatedJob: if one of its Jobs cannot be made, those after it are not tried.
+
+    What is forbidden (a quota is used up) is so for all of them, and one batch finds that out.
+    """
     for jobs in batches:
         problems, events = [], []
         for start in range(0, len(jobs), AT_ONCE):
@@ -272,6 +275,8 @@ def _create(draft: JobSetStatus, batches: Sequence[Sequence[Object]], gangs: gro
                     note = f'job "{name}" creation failed with error: {answer.refusal.message}'
                     problems.append(note)
                     events.append(Event(draft.obj, "Warning", "JobCreationFailed", note))
+            if any(answer.refusal is not None and answer.refusal.forbidden for answer in answers):
+                break
         yield from emit(*events)
         if problems:
             raise ReconcileError("; ".join(problems))
