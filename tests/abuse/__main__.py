@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -20,6 +21,7 @@ def main() -> int:
     for name in Options.__dataclass_fields__:
         if name not in {"target", "only"}:
             parser.add_argument(f"--{name}", type=int, default=getattr(defaults, name), metavar="N")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, too
     report = asyncio.run(run(Options(**vars(parser.parse_args()))))
     show(report)
     return 0 if all(reached for *_, reached in report.rows()) else 1

@@ -35,6 +35,8 @@ JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
 START_SECONDS = 120.0
 REQUEST_SECONDS = 30.0
 SOFT_FILES = 1024  # what many systems give a process at its start
+# A bare server has no kube-controller-manager.
+_OURS = ["job", "cronjob", "ttl-after-finished", "jobset", "trainjob", "grove", "leaderworkerset"]
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kohort"
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -204,7 +206,10 @@ async def cluster(target: str, nodes: int) -> AsyncIterator[Cluster]:
                     yield Cluster(process, log, "/metrics", admin, url, context)
         else:
             start = _kohort_up(folder, "--bare") if target == "run" else _kubernetes(folder)
-            async with start as (_, access), _beside(folder, nodes, *access) as found:
+            async with (
+                start as (_, access),
+                _beside(folder, nodes, _OURS if target == "run" else None, *access) as found,
+            ):
                 yield found
 
 
@@ -232,10 +237,13 @@ async def _kubernetes(folder: Path) -> AsyncIterator[tuple[None, tuple[str, str,
 
 
 @asynccontextmanager
-async def _beside(folder: Path, nodes: int, url: str, token: str, authority: str) -> AsyncIterator[Cluster]:
+async def _beside(
+    folder: Path, nodes: int, controllers: list[str] | None, url: str, token: str, authority: str
+) -> AsyncIterator[Cluster]:
     """`kohort run`, and kubelets that this process plays."""
     config, kubeconfig, log = folder / "kohort.yaml", folder / "kubeconfig", folder / "run.log"
-    chosen = {"schedulerNames": ["kohort", "default-scheduler"], "listen": "127.0.0.1:0"}
+    chosen: dict[str, Any] = {"schedulerNames": ["kohort", "default-scheduler"], "listen": "127.0.0.1:0"}
+    chosen |= {"controllers": controllers} if controllers else {}
     config.write_text(yaml.safe_dump({"apiVersion": API_VERSION, "kind": KIND, **chosen}))
     command = ["run", "--kubeconfig", str(kubeconfig), "--config", str(config)]
     async with (

@@ -17,9 +17,9 @@ from kohort.scheduler.status import Eviction
 COVERED = {"app": "covered"}
 
 
-def cluster(nodes: int, covered: int, allowed: int) -> Sim:
+def cluster(nodes: int, covered: int, allowed: int, sim: Sim | None = None) -> Sim:
     """A node for each pod; all are full."""
-    sim = Sim()
+    sim = sim or Sim()
     sim.hold_evictions = True
     for number in range(nodes):
         create(sim, {"node": f"n{number}", "cpu": "1"})

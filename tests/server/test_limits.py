@@ -67,7 +67,7 @@ def test_every_limit_says_what_it_is_and_what_a_client_gets() -> None:
 def test_the_apiserver_of_envtest_takes_the_same_flags() -> None:
     given = flagged.parse(["--max-requests-inflight=5", "--request-timeout=2s", "--cert-dir=/none"])
     assert flagged.unused(given) == []
-    assert _limits(given) == Limits(max_requests_inflight=5, request_seconds=2.0)
+    assert _limits(given) == Limits(max_requests_inflight=5, request_seconds=2.0, workers=0)
 
 
 def test_a_watch_without_an_end_lasts_from_the_minimum_to_twice_that() -> None:

@@ -94,7 +94,6 @@ async def _serve(chosen: Settings, given: Flags) -> None:
 
 def settings(flags: Flags, minor: str) -> tuple[Settings, list[str]]:
     """What the server is started with, and notes about gates that change nothing."""
-    from kohort.server.limits import DEFAULT
     from kohort.server.settings import PORT, Settings
 
     gates, notes = flagged.gates(flags, minor)
@@ -108,7 +107,6 @@ def settings(flags: Flags, minor: str) -> tuple[Settings, list[str]]:
         port=flags.number("secure-port", PORT),
         in_memory=True,
         custom_kinds=False,
-        limits=replace(DEFAULT, workers=0),  # a test's own client: another process would take longer to start
         event_ttl=flagged.seconds(flags, "event-ttl", _HOUR),
         limits=_limits(flags),
         credentials=_credentials(flags, folder, host),
@@ -126,6 +124,7 @@ def _limits(flags: Flags) -> Limits:
 
     return replace(
         DEFAULT,
+        workers=0,  # a test's own client: another process would take longer to start
         max_requests_inflight=flags.number("max-requests-inflight", DEFAULT.max_requests_inflight),
         max_mutating_requests_inflight=flags.number(
             "max-mutating-requests-inflight", DEFAULT.max_mutating_requests_inflight
