@@ -33,6 +33,7 @@ RACK = "example.com/rack"
 CLASSES = {"low": -10, "high": 1000}
 INDEX = "batch.kubernetes.io/job-completion-index"
 Places = dict[str, str]  # which pod -> node
+Gone = list[tuple[str, str]]  # whose pod, on which node: which of several equal ones is left open
 
 
 def jobset(name: str, pods: int, cpu: int, priority: str = "") -> Object:
@@ -60,6 +61,11 @@ def priority_class(name: str, value: int) -> Object:
     }
 
 
+def owner(pod: Object) -> str:
+    (found,) = pod["metadata"]["ownerReferences"]
+    return f"{found['kind']} {found['name']}"
+
+
 async def places(client: Client, name: str) -> Places:
     pods = (await client.kind("v1", "Pod").list("lab", labels=f"jobset.sigs.k8s.io/jobset-name={name}")).items
     return {pod["metadata"]["labels"][INDEX]: pod["spec"].get("nodeName", "") for pod in pods}
@@ -85,10 +91,10 @@ class Case:
     asked: Object
     snapshot: Any = None
 
-    def happens(self) -> tuple[ClusterCopy, Places, set[str]]:
-        """The cluster before it, where it went, and the uids of who had to go for it."""
+    def happens(self) -> tuple[ClusterCopy, Places, Gone]:
+        """The cluster before it, where it went, and who had to go for it."""
 
-        async def work() -> tuple[ClusterCopy, Places, set[str]]:
+        async def work() -> tuple[ClusterCopy, Places, Gone]:
             async with cluster(pools=self.pools) as found:
                 await found.create(*(priority_class(*one) for one in CLASSES.items()))
                 names = [one["metadata"]["name"] for one in self.running]
@@ -102,8 +108,9 @@ class Case:
                 name = self.asked["metadata"]["name"]
                 await settled(found, [*names, name])
                 left = {pod["metadata"]["uid"] for pod in await found.pods()}
-                gone = {pod["metadata"]["uid"] for pod in copied.pods() if pod["spec"].get("nodeName")} - left
-                return copied, await places(found.client, name), gone
+                bound = [pod for pod in copied.pods() if pod["spec"].get("nodeName")]
+                gone = [(owner(pod), pod["spec"]["nodeName"]) for pod in bound if pod["metadata"]["uid"] not in left]
+                return copied, await places(found.client, name), sorted(gone)
 
         with asyncio.Runner(loop_factory=VirtualLoop) as runner:
             return runner.run(work())
@@ -131,8 +138,7 @@ def test_what_is_planned_happens(seed: int) -> None:
     copied, happened, gone = chosen.happens()
     found = planned(copied, chosen.asked)
     assert found.found == happened
-    uids = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod["metadata"]["uid"] for pod in copied.pods()}
-    assert {uids[one.namespace, one.name] for one in found.victims} == gone
+    assert sorted((one.owner, one.node) for one in found.victims) == gone
     assert not found.refused
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from kohort.api.objects import name_of, namespace_of
+from kohort.apimachinery import times
 from kohort.embedded import whole
 from kohort.gang.settings import DEFAULTS, SettingsByKind
 from kohort.kinds.controllers import selected
@@ -19,6 +20,7 @@ from kohort.kube.clock import LoopClock
 from kohort.kube.discovery import NotServedError
 from kohort.kube.errors import ApiError
 from kohort.plan.loading import load
+from kohort.scheduler.settings import Settings as SchedulerSettings
 from kohort.server import timestamps
 from kohort.server.server import Server
 from kohort.server.settings import Settings
@@ -37,6 +39,7 @@ _STEP: Final = 0.5
 _QUIET: Final = 3.0  # virtual seconds without a change, if nothing waits
 _QUIET_WAITING: Final = 30.0  # longer than the scheduler lets anything wait before it tries again
 WITHIN: Final = 600.0
+_PATIENCE: Final = SchedulerSettings().patience * 1.5  # of the scheduler, and its longest pause between two tries
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ async def _planned(
 ) -> Outcome[T]:
     async with _running(cluster, profile, settings) as client:
         known = {str(pod["metadata"].get("uid")) for pod in cluster.pods()}
+        await client.clock.sleep(_waited(cluster, client.clock.now()))
         refused: list[str] = []
         spaces: dict[str, None] = {}
         for obj in objects:
@@ -116,6 +120,14 @@ async def _running(cluster: ClusterCopy, profile: Profile | None, settings: Sett
                 yield await stack.enter_async_context(work)
     finally:
         timestamps.NOW.reset(token)
+
+
+def _waited(cluster: ClusterCopy, now: datetime) -> float:
+    """How long the copy waits before anything is submitted: for gangs that have waited for long, room is held."""
+    waiting = [pod["metadata"] for pod in cluster.pods() if not pod["spec"].get("nodeName")]
+    created = (times.parse(meta.get("creationTimestamp")) for meta in waiting)
+    longest = max(((now - moment).total_seconds() for moment in created if moment is not None), default=0.0)
+    return min(max(longest, 0.0), _PATIENCE)
 
 
 async def _settled(client: Client, namespaces: Sequence[str], known: set[str]) -> float:
