@@ -63,9 +63,9 @@ class WriteOverlay:
         version = _number(obj["metadata"].get("resourceVersion"))
         if known.uid != obj["metadata"].get("uid"):
             if version > known.version > 0:
-                del self._written[key]
+                self._written.pop(key, None)
         elif new is None or (known.version and version >= known.version):
-            del self._written[key]
+            self._written.pop(key, None)
 
     def get(self, key: Key, found: Object | None, now: float) -> Object | None:
         known = self._current(key, now)
@@ -95,7 +95,7 @@ class WriteOverlay:
     def _current(self, key: Key, now: float) -> _Written | None:
         known = self._written.get(key)
         if known is not None and now - known.at > FORGET:
-            del self._written[key]
+            self._written.pop(key, None)  # a long reconcile may look from its own thread
             return None
         return known
 

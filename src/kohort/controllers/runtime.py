@@ -22,6 +22,7 @@ from prometheus_client import CollectorRegistry
 
 from kohort.api.kind import Object
 from kohort.controllers import faults
+from kohort.controllers.aside import Aside, advance, end
 from kohort.controllers.controller import Controller, Indexer, Key, Reader, Watch, key_of
 from kohort.controllers.metrics import Metrics
 from kohort.controllers.overlay import WriteOverlay
@@ -227,17 +228,27 @@ class _Workers:
     async def _run(self, key: Key) -> Result:
         steps = self.controller.reconcile(key, self._reader, self._runtime.clock.now())
         answers: Sequence[Answer] | None = None
+        aside = self._runtime.aside
         try:
             while True:
-                step = next(steps) if answers is None else steps.send(answers)
+                if aside is None:
+                    step = advance(steps, answers)
+                else:
+                    of_this = (self.controller.name, key)
+                    step = await aside.step(of_this, lambda: self._subject(key), steps, answers)
+                if isinstance(step, Result):
+                    return step
                 for event in step.events:
                     self._emit(event)
                 answers = await asyncio.gather(*(self._write(write) for write in step.writes))
-        except StopIteration as end:
-            result: Result = end.value
-            return result
         finally:
-            steps.close()
+            end(steps)
+
+    def _subject(self, key: Key) -> Object | None:
+        try:
+            return self.controller.object_of(key, self._reader)
+        except Exception:  # the reconcile meets the same, and says so
+            return None
 
     async def _write(self, write: Write) -> Answer:
         async with self._slots:
@@ -314,6 +325,7 @@ class Runtime:
         self.sender = Sender(client)
         self.recorder = Recorder(client, component, clock=clock)
         self.observed = Observed(client, clock)
+        self.aside = Aside() if clock is REAL else None
         self._controllers = tuple(controllers)
         self._workers: list[_Workers] = []
         self._working: list[asyncio.Task[None]] = []
@@ -367,6 +379,8 @@ class Runtime:
             for task in late:
                 task.cancel()
             await asyncio.gather(*self._working, return_exceptions=True)
+        if self.aside is not None:
+            self.aside.close()
         await self._stack.aclose()
 
     async def run(self) -> None:

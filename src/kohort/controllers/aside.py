@@ -1,0 +1,94 @@
+"""Long steps of reconciles in a thread, so that the event loop goes on meanwhile.
+
+A PodCliqueSet of thousands of cliques is compiled for seconds, in one stretch of Python. In a thread it shares the
+interpreter with the loop, which waits for a millisecond at a time instead of for all of it. Which steps are long is
+guessed from the size of the object, and remembered of those that were. One thread for all: what is long may take long.
+
+A reconcile is a generator without I/O that only reads what it is given, so it does not matter where it runs. In virtual
+time everything runs on the loop: there, nothing takes long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Final
+
+from kohort.controllers.reconcile import Answer, Reconcile, Result, Step
+
+_LARGE: Final = 1500  # values in an object
+_LONG: Final = 0.03  # seconds of a step
+_REMEMBERED: Final = 1000  # objects
+_SWITCH: Final = 0.001  # seconds that a thread may keep the interpreter when another one wants it
+
+
+class Aside:
+    def __init__(self) -> None:
+        self._long: dict[Hashable, None] = {}
+        self._thread: ThreadPoolExecutor | None = None
+        self.steps = 0  # that ran in the thread
+
+    async def step(
+        self, key: Hashable, subject: Callable[[], Any], steps: Reconcile, answers: Sequence[Answer] | None
+    ) -> Step | Result:
+        """The next step of a reconcile, or its end. `subject`: the object that it is about."""
+        if key in self._long or (answers is None and is_large(subject())):
+            self._remember(key)
+            return await self._in_thread(steps, answers)
+        began = time.thread_time()
+        try:
+            return advance(steps, answers)
+        finally:
+            if time.thread_time() - began > _LONG:
+                self._remember(key)
+
+    def _remember(self, key: Hashable) -> None:
+        self._long.pop(key, None)
+        if len(self._long) >= _REMEMBERED:
+            del self._long[next(iter(self._long))]
+        self._long[key] = None
+
+    async def _in_thread(self, steps: Reconcile, answers: Sequence[Answer] | None) -> Step | Result:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "reconcile")
+            sys.setswitchinterval(_SWITCH)
+        self.steps += 1
+        return await asyncio.get_running_loop().run_in_executor(self._thread, advance, steps, answers)
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def advance(steps: Reconcile, answers: Sequence[Answer] | None) -> Step | Result:
+    try:
+        return next(steps) if answers is None else steps.send(answers)
+    except StopIteration as end:
+        found: Result = end.value
+        return found
+
+
+def end(steps: Reconcile) -> None:
+    """Whoever was cancelled leaves a thread behind that ends by itself."""
+    with suppress(ValueError):
+        steps.close()
+
+
+def is_large(obj: Any) -> bool:
+    """Whether there is more in it than a step takes in passing."""
+    left, waiting = _LARGE, [obj]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            left -= len(one)
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            left -= len(one)
+            waiting.extend(one)
+        if left < 0:
+            return True
+    return False
