@@ -177,3 +177,26 @@ def test_a_bucket_gives_a_burst_and_then_its_rate() -> None:
     assert [bucket.take(100.0) for _ in range(4)] == [True, True, True, False]
     assert [bucket.take(100.5), bucket.take(100.5)] == [True, False]
     assert [bucket.take(200.0) for _ in range(4)] == [True, True, True, False]
+
+
+async def test_groups_take_turns_and_have_shares() -> None:
+    queue: WorkQueue[tuple[str, int]] = WorkQueue(group_of=lambda key: key[0], share=2)
+    for number in range(5):
+        queue.add(("many", number))
+    queue.add(("one", 0))
+    first = [await queue.get(), await queue.get(), await queue.get()]
+    assert first == [("many", 0), ("one", 0), ("many", 1)]  # in turns
+    assert len(queue) == 3
+    waiting = asyncio.ensure_future(queue.get())
+    await asyncio.sleep(0)
+    assert not waiting.done()  # two of many are worked on, nobody else has anything
+    queue.add(("one", 1))
+    assert await waiting == ("one", 1)
+    queue.done(("many", 0))
+    assert await queue.get() == ("many", 2)
+    queue.close()
+    for key in (("many", 1), ("many", 2)):
+        queue.done(key)
+    assert [await queue.get(), await queue.get()] == [("many", 3), ("many", 4)]
+    with pytest.raises(ClosedError):
+        await queue.get()

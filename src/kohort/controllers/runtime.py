@@ -38,7 +38,8 @@ from kohort.kube.resource import Resource
 
 log = logging.getLogger(__name__)
 
-AT_ONCE: Final = 50  # writes of one controller under way at the same time
+AT_ONCE: Final = 50  # writes of one controller to one namespace that are under way at the same time
+_NAMESPACES: Final = 1000  # whose writes are counted, before those without any are dropped
 _STOP: Final = 10.0  # seconds that a reconcile under way gets to end
 _NOT_LEADER: Final = Refusal(0, "NotLeader", "the lease is lost: nothing is written any more")
 
@@ -103,6 +104,10 @@ class Observed:
             recent.wrote(answer, reached, now)
 
 
+def _namespace(key: Key) -> Hashable:
+    return key.namespace
+
+
 def _safe(indexer: Indexer, name: str) -> Indexer:
     """An object that cannot be indexed is not found by that index: it must not end the watch of its kind."""
 
@@ -137,10 +142,14 @@ class _Workers:
         self.controller = controller
         self._runtime = runtime
         self.queue: WorkQueue[Key] = WorkQueue(
-            clock=runtime.clock, first=controller.base_delay, most=controller.max_delay
+            clock=runtime.clock,
+            first=controller.base_delay,
+            most=controller.max_delay,
+            group_of=_namespace,
+            share=controller.workers,
         )
         self._reader: Reader = _ControllerReader(runtime.observed, controller.name)
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots: dict[str, asyncio.Semaphore] = {}  # by namespace
         runtime.metrics.waiting.labels(controller.name).set_function(lambda: len(self.queue))
 
     def listen(self, watch: Watch, informer: Informer[Object]) -> None:
@@ -165,7 +174,7 @@ class _Workers:
 
     async def work(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for _ in range(self.controller.workers):
+            for _ in range(self.controller.workers + 1):  # one that is never held by a single namespace
                 group.create_task(self._worker())
 
     async def _worker(self) -> None:
@@ -251,7 +260,12 @@ class _Workers:
             return None
 
     async def _write(self, write: Write) -> Answer:
-        async with self._slots:
+        slots = self._slots.get(write.namespace)
+        if slots is None:
+            if len(self._slots) > _NAMESPACES:
+                self._slots = {name: one for name, one in self._slots.items() if one.locked()}
+            slots = self._slots[write.namespace] = asyncio.Semaphore(AT_ONCE)
+        async with slots:
             is_leader = self._runtime.is_leader()
             answer = await self._runtime.sender.send(write) if is_leader else Answer(refusal=_NOT_LEADER)
         code = 200 if answer.refusal is None else answer.refusal.code

@@ -24,6 +24,10 @@ FIRST: Final = 0.005
 MOST: Final = 1000.0
 
 
+def _one_group(_: object) -> Hashable:
+    return None
+
+
 class ClosedError(Exception):
     """The queue is closed and has nothing left."""
 
@@ -32,16 +36,29 @@ class WorkQueue(Generic[K]):
     """A key that is added while it is worked on comes back after that work. One event loop, no locks.
 
     `limit` bounds retries of all keys together; each key's own waits grow from `first` to `most` seconds.
+
+    `group_of`: keys of different groups take turns, however many one of them has in line, and no more than `share` of
+    one group are worked on at a time.
     """
 
     def __init__(
-        self, *, clock: Clock = REAL, first: float = FIRST, most: float = MOST, limit: Bucket | None = None
+        self,
+        *,
+        clock: Clock = REAL,
+        first: float = FIRST,
+        most: float = MOST,
+        limit: Bucket | None = None,
+        group_of: Callable[[K], Hashable] | None = None,
+        share: int | None = None,
     ) -> None:
+        self._group_of = group_of or _one_group
+        self._share = share
+        self._held: dict[Hashable, int] = {}  # keys of a group that are worked on
         self._clock = clock
         self._first = first
         self._most = most
         self._limit = limit
-        self._ready: deque[K] = deque()
+        self._ready: dict[Hashable, deque[K]] = {}  # by group, in the order of their turns
         self._wanted: set[K] = set()  # in line, or to come back when its work is done
         self._working: set[K] = set()
         self._later: dict[K, tuple[float, Timer]] = {}
@@ -51,14 +68,14 @@ class WorkQueue(Generic[K]):
 
     def __len__(self) -> int:
         """Keys that could be worked on now."""
-        return len(self._ready)
+        return sum(map(len, self._ready.values()))
 
     def add(self, key: K) -> None:
         if self._closed or key in self._wanted:
             return
         self._wanted.add(key)
         if key not in self._working:
-            self._ready.append(key)
+            self._ready.setdefault(self._group_of(key), deque()).append(key)
             self._wake()
 
     def add_after(self, key: K, seconds: float) -> None:
@@ -93,8 +110,8 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K:
         """The next key, now the caller's until `done`. ClosedError after the last one of a closed queue."""
-        while not self._ready:
-            if self._closed:
+        while (group := self._turn()) is None:
+            if self._closed and not self._ready:
                 raise ClosedError
             woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(woken)
@@ -106,15 +123,32 @@ class WorkQueue(Generic[K]):
                 else:
                     self._waiting.remove(woken)
                 raise
-        key = self._ready.popleft()
+        line = self._ready.pop(group[0])
+        key = line.popleft()
+        if line:
+            self._ready[group[0]] = line  # behind the others
         self._wanted.discard(key)
         self._working.add(key)
+        self._held[group[0]] = self._held.get(group[0], 0) + 1
         return key
 
+    def _turn(self) -> tuple[Hashable] | None:
+        """The group whose turn it is, of those that have not had their share."""
+        for group in self._ready:
+            if self._share is None or self._held.get(group, 0) < self._share:
+                return (group,)
+        return None
+
     def done(self, key: K) -> None:
-        self._working.discard(key)
+        group = self._group_of(key)
+        if key in self._working:
+            self._working.discard(key)
+            self._held[group] -= 1
+            if not self._held[group]:
+                del self._held[group]
         if key in self._wanted:
-            self._ready.append(key)
+            self._ready.setdefault(group, deque()).append(key)
+        if group in self._ready:
             self._wake()
 
     def close(self, *, drop: bool = False) -> None:

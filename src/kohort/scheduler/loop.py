@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 _NOTICES: Final = 5.0  # seconds between two looks at roots that are not ready
 _PAUSE: Final = 1.0  # seconds after a fault of ours
 _AT_ONCE: Final = 16  # decisions between two turns of the event loop
-_SLICE: Final = 0.02  # seconds after which there is a turn, however few they were
+_SLICE: Final = 0.008  # seconds after which there is a turn, however few they were
 
 
 class Scheduler:

@@ -85,7 +85,7 @@ class Api:
         once it is known that its sender may do what the request is for."""
         began = time.perf_counter()
         if self.pace is not None:
-            await self.pace.turn()
+            await self.pace.turn(request)
         verb, resource, deprecation = "", "", ""
         try:
             user = self._authenticate(request)

@@ -74,7 +74,9 @@ class KubeletSimulator:
             clock=clock,
             indexers={"node": lambda pod: (pod.spec.node_name,), "gang": _gang, "waits for gang": _waits},
         )
-        self._pod_queue: WorkQueue[tuple[str, str]] = WorkQueue(clock=clock, first=0.2, most=30.0)
+        self._pod_queue: WorkQueue[tuple[str, str]] = WorkQueue(
+            clock=clock, first=0.2, most=30.0, group_of=lambda key: key[0]
+        )
         self._node_queue: WorkQueue[str] = WorkQueue(clock=clock, first=0.2, most=30.0)
         self._pod_ips = Addresses(addresses.PODS)
         self._node_ips = Addresses(addresses.NODES)

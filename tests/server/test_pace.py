@@ -1,0 +1,56 @@
+"""Many requests at once: they begin a few in each turn of the loop, one flow after the other."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kohort.kube.transport import ADMIN
+from kohort.kube.wire import Request, User
+from kohort.server.pace import Pace, flow_of
+
+
+def _own(namespace: str) -> Request:
+    return Request("POST", f"/api/v1/namespaces/{namespace}/pods", user=ADMIN)
+
+
+def test_flows_are_users_and_of_our_own_requests_namespaces() -> None:
+    assert flow_of(_own("a")) != flow_of(_own("b"))
+    assert flow_of(_own("a")) == flow_of(Request("GET", "/api/v1/namespaces/a/pods/p", user=ADMIN))
+    path = "/api/v1/namespaces/a/pods"
+    assert flow_of(Request("GET", path, user=User("x"))) != flow_of(Request("GET", path, user=User("y")))
+    assert flow_of(Request("GET", path)) != flow_of(_own("a"))
+
+
+def _order(monkeypatch: pytest.MonkeyPatch, requests: list[Request], seconds: float) -> list[int]:
+    """In which order requests that come together begin; `seconds` is what each of them takes."""
+    now = [0.0]
+    monkeypatch.setattr("kohort.server.pace.time.perf_counter", lambda: now[0])
+    begun: list[int] = []
+
+    async def one(number: int, request: Request, of: Pace) -> None:
+        await of.turn(request)
+        begun.append(number)
+        now[0] += seconds
+
+    async def together() -> None:
+        of = Pace()
+        await asyncio.gather(*(one(number, request, of) for number, request in enumerate(requests)))
+
+    asyncio.run(together())
+    return begun
+
+
+def test_what_is_short_begins_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _order(monkeypatch, [_own("a")] * 20, 0.0) == list(range(20))
+
+
+def test_one_request_does_not_wait_for_the_fifty_of_another_flow(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = _order(monkeypatch, [*[_own("a")] * 50, _own("b")], 1.0)
+    assert begun.index(50) <= 2
+    assert [number for number in begun if number != 50] == list(range(50))
+
+
+def test_probes_never_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _order(monkeypatch, [*[_own("a")] * 50, Request("GET", "/readyz")], 1.0).index(50) == 1
