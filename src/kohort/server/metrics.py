@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kohort.kube.watchdog import Watchdog
     from kohort.server.flowcontrol import FlowControl
     from kohort.server.store import Store
+    from kohort.server.workers.pool import WorkerPool
 
 _BUCKETS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0)
 
@@ -34,6 +35,7 @@ class Metrics:
         self.watchers = 0
         self.flow: FlowControl | None = None  # where requests come over HTTP
         self.watchdog: Watchdog | None = None  # of the event loop, where one runs
+        self.workers: WorkerPool | None = None  # where there are any
 
     def count(self, verb: str, resource: str, code: int, seconds: float) -> None:
         key = (verb, resource, code)
@@ -77,6 +79,8 @@ class Metrics:
             yield GaugeMetricFamily(name, text, value)
         if self.flow is not None:
             yield from self._in_flight(self.flow)
+        if self.workers is not None:
+            yield from self.workers.collect()
         if self.watchdog is not None:
             yield from self.watchdog.collect()
 

@@ -7,6 +7,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Final
 
+from kohort import garbage
 from kohort.kube.clock import REAL
 from kohort.server import bootstrap, kubeconfig
 from kohort.server.admission.chain import Admission, admission
@@ -43,6 +44,7 @@ log = logging.getLogger(__name__)
 _LOOPBACK: Final = {"127.0.0.1", "::1", "localhost"}
 _ADDRESSES: Final = {"localhost": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 _PAUSE: Final = 1.0  # before a loop that failed goes on
+_FREED: Final = 16 << 20  # bytes of history that were dropped, until memory is given back
 _COMPACTION: Final = 10.0  # seconds between looks at the history
 
 
@@ -112,7 +114,7 @@ class Server:
         if settings.listen:
             self.api.pace = Pace()
             if settings.limits.workers:
-                self.api.workers = self._workers()
+                self.api.workers = self.api.metrics.workers = self._workers()
             self.http = HttpServer(self.api, context=context, authenticator=authenticator, limits=settings.limits)
             await self.http.listen(settings.host, settings.port)
             await bootstrap.endpoints(self.api, _ADDRESSES.get(settings.host, settings.host), self.http.port)
@@ -196,6 +198,7 @@ class Server:
     async def _compact(self) -> None:
         """Forget history that is older than it needs to be, or larger."""
         marks: list[tuple[float, int]] = []
+        freed = 0
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(_COMPACTION, self.settings.history_seconds))
@@ -203,7 +206,12 @@ class Server:
             marks.append((now, self.store.revision))
             old = [revision for moment, revision in marks if now - moment >= self.settings.history_seconds]
             marks = [one for one in marks if now - one[0] < self.settings.history_seconds]
+            before = self.store.kept
             if old:
                 self.store.compact(old[-1])
             while self.store.kept > self.settings.history_bytes and marks:
                 self.store.compact(marks.pop(0)[1])
+            freed += before - min(before, self.store.kept)
+            if freed > _FREED:
+                freed = 0
+                await asyncio.to_thread(garbage.give_back)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -58,11 +59,35 @@ class DecodedEvent:
         self.before = before
 
 
+class _Recent:
+    """The events that were decoded last: a decoded object takes ten times the room of its bytes, and the history of a
+    server is long."""
+
+    def __init__(self) -> None:
+        self._events: deque[tuple[Event, int]] = deque()
+        self._bytes = 0
+
+    def add(self, event: Event) -> None:
+        size = len(event.item.value) + (len(event.before.value) if event.before is not None else 0)
+        self._events.append((event, size))
+        self._bytes += size
+        while self._bytes > _DECODED_BYTES or len(self._events) > _DECODED_EVENTS:
+            oldest, held = self._events.popleft()
+            oldest.decoded = None
+            self._bytes -= held
+
+
+_DECODED_BYTES: Final = 16 << 20
+_DECODED_EVENTS: Final = 4096
+_recent: Final = _Recent()
+
+
 def decoded(event: Event) -> DecodedEvent:
     found = event.decoded
     if not isinstance(found, DecodedEvent):
         found = DecodedEvent(decode(event.item.value), decode(event.before.value) if event.before is not None else None)
         event.decoded = found
+        _recent.add(event)
     return found
 
 

@@ -20,7 +20,9 @@ from kohort.server.store import StoreError
 from kohort.server.workers import budget
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+
+    from prometheus_client.core import Metric
 
     from kohort.kube.wire import Response
     from kohort.server.admission.chain import Admission
@@ -210,3 +212,17 @@ class WorkerPool:
             await self._end(worker)
         while self._ending:
             await asyncio.wait(list(self._ending))
+
+    # ---- for Prometheus
+
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        for name, text, value in (
+            ("kohort_worker_requests", "Requests that were given to a worker process.", self.requests),
+            ("kohort_worker_timeouts", "Of those, requests that took too long.", self.timeouts),
+            ("kohort_worker_starts", "Worker processes that were started.", self.started),
+        ):
+            yield CounterMetricFamily(name, text, value)
+        yield GaugeMetricFamily("kohort_worker_processes", "Worker processes now.", len(self._all))
+        yield GaugeMetricFamily("kohort_worker_waiting", "Requests that wait for one.", self._seats.waiting)

@@ -6,7 +6,6 @@ Requests come in as plain data; the handlers are those of the server, over a sto
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import logging
 import os
@@ -145,8 +144,7 @@ def _give_back(settled: int) -> int:
     if held < settled + _SPARE:
         return held
     gc.collect()
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+    garbage.give_back()
     return resident()
 
 
