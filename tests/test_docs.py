@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.support.pages import PAGES, SESSIONS, Step, steps
 
 import kohort
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Pages whose commands need a cluster; tests/kubernetes/test_run.py follows them on a real one.
-ELSEWHERE = {"run-on-kubernetes.md"}
-SHELL = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
@@ -45,25 +43,34 @@ def test_python_block_of_readme(capsys: pytest.CaptureFixture[str]) -> None:
     assert "PodGroup pg-aurora" in printed
 
 
-def _commands() -> list[tuple[str, str, str]]:
-    """Commands whose output the page shows: (page, command, output)."""
-    found = []
-    for page in (page for page in PAGES if page.name not in ELSEWHERE):
-        for block in SHELL.findall(page.read_text()):
-            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-                command, _, output = part.partition("\n")
-                if command.startswith("kohort ") and output.strip() and not command.startswith("kohort --version"):
-                    found.append((page.name, command, output))
-    return found
-
-
-@pytest.mark.parametrize(("page", "command", "output"), _commands(), ids=lambda text: text[:60])
-def test_shell_examples(page: str, command: str, output: str) -> None:
-    line = [sys.executable, "-m", "kohort.cli.main", *command.split()[1:]]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("step", [one for one in steps() if one.alone], ids=lambda one: one.command[:60])
+def test_shell_examples(step: Step, tmp_path: Path) -> None:
+    """Commands that need no server, in a clean home."""
+    shim = tmp_path / "kohort"
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m kohort.cli.main "$@"\n')
+    shim.chmod(0o755)
+    environment = {**os.environ, "HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(step.command, shell=True, env=environment, capture_output=True, text=True, check=False)
     printed = done.stdout + done.stderr
-    pattern = ".*".join(re.escape(part) for part in output.strip().split("…\n"))
-    assert re.search(pattern, printed, re.DOTALL), printed
+    assert "Traceback" not in printed
+    assert step.shown_in(printed), printed
+    if "error:" not in step.output:
+        assert done.returncode == 0, printed
+
+
+def test_every_command_of_a_page_runs_in_a_test_or_says_why_not() -> None:
+    left = [one for one in steps() if not one.alone and not one.reason and one.page not in SESSIONS]
+    assert left == []
+
+
+def test_what_is_another_each_time_is_not_compared() -> None:
+    step = Step(
+        "x.md", "kubectl get pods", "NAME         STATUS    AGE\na-0-dqbqz    Running   2s\n…\nb    Running   1s"
+    )
+    assert step.shown_in("NAME   STATUS   AGE\na-0-12345   Running   4m3s\nc   Running   1s\nb   Running   1s\n")
+    assert not step.shown_in("NAME   STATUS   AGE\na-0-12345   Pending   4m3s\nb   Running   1s\n")
+    waits = Step("x.md", "kohort explain", "waits for 3 s (since 2026-11-16T19:26:25Z): none")
+    assert waits.shown_in("waits for 12 min (since 2027-01-01T00:00:00Z): none")
 
 
 def test_links_point_somewhere() -> None:
