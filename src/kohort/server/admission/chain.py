@@ -20,6 +20,7 @@ from kohort.server.admission.policies.mutating import MutatingAdmissionPolicies
 from kohort.server.admission.policies.validating import ValidatingAdmissionPolicies
 from kohort.server.admission.reinvocation import MutatingAdmission
 from kohort.server.admission.resourcequota import ResourceQuotas
+from kohort.server.admission.runtimeclass import RuntimeClass
 from kohort.server.admission.serviceaccount import ServiceAccount
 from kohort.server.admission.storageclass import DefaultStorageClass
 from kohort.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks, WebhookRules
@@ -125,7 +126,7 @@ def admission(
     core.converter = converter = WebhookConverter(call)
     escalation_check = (RBACEscalation(authorizer),) if authorizer is not None else ()
     operators = (JobSetWebhooks(core.lister),) if own_kinds else ()
-    own = (*accounts, limits, scheduling, DefaultStorageClass(lister), *operators)
+    own = (*accounts, limits, RuntimeClass(lister), scheduling, DefaultStorageClass(lister), *operators)
     mutating = MutatingAdmissionPolicies(lister, resources, ctx, authorizer, core.field_manager)
     plugins = (
         NamespaceLifecycle(),
