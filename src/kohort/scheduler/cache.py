@@ -19,6 +19,7 @@ from kohort.place.demand import PendingPod
 from kohort.place.engine import Engine
 from kohort.place.interpod import EquivalenceClass
 from kohort.place.profile import default_constraints
+from kohort.place.quotas import ResourceQuotas
 from kohort.place.state import AssignedPod, ClusterState
 from kohort.scheduler.budgets import DisruptionBudgets
 from kohort.scheduler.defaultselectors import DefaultSelectors
@@ -35,7 +36,6 @@ from kohort.scheduler.model import (
     group_spec,
     workload_group_spec,
 )
-from kohort.scheduler.quotas import ResourceQuotas
 from kohort.scheduler.recordedjobs import RecordedJobs
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.trees import BrokenChain, Group, GroupTrees, PodInfo

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from kohort.api.objects import controller_of
 from kohort.api.releases import Gate
 from kohort.controllers.adopters import Adopters
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_nothing, key_of
+from kohort.controllers.gangquota import GangQuota, told
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
 from kohort.gang.compile import CompileContext
@@ -21,6 +22,7 @@ from kohort.kinds.batch.compile.parts import GROUP_TEMPLATE
 from kohort.kinds.batch.control.job.pod import is_tracked
 from kohort.kinds.batch.control.job.reconcile import BackoffMemory, JobView, reconcile
 from kohort.kinds.batch.settings import JobSettings
+from kohort.place.requests import pod_requests
 
 BATCH: Final = 1.0  # seconds in which changes of pods are gathered
 _NOBODY: Final = ""  # stands for the Job of pods that have none: nobody counts them, so nothing may hold them
@@ -56,10 +58,14 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
         owners = [ref for top in _reference(new) for ref in (top, *_between(top, parents))]
         return [item for ref in owners for item in waiting.enqueue(ref)]
 
+    gated, ledger = grouping and ctx.release.has_pod_groups and not ctx.settings.of(JobSettings).parity, GangQuota()
+    groups = {"group": _group_of_pod} if gated else {}
     watches = [
         Watch("batch/v1", "Job", of_job),
-        Watch("v1", "Pod", of_pod, {"job": _jobs_of_pod, "loose": _loose}),
+        Watch("v1", "Pod", of_pod, {"job": _jobs_of_pod, "loose": _loose, **groups}),
     ]
+    if gated:
+        watches.append(Watch("v1", "ResourceQuota", enqueue_nothing, {"namespace": _namespace}, optional=True))
     if grouping and ctx.release.has_pod_groups:
         version = ctx.release.api_version
         parity = ctx.settings.of(JobSettings).parity
@@ -73,6 +79,8 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
 
     def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         view = view_of(key, reader, now, grouping=grouping)
+        if gated:
+            view = replace(view, quota=_QuotaOf(ledger, key.namespace, reader, now))
         if view.job is None:
             memories.pop(key, None)
         return reconcile(
@@ -80,6 +88,51 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
         )
 
     return Controller(name="job", watches=tuple(watches), reconcile=reconcile_key)
+
+
+@dataclass(frozen=True, slots=True)
+class _QuotaOf:
+    """The gangs of a namespace before its quotas."""
+
+    ledger: GangQuota
+    namespace: str
+    reader: Reader
+    now: datetime
+
+    def shortage(self, pod: Object, least: int | None) -> str:
+        quotas = self.reader.indexed("ResourceQuota", "namespace", self.namespace)
+        group = _group_name(pod)
+        if not quotas or not group:
+            return ""
+        if least is None:
+            made = self.reader.get("PodGroup", Key(self.namespace, group)) or {}
+            policy = (made.get("spec") or {}).get("schedulingPolicy") or {}
+            least = (policy.get("gang") or {}).get("minCount")
+        if not least:
+            return ""
+        short = self.ledger.shortage(
+            quotas, (self.namespace, group), pod_requests(pod["spec"]), int(least), there=self._there, now=self.now
+        )
+        return told(group, int(least), short) if short is not None else ""
+
+    def _there(self, gang: tuple[str, str]) -> int:
+        return len(self.reader.indexed("Pod", "group", gang))
+
+    def refused(self, pod: Object) -> None:
+        self.ledger.refused((self.namespace, _group_name(pod)))
+
+
+def _group_name(pod: Object) -> str:
+    return str((pod["spec"].get("schedulingGroup") or {}).get("podGroupName") or "")
+
+
+def _group_of_pod(pod: Object) -> Iterable[Hashable]:
+    name = _group_name(pod)
+    return [(key_of(pod).namespace, name)] if name else []
+
+
+def _namespace(obj: Object) -> Iterable[Hashable]:
+    return [key_of(obj).namespace]
 
 
 def view_of(key: Key, reader: Reader, now: datetime, *, grouping: bool = True) -> JobView:

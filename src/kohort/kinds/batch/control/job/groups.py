@@ -29,12 +29,13 @@ WAIT: Final = 5.0  # seconds until a parent that still owes us something is look
 class Grouped:
     """`link`: the member of a pod's spec that names its group (empty: ungrouped); `wait`: no pods yet.
 
-    `problem`: something could not be brought in line; pods go on, and it is tried again.
+    `problem`: something could not be brought in line; pods go on, and it is tried again. `least`: of a gang.
     """
 
     link: Mapping[str, Any] = field(default_factory=dict)
     wait: float | None = None
     problem: str = ""
+    least: int | None = None
 
 
 def ensure(job: Object, others: Sequence[Object], ctx: CompileContext, *, running: bool) -> Part:
@@ -51,7 +52,8 @@ def ensure(job: Object, others: Sequence[Object], ctx: CompileContext, *, runnin
     problem: str = yield from _objects(job, plan, others, ctx.release, parity)
     if problem and (parity or not running):
         raise ReconcileError(problem)
-    return Grouped(pod_link(plan, plan.groups[0].name, ctx.release), problem=problem)
+    group = plan.groups[0]
+    return Grouped(pod_link(plan, group.name, ctx.release), problem=problem, least=plan.minimum(group))
 
 
 def _impossible(job: Object, done: Compilation, release: Release, parity: bool) -> Part:

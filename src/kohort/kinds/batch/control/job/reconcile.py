@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
@@ -13,6 +13,7 @@ from kohort.api.objects import controller_of, is_deleting, name_of, uid_of
 from kohort.apimachinery import times
 from kohort.apimachinery.labels import matches
 from kohort.controllers.conditions import condition, set_condition
+from kohort.controllers.gangquota import AGAIN, AVAILABLE, CONDITION, EXCEEDED
 from kohort.controllers.reconcile import Event, Part, Reconcile, Result, Step, emit
 from kohort.controllers.writes import create
 from kohort.gang.compile import CompileContext
@@ -47,6 +48,16 @@ class JobView:
     pods: Sequence[Object]
     others: Sequence[Object]
     now: datetime
+    quota: Quota | None = None
+
+
+class Quota(Protocol):
+    """What the namespace's quotas leave for the gang of a pod that is to be made (`controllers.gangquota`)."""
+
+    def shortage(self, pod: Object, least: int | None) -> str:
+        """Why none is made; `least`: of a gang that this reconcile made. Empty: go on."""
+
+    def refused(self, pod: Object) -> None: ...
 
 
 def reconcile(view: JobView, memory: BackoffMemory, ctx: CompileContext) -> Reconcile:
@@ -71,7 +82,7 @@ def reconcile(view: JobView, memory: BackoffMemory, ctx: CompileContext) -> Reco
     grouped: Grouped = yield from ensure(job, [*view.others, *own], ctx, running=bool(own))
     if grouped.wait is not None and not own:
         return Result(requeue_after=grouped.wait)  # it has not begun: only a new Job gets a group
-    return (yield from _reconcile_active(job, own, grouped, view.now, memory, ctx))
+    return (yield from _reconcile_active(job, own, grouped, view, memory, ctx))
 
 
 def _owner(pod: Object) -> str:
@@ -105,9 +116,10 @@ def _claim(job: Object, own: list[Object], orphans: list[Object]) -> Part:
 
 
 def _reconcile_active(
-    job: Object, pods: list[Object], grouped: Grouped, now: datetime, memory: BackoffMemory, ctx: CompileContext
+    job: Object, pods: list[Object], grouped: Grouped, view: JobView, memory: BackoffMemory, ctx: CompileContext
 ) -> Reconcile:
     """Count, decide, act, account."""
+    now = view.now
     parity = ctx.settings.of(JobSettings).parity
     status: dict[str, Any] = copied(job.get("status") or {})
     started = status.get("startTime") is not None or is_suspended(job)
@@ -117,7 +129,7 @@ def _reconcile_active(
     record = memory.record.after(found.new_succeeded, found.new_failed)
     book = Book(job, status, found, finish.verdict(found, now), now, parity=parity)
     left = finish.deadline_in(found.job, now) if book.verdict is None else None
-    acted: _Acted = yield from _act(book, record, grouped)
+    acted: _Acted = yield from _act(book, record, grouped, view.quota)
     book.put("active", acted.active)
     book.put("ready", acted.ready)
     book.put("terminating", acted.terminating)
@@ -143,7 +155,7 @@ class _Acted:
     after: float | None = None
 
 
-def _act(book: Book, record: Record, grouped: Grouped) -> Part:
+def _act(book: Book, record: Record, grouped: Grouped, quota: Quota | None) -> Part:
     found = book.tally
     acted = _Acted(len(found.active), found.ready, found.terminating)
     if book.verdict is not None:
@@ -153,7 +165,7 @@ def _act(book: Book, record: Record, grouped: Grouped) -> Part:
         if finish.is_complete(found, acted.active):
             yield from _complete(book)
         return acted
-    yield from _manage(book, record, grouped, acted)
+    yield from _manage(book, record, grouped, acted, quota)
     if finish.is_complete(found, acted.active):
         yield from _complete(book)
         return acted
@@ -203,7 +215,7 @@ def _left(acted: _Acted, gone: Sequence[Object]) -> None:
     acted.terminating += len(gone)
 
 
-def _manage(book: Book, record: Record, grouped: Grouped, acted: _Acted) -> Part:
+def _manage(book: Book, record: Record, grouped: Grouped, acted: _Acted, quota: Quota | None) -> Part:
     plan: Wanted = wanted(book.tally, record, book.now)
     acted.after = plan.after
     if plan.remove:
@@ -214,9 +226,30 @@ def _manage(book: Book, record: Record, grouped: Grouped, acted: _Acted) -> Part
         acted.problem = problem or other
         _left(acted, gone)
     elif plan.create and grouped.wait is None:
+        if quota is not None and (yield from _waits_for_quota(book, plan.create[0], grouped, quota)):
+            acted.after = AGAIN
+            return
         yield from _create(book, plan.create, grouped, acted)
+        if acted.problem and quota is not None:
+            quota.refused(_pod(book.tally, plan.create[0], grouped))
         if len(plan.create) >= AT_ONCE and _missing(book.tally, acted):
             acted.after = 0.0
+
+
+def _waits_for_quota(book: Book, index: int | None, grouped: Grouped, quota: Quota) -> Part:
+    """Whether the gang's pods do not all fit into what the namespace may have. -> bool"""
+    found = book.tally
+    began = bool(found.active or found.succeeded or found.failed)
+    note = "" if began else quota.shortage(_pod(found, index, grouped), grouped.least)
+    known = condition(book.status, CONDITION) or {}
+    if note and (known.get("status"), known.get("message")) != ("True", note):
+        set_condition(book.status, book.now, CONDITION, True, EXCEEDED, note)
+        book.dirty = True
+        yield from emit(Event(book.job, "Warning", EXCEEDED, note))
+    elif not note and known.get("status") == "True":
+        set_condition(book.status, book.now, CONDITION, False, AVAILABLE, "the pods of its gang fit")
+        book.dirty = True
+    return bool(note)
 
 
 def _missing(found: Tally, acted: _Acted) -> int:

@@ -6,7 +6,7 @@ keeps from being created waits for ever, and two such gangs wait for each other;
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,16 +53,31 @@ class ResourceQuotas:
         if quota is not None and not spec.get("scopes") and not spec.get("scopeSelector"):
             here[name] = quota
 
-    def shortage(self, namespace: str, asks: Mapping[str, int]) -> QuotaShortage | None:
-        """The first quota that leaves too little for pods that ask for so much together."""
+    def shortage(
+        self, namespace: str, asks: Mapping[str, int], at_least: Callable[[str, str], int] = lambda _, __: 0
+    ) -> QuotaShortage | None:
+        """The first quota that leaves too little for pods that ask for so much together.
+
+        `at_least`: what is used of a quota's resource, whatever its status says yet.
+        """
         for name, quota in sorted(self._known.get(namespace, {}).items()):
             status = quota.get("status") or {}
             hard = status.get("hard") or (quota.get("spec") or {}).get("hard") or {}
-            used = status.get("used") or {}
             for resource, limit in sorted(hard.items()):
-                plain = "pods" if resource in _PODS else resource.removeprefix(_REQUESTS)
+                plain = plain_name(resource)
                 wanted = asks.get(plain, 0)
-                most, held = amount(plain, str(limit)), amount(plain, str(used.get(resource) or "0"))
-                if wanted and held + wanted > most:
-                    return QuotaShortage(name, plain, most, held, wanted)
+                taken = max(used_of(quota, resource), at_least(name, resource))
+                most = amount(plain, str(limit))
+                if wanted and taken + wanted > most:
+                    return QuotaShortage(name, plain, most, taken, wanted)
         return None
+
+
+def plain_name(resource: str) -> str:
+    """A resource of pods, from the name that a quota has for it."""
+    return "pods" if resource in _PODS else resource.removeprefix(_REQUESTS)
+
+
+def used_of(quota: Json, resource: str) -> int:
+    used = (quota.get("status") or {}).get("used") or {}
+    return amount(plain_name(resource), str(used.get(resource) or "0"))
