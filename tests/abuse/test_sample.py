@@ -12,9 +12,9 @@ import pytest
 from tests.abuse.gangs import GANG_SECONDS
 from tests.abuse.run import Options, run
 
-SOME = "chain,cycle-of-parents,pattern,counts,quantity"
+SOME = "chain,cycle-of-parents,pattern,quantity"
 UP = Options(
-    only=f"{SOME},schedule,patch,unread,webhook",
+    only=f"{SOME},counts,schedule,patch,unread,webhook",
     objects=9,
     requests=100,
     kills=0,
@@ -23,9 +23,10 @@ UP = Options(
     senders=4,
     idle=100,
 )
-RUN = Options("run", only=SOME, objects=5, requests=0, kills=0, gangs=2, nodes=3, senders=4)
+RUN = Options("run", only=SOME, objects=4, requests=0, kills=0, gangs=2, nodes=3, senders=4)
 
 
+@pytest.mark.timeout(900)  # a bound for a hang, not for a slow machine
 @pytest.mark.parametrize("options", [UP, RUN], ids=["up", "run"])
 def test_a_hostile_tenant_stops_nobody(options: Options) -> None:
     report = asyncio.run(run(options))

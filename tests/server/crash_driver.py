@@ -45,7 +45,11 @@ async def read(path: Path) -> tuple[dict[str, bytes], int]:
     return found, revision
 
 
-def round_of(path: Path, start: int, seconds: float) -> list[int]:
+def round_of(path: Path, start: int, seconds: float, *, writing: bool) -> list[int]:
+    """`writing`: the time begins with the first acknowledgement, however long a busy machine takes until then.
+
+    Else with the process, which may die before it has read the file.
+    """
     incoming, outgoing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -55,10 +59,10 @@ def round_of(path: Path, start: int, seconds: float) -> list[int]:
         finally:
             os._exit(1)
     os.close(outgoing)
+    data = os.read(incoming, 1 << 16) if writing else b""
     time.sleep(seconds)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    data = b""
     while chunk := os.read(incoming, 1 << 16):
         data += chunk
     os.close(incoming)
@@ -71,7 +75,7 @@ def main(folder: Path, rounds: int, seed: int) -> None:
     acknowledged: set[int] = set()
     start = revision = 0
     for _ in range(rounds):
-        acknowledged.update(round_of(path, start, chance.uniform(0.005, 0.12)))
+        acknowledged.update(round_of(path, start, chance.uniform(0.005, 0.12), writing=chance.random() < 0.8))
         found, newest = asyncio.run(read(path))
         missing = [number for number in acknowledged if f"n{number}" not in found]
         assert not missing, f"acknowledged and gone: {missing[:5]}"
