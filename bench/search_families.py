@@ -92,7 +92,7 @@ class Plot:
                 free[resource] = int(taken / share)
             if self.twin and self.rng.random() < 0.7:
                 free["cpu"] += STEP // 2  # of no use to anybody
-            whole = {"cpu": 64_000, "memory": 512 * GI, "pods": 110, **(extra or {})}
+            whole = {"cpu": 256_000, "memory": 2048 * GI, "pods": 110, **(extra or {})}
             self.state.put_node(host.name, whole, host.labels)
             filler = {"cpu": max(whole["cpu"] - free["cpu"], 0), "memory": max(whole["memory"] - free["memory"], 0)}
             self.run(f"filler-{host.name}", filler, host.name)

@@ -25,7 +25,7 @@ from kohort.place.linear import LinearModel, NotExpressible
 from kohort.place.nodesets import NodeSet
 
 # One thread and one seed: the same answer each time, unless a fence of time is met first.
-_OPTIONS: Final = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_feasibility_tolerance": 1e-7}
+_OPTIONS: Final = {"output_flag": False, "threads": 1, "mip_feasibility_tolerance": 1e-7}
 
 
 class SolverStatus(StrEnum):
@@ -41,31 +41,35 @@ class SolverAnswer:
     status: SolverStatus
     placed: dict[str, int] = field(default_factory=dict)
     why: str = ""
+    asked: bool = True  # False: the question could not be put, or was not allowed
 
 
-def solve(engine: Engine, root: Demand, node_set: NodeSet, effort: Effort) -> SolverAnswer:
-    """Whether the minimums of a tree fit, and where."""
+def solve(engine: Engine, root: Demand, node_set: NodeSet, effort: Effort, *, seed: int = 0) -> SolverAnswer:
+    """Whether the minimums of a tree fit, and where. Another seed goes another way."""
     if not effort.solver_size:
-        return SolverAnswer(SolverStatus.UNKNOWN, why="the search tried the orders it was allowed")
+        return SolverAnswer(SolverStatus.UNKNOWN, why="the search tried the orders it was allowed", asked=False)
     if effort.spent:
         return SolverAnswer(SolverStatus.UNKNOWN, why="the search ended before every order was tried")
     try:
         question = SolverQuestion(engine, root, node_set, effort.solver_size)
     except NotExpressible as limit:
-        return SolverAnswer(SolverStatus.UNKNOWN, why=f"too much for the exact solver: {limit}")
-    status, values = settle(question.model, effort)
+        return SolverAnswer(SolverStatus.UNKNOWN, why=f"too much for the exact solver: {limit}", asked=False)
+    status, values = settle(question.model, effort, seed=seed)
     if status is SolverStatus.FOUND:
         return SolverAnswer(status, question.answer(values))
     return SolverAnswer(status, why="" if status is SolverStatus.IMPOSSIBLE else "the exact solver's time was up")
 
 
-def settle(model: LinearModel, effort: Effort, costs: Sequence[int] | None = None) -> tuple[SolverStatus, list[int]]:
+def settle(
+    model: LinearModel, effort: Effort, costs: Sequence[int] | None = None, *, seed: int = 0
+) -> tuple[SolverStatus, list[int]]:
     """Values for the unknowns of a model; with costs, the cheapest found (not always the cheapest there is)."""
     highs = solver()
     run = highs.Highs()
     for name, value in _OPTIONS.items():
         run.setOptionValue(name, value)
-    run.setOptionValue("time_limit", effort.solver_seconds)
+    run.setOptionValue("random_seed", seed)
+    run.setOptionValue("time_limit", max(effort.seconds, 0.0))
     looks = count(1)
 
     def look(event: Any) -> None:

@@ -49,7 +49,7 @@ class SolverQuestion:
         self, engine: Engine, root: Demand, node_set: NodeSet, size: int, stays: Sequence[KeptVictims] = ()
     ) -> None:
         self._size, self._root = size, root
-        self._rows: dict[int, list[int]] = {}
+        self._rows: dict[tuple[int, int], list[int]] = {}
         self.model = LinearModel()
         for one in stays:
             one.unknown = self.model.unknown(1)
@@ -117,6 +117,12 @@ class SolverQuestion:
     def _leaf(self, sort: Sort, node_set: NodeSet, inside: _Inside, most: int) -> None:
         if not sort.need:
             return
+        if sum(sort.eq_classes.values()) == sort.need:  # all its pods: nothing to choose
+            for eq_class, there in sort.eq_classes.items():
+                self._room_of(eq_class)
+                inside.shares.append(Share(eq_class, node_set, inside.count, there))
+            self.seats.shares += inside.shares
+            return
         for eq_class, there in sort.eq_classes.items():
             each = min(there, sort.need)
             room = int(np.minimum(node_set.of(self._room_of(eq_class)), each * most).sum())
@@ -158,7 +164,7 @@ class SolverQuestion:
 
     def _deal_pods(self, inside: _Inside, leaves: Sequence[Demand], placed: dict[str, int]) -> None:
         """Pods of a class in the order of their leaf, classes in turn from leaf to leaf: none gets more than it has."""
-        seats = [(share.eq_class, row) for share in inside.shares for row in self._rows[share.count]]
+        seats = [(share.eq_class, row) for share in inside.shares for row in self._rows[share.name]]
         for position, leaf in enumerate(leaves):
             assert isinstance(leaf, Leaf)
             waiting: dict[EquivalenceClass, list[str]] = {}

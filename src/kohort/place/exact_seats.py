@@ -31,11 +31,16 @@ class KeptVictims:
 
 @dataclass(slots=True)
 class Share:
-    """Pods of a class that groups of one sort have in one node set; `count` is an unknown."""
+    """Pods of a class that groups of one sort have in one node set: `each` times an unknown."""
 
     eq_class: EquivalenceClass
     node_set: NodeSet
     count: int
+    each: int = 1
+
+    @property
+    def name(self) -> tuple[int, int]:
+        return (self.count, id(self.eq_class))
 
 
 @dataclass(slots=True)
@@ -66,7 +71,7 @@ class Seats:
         self.items: list[Item] = []
         self._rooms: dict[EquivalenceClass, Amounts] = {}
         self._outer: _Ring | None = None
-        self._own: dict[int, Item] = {}  # where node sets cross: share -> its seats
+        self._own: dict[tuple[int, int], Item] = {}  # where node sets cross: share -> its seats
 
     def room_of(self, eq_class: EquivalenceClass) -> Amounts:
         """How many pods of the class each row takes by itself."""
@@ -102,22 +107,24 @@ class Seats:
         for share in self.shares:
             most, rows = asked.setdefault(share.eq_class, (0, set()))
             rows |= _rows(share.node_set, self._engine.state.rows)
-            asked[share.eq_class] = (most + self._model.upper[share.count], rows)
+            asked[share.eq_class] = (most + self._model.upper[share.count] * share.each, rows)
         seats = {eq_class: self._item(eq_class, sorted(rows), most) for eq_class, (most, rows) in asked.items()}
         for ring in outer.outwards():
-            wanted: dict[EquivalenceClass, list[int]] = {}
+            wanted: dict[EquivalenceClass, list[tuple[int, int]]] = {}
             for share in ring.every():
-                wanted.setdefault(share.eq_class, []).append(share.count)
+                wanted.setdefault(share.eq_class, []).append((share.count, -share.each))
             for eq_class, counts in wanted.items():
                 here = [(one, 1) for row, one in seats[eq_class].at.items() if row in ring.rows]
                 # In all, nobody gets a seat that is not taken: rules between pods count them.
-                self._model.rule([*here, *((one, -1) for one in counts)], least=0, most=0 if ring is outer else None)
+                self._model.rule([*here, *counts], least=0, most=0 if ring is outer else None)
 
     def _name(self) -> None:
         for share in self.shares:
             rows = sorted(_rows(share.node_set, self._engine.state.rows))
-            item = self._own[share.count] = self._item(share.eq_class, rows, self._model.upper[share.count])
-            self._model.rule([*((one, 1) for one in item.at.values()), (share.count, -1)], least=0, most=0)
+            most = self._model.upper[share.count] * share.each
+            item = self._own[share.name] = self._item(share.eq_class, rows, most)
+            unknowns = ((one, 1) for one in item.at.values())
+            self._model.rule([*unknowns, (share.count, -share.each)], least=0, most=0)
 
     def _room(self, stays: Sequence[KeptVictims]) -> None:
         """No node gives more than it has free, to pods and to those that stay."""
@@ -145,18 +152,18 @@ class Seats:
 
     # ---- the way back
 
-    def deal(self, values: Sequence[int]) -> dict[int, list[int]]:
-        """Per share (by its unknown): the rows of its pods."""
+    def deal(self, values: Sequence[int]) -> dict[tuple[int, int], list[int]]:
+        """Per share (by its name): the rows of its pods."""
         if self._outer is None:
             return {
-                count: [row for row, unknown in item.at.items() for _ in range(values[unknown])]
-                for count, item in self._own.items()
+                name: [row for row, unknown in item.at.items() for _ in range(values[unknown])]
+                for name, item in self._own.items()
             }
         free = {item.eq_class: {row: values[unknown] for row, unknown in item.at.items()} for item in self.items}
-        dealt: dict[int, list[int]] = {}
+        dealt: dict[tuple[int, int], list[int]] = {}
         for ring in self._outer.outwards():
             for share in ring.shares:
-                dealt[share.count] = _take(free[share.eq_class], ring.rows, values[share.count])
+                dealt[share.name] = _take(free[share.eq_class], ring.rows, values[share.count] * share.each)
         return dealt
 
 

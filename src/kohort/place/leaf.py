@@ -12,6 +12,7 @@ from kohort.place.engine import Engine
 from kohort.place.interpod import EquivalenceClass, TermCounter
 from kohort.place.interpodfilter import sized
 from kohort.place.nodesets import NodeSet
+from kohort.place.thrift import prices, thriftiest
 
 Order = Sequence[PendingPod]
 
@@ -72,7 +73,7 @@ def _in_some_order(engine: Engine, leaf: Leaf, node_set: NodeSet, count: int, le
     best: Order | None = None
     most = -1
     mark = engine.mark()
-    for order in orders(leaf, packing=engine.chooser is not None):
+    for order in _orders(engine, leaf, count):
         placed = assume_pods(engine, order, node_set, count, least)
         if len(placed) >= min(count, len(leaf.pods)):
             return placed
@@ -82,6 +83,15 @@ def _in_some_order(engine: Engine, leaf: Leaf, node_set: NodeSet, count: int, le
     if best is None or most < least:
         return None
     return assume_pods(engine, best, node_set, count, least)
+
+
+def _orders(engine: Engine, leaf: Leaf, count: int) -> Iterator[Order]:
+    """Where room is scarce and not all pods are needed, the thriftiest first: others need what they leave."""
+    packing = engine.chooser is not None
+    if packing and count < len(leaf.pods) and len(leaf.eq_classes) > 1:
+        known = prices(engine, leaf.eq_classes)
+        yield thriftiest(leaf, known, count)[::-1]
+    yield from orders(leaf, packing=packing)
 
 
 def bound(engine: Engine, leaf: Leaf, node_set: NodeSet) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, permutations
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from kohort.place.engine import Engine
 from kohort.place.exact import SolverAnswer, SolverStatus, solve
 from kohort.place.leaf import assume_leaf, bound
 from kohort.place.nodesets import NodeSet
+from kohort.place.repair import Repair
+from kohort.place.thrift import prices, trimmed
 
 
 @dataclass(slots=True)
@@ -40,6 +43,11 @@ class AssumedGroup:
 
     def total(self) -> int:
         return sum(len(one.placed) for one in self.every())
+
+
+_FEW: Final = 4  # children whose orders are all tried
+_FIRST: Final = 60  # steps before the exact solver is asked, and one for each group
+_DOMAINS: Final = 2  # of a root's key, repaired
 
 
 class Search:
@@ -62,14 +70,10 @@ class Search:
         mark = engine.mark()
         answer: SolverAnswer | None = None
         try:
-            assumed = self._attempt(root, node_set, lean_first=minimum_only)
+            with self.effort.part(_first(root)) as first:
+                assumed = self._attempt(root, node_set, lean_first=minimum_only)
             if assumed is None and not self._hopeless(root, node_set):
-                assumed = self._packed(root, node_set)
-                if assumed is None:
-                    answer = solve(engine, root, node_set, self.effort)
-                    assumed = (
-                        self._replay(root, node_set, answer.placed) if answer.status is SolverStatus.FOUND else None
-                    )
+                assumed, answer = self._harder(root, node_set, lean_first=minimum_only, more=first.cut)
         except TopologyConflict as wrong:
             engine.undo(mark)
             return _failed(root, {root.name: Outcome(False, reason=Reason.MISCONFIGURED, detail=str(wrong))})
@@ -83,6 +87,55 @@ class Search:
         self._optional(assumed)
         self._extras(assumed)
         return self._result(root, node_set, assumed, answer)
+
+    def _harder(
+        self, root: Demand, node_set: NodeSet, *, lean_first: bool, more: bool
+    ) -> tuple[AssumedGroup | None, SolverAnswer | None]:
+        """What is not found at once: packing, then the exact solver; what it has no words for is searched further,
+        if the search was cut off."""
+        with self.effort.part(_first(root)):
+            assumed = self._packed(root, node_set)
+        if assumed is not None:
+            return assumed, None
+        answer = self._settled(root, node_set)
+        if answer.status is SolverStatus.UNKNOWN and answer.asked:
+            assumed = self._repaired(root, node_set)
+        elif answer.status is SolverStatus.FOUND:
+            assumed = self._replay(root, node_set, answer.placed)
+        elif not answer.asked and more:
+            assumed = self._attempt(root, node_set, lean_first=lean_first)
+        return assumed, answer
+
+    def _settled(self, root: Demand, node_set: NodeSet) -> SolverAnswer:
+        """What the solver says: first without what the minimums can do without, which is a smaller question; then of
+        the whole. Which way it goes first is luck, and decides between moments and minutes: so there are two tries."""
+        effort = self.effort
+        lean = trimmed(root, prices(self._engine, root.eq_classes))
+        answer = solve(self._engine, lean, node_set, effort.smaller(0.5))
+        if answer.status is SolverStatus.FOUND or not answer.asked:
+            return answer
+        if lean is root and answer.status is SolverStatus.IMPOSSIBLE:
+            return answer
+        return solve(self._engine, root, node_set, effort.smaller(0.6), seed=1)
+
+    def _repaired(self, root: Demand, node_set: NodeSet) -> AssumedGroup | None:
+        """Packed as far as that goes; what is left over, brought in part by part."""
+        if self._engine.chooser is not None:
+            return None
+        mark = self._engine.mark()
+        self._lean = True
+        for domain in islice(domains(self._engine, root, node_set), _DOMAINS):
+            self._memo.clear()
+            placed = Repair(self._engine, root, domain, self.effort).run(self._greedily)
+            assumed = None if placed is None else _as_assumed(self._engine, root, domain, placed)
+            if assumed is not None:
+                return assumed
+            self._engine.undo(mark)
+        return None
+
+    def _greedily(self, group: Demand, node_set: NodeSet) -> dict[str, int] | None:
+        assumed = self._solve(group, node_set)
+        return None if assumed is None else {key: row for one in assumed.every() for key, row in one.placed.items()}
 
     def _attempt(self, root: Demand, node_set: NodeSet, *, lean_first: bool = False) -> AssumedGroup | None:
         for lean in (lean_first, not lean_first) if _has_choice(root) else (False,):
@@ -105,7 +158,7 @@ class Search:
     # ---- minimums
 
     def _solve(self, group: Demand, node_set: NodeSet) -> AssumedGroup | None:
-        if not self.effort.spend():
+        if not self.effort.spend(_cost(group)):
             return None
         return self._leaf(group, node_set) if isinstance(group, Leaf) else self._branch(group, node_set)
 
@@ -122,8 +175,9 @@ class Search:
         mark = self._engine.mark()
         best: tuple[int, NodeSet, Sequence[Demand]] | None = None
         for domain in domains(self._engine, branch, node_set):
-            for order in self._orders(branch):
-                assumed = self._children(branch, order, domain)
+            stuck: list[Demand] = []
+            for order in self._orders(branch, stuck):
+                assumed = self._children(branch, order, domain, stuck)
                 if assumed is not None and (self._lean or len(assumed.children) == len(branch.children)):
                     return assumed
                 if assumed is not None and (best is None or assumed.total() > best[0]):
@@ -133,10 +187,12 @@ class Search:
                     break
             if self.effort.spent:
                 break
-        return None if best is None else self._children(branch, best[2], best[1])
+        return None if best is None else self._children(branch, best[2], best[1], [])
 
-    def _children(self, branch: Branch, order: Sequence[Demand], node_set: NodeSet) -> AssumedGroup | None:
-        """Children that get their minimum, in this order; None if they are too few."""
+    def _children(
+        self, branch: Branch, order: Sequence[Demand], node_set: NodeSet, stuck: list[Demand]
+    ) -> AssumedGroup | None:
+        """Children that get their minimum, in this order; None if they are too few (`stuck`: whom it failed for)."""
         mark = self._engine.mark()
         done: list[AssumedGroup] = []
         for position, child in enumerate(order):
@@ -146,6 +202,7 @@ class Search:
             if assumed is not None:
                 done.append(assumed)
             elif len(done) + len(order) - position - 1 < branch.need:
+                stuck.append(child)
                 self._engine.undo(mark)
                 return None
         if len(done) < branch.need:
@@ -174,8 +231,9 @@ class Search:
             for key, row in placed.items():
                 self._engine.assume_on(eq_classes[key], row)
 
-    def _orders(self, branch: Branch) -> Iterator[Sequence[Demand]]:
-        """As created; the largest first; lean, the smallest first; then others, up to a bound."""
+    def _orders(self, branch: Branch, stuck: Sequence[Demand]) -> Iterator[Sequence[Demand]]:
+        """As created; the largest first; lean, the smallest first; then others, up to a bound: of few children, all
+        orders; of many, whoever found no room comes first the next time."""
         children = list(branch.children)
         yield children
         if len(children) < 2 or _alike(children):
@@ -187,7 +245,15 @@ class Search:
             if order not in seen:
                 seen.append(order)
                 yield order
-        yield from islice(permutations(largest), 1, self.effort.orders)
+        if len(children) <= _FEW:
+            yield from islice(permutations(largest), 1, self.effort.orders)
+            return
+        order = largest
+        for _ in range(self.effort.orders - len(seen)):
+            if not stuck or order[0] is stuck[-1]:
+                return
+            order = [stuck[-1], *(child for child in order if child is not stuck[-1])]
+            yield order
 
     # ---- after the minimums
 
@@ -224,6 +290,7 @@ class Search:
         """Whether failure needs no further proof: pods of one plain class, or not even the bounds are met."""
         if (
             isinstance(root, Leaf)
+            and not self.effort.spent
             and len(root.eq_classes) <= 1
             and all(eq_class.is_plain for eq_class in root.eq_classes)
         ):
@@ -258,6 +325,17 @@ class Search:
             outcomes = {group.name: outcomes.get(group.name) or why[group.name] for group in groups(root)}
         # Satisfied by what runs, but none of the pending pods found a place: that is not a success.
         return Result(bool(placed), outcomes, placed, exact=answer is not None)
+
+
+def _first(root: Demand) -> int:
+    return _FIRST + sum(_cost(group) for group in groups(root))
+
+
+def _cost(group: Demand) -> int:
+    """Steps that looking at a group costs: pods with rules between them are placed one by one."""
+    if not isinstance(group, Leaf):
+        return 1
+    return 1 + sum(count for eq_class, count in group.eq_classes.items() if not eq_class.is_plain) // 8
 
 
 def _may_fit(engine: Engine, leaf: Leaf, node_set: NodeSet) -> bool:

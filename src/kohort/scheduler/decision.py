@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from time import monotonic
 
 import numpy as np
 
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason, Result
+from kohort.place.effort import Effort
 from kohort.place.explain import Explanation, explain, waits
 from kohort.place.interpod import EquivalenceClass
 from kohort.place.preempt import Preemption, Preemptor
@@ -89,6 +91,12 @@ class Decision:
         return next((one.reason for one in self.outcomes.values() if one.reason is not None), None)
 
 
+def within(seconds: float) -> Effort:
+    """What one decision may cost: everybody else waits for it."""
+    end = monotonic() + seconds
+    return Effort(expired=lambda: monotonic() > end, left=lambda: end - monotonic())
+
+
 class Decider:
     """Decides on one cache."""
 
@@ -96,6 +104,7 @@ class Decider:
         self.cache = cache
         self.engine = cache.engine
         self._evictions = evictions
+        self._effort = Effort()
 
     def decide(self, root: Group | PodInfo, *, minimum_only: bool = False) -> Decision:
         decision = self._start(root)
@@ -109,6 +118,7 @@ class Decider:
             decision.explanation = waits(root.key, Reason.MISCONFIGURED, outcome.detail)
             return decision
         demand = self.demand(root)
+        self._effort = within(self.cache.settings.search_seconds)
         with self.engine.respecting_nominations(decision.root, decision.priority) as others:
             decision.placements = placements(self.engine, demand)
             result = self._place(demand, decision)
@@ -187,7 +197,7 @@ class Decider:
         for _ in range(_VOLUME_TRIES):
             mark = self.engine.mark()
             with self._limited(limits):
-                result = Search(self.engine).place(demand, minimum_only=decision.minimum_only)
+                result = Search(self.engine, replace(self._effort)).place(demand, minimum_only=decision.minimum_only)
                 self.engine.undo(mark)
             short = self._without_volume(decision, result) if result.ok else {}
             if not short:
@@ -267,7 +277,9 @@ class Decider:
             decision.note = _NO_HELP
             return
         victim_sets = find_victim_sets(cache.state, cache.trees.group_infos, self._evictions.protected())
-        preemptor = Preemptor(self.engine, victim_sets, cache.budgets.cover(cache.state))
+        preemptor = Preemptor(
+            self.engine, victim_sets, cache.budgets.cover(cache.state), within(cache.settings.search_seconds)
+        )
         plan = (preemptor.plan_pod if decision.is_pod else preemptor.plan)(demand, decision.priority)
         if plan is None or not plan.victims:
             decision.note = _NO_HELP

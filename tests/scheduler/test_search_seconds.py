@@ -1,0 +1,30 @@
+"""A decision searches for so long and no longer: what was not found by then is said to be not found, not impossible."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.scheduler.short import create, group_body
+from tests.scheduler.sim import SETTINGS, Sim
+
+
+def _gang(seconds: float) -> Sim:
+    sim = Sim(settings=replace(SETTINGS, search_seconds=seconds))
+    create(sim, {"node": "n0", "cpu": "2"})
+    sim.put("group", "g", group_body({"gang": 2, "priority": "p0"}, composite=False) | {"metadata": {}})
+    for number in range(2):
+        create(sim, {"pod": f"g-{number}", "in": "g", "cpu": "1"})
+    sim.settle(1)
+    return sim
+
+
+def test_without_any_time_nothing_is_found_and_nothing_is_proven() -> None:
+    sim = _gang(0.0)
+    assert not sim.bound
+    decisions = [step.decision for step in sim.steps if step.decision is not None]
+    assert decisions
+    assert {str(one.reason) for one in decisions} == {"NotFoundInTime"}
+
+
+def test_with_time_it_is_placed() -> None:
+    assert sorted(_gang(60.0).bound) == ["g-0", "g-1"]
