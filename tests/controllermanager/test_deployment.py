@@ -83,6 +83,13 @@ def test_pods_that_are_not_available_go_first_of_the_oldest() -> None:
     assert sized(numbers.shrunk(found, old, rs("new", 3, 3))) == {"younger": 2, "older": 3}
 
 
+def test_pods_that_were_just_given_up_are_not_counted_again() -> None:
+    """Scaled from 6 to 3, its status still tells of 4 that are available: one may go, not two."""
+    old = rs("old", 3)
+    old["status"]["availableReplicas"] = 4
+    assert sized(numbers.shrunk(deployment(4, 3, 2), [old], rs("new", 4, 0))) == {"old": 2}
+
+
 def test_a_stuck_new_set_takes_nothing_from_the_old() -> None:
     assert numbers.shrunk(deployment(4, 1, 0), [rs("old", 4)], rs("new", 1, 0)) == []
 

@@ -11,10 +11,11 @@ from kohort.api.objects import name_of, namespace_of, owner_reference
 
 
 def new_pod(owner: Object, template: Mapping[str, Any], name: str = "") -> Object:
-    """`name`: without one the server makes it from the owner's name."""
+    """`name`: without one the server makes it from the prefix."""
     given = template.get("metadata") or {}
-    meta: dict[str, Any] = {"name": name} if name else {"generateName": f"{name_of(owner)}-"}
-    meta["namespace"] = namespace_of(owner)
+    meta: dict[str, Any] = {"generateName": f"{name_of(owner)}-", "namespace": namespace_of(owner)}
+    if name:
+        meta["name"] = name
     for member in ("labels", "annotations", "finalizers"):
         if given.get(member):
             meta[member] = copied(given[member])

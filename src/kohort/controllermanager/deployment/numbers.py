@@ -21,7 +21,8 @@ def replicas(obj: Object) -> int:
 
 
 def available(rs: Object) -> int:
-    return int(status_of(rs).get("availableReplicas") or 0)
+    """Not more than it is to have: the status may tell of pods that have just been given up."""
+    return min(replicas(rs), int(status_of(rs).get("availableReplicas") or 0))
 
 
 def total(sets: Iterable[Object]) -> int:
@@ -98,7 +99,7 @@ def shrunk(deployment: Object, old: Sequence[Object], new: Object) -> Sizes:
         loss = min(most, max(0, sizes[uid_of(rs)] - available(rs)))
         sizes[uid_of(rs)] -= loss
         most -= loss
-    spare = counted(sets, "availableReplicas") - least
+    spare = sum(map(available, sets)) - least
     for rs in oldest_first(old):
         loss = min(max(0, spare), sizes[uid_of(rs)])
         sizes[uid_of(rs)] -= loss

@@ -210,12 +210,17 @@ def _member(turn: Turn, index: int) -> Object:
 def _repair(turn: Turn, pods: Sequence[Object]) -> Part:
     """Claims that a waiting pod misses, owners of claims, and the labels by which a member is known."""
     yield from volumes.ensure(turn.sts, [pod for pod in pods if pods_.phase(pod) == "Pending"], turn.view.claims)
-    yield from volumes.follow_policy(turn.sts, [pod for pod in pods if not is_deleting(pod)], turn.view.claims)
-    for pod in pods:
-        if label(pod, members.POD_NAME) != name_of(pod) and not is_deleting(pod):
+    staying = [pod for pod in pods if not is_deleting(pod)]
+    changed: list[Object] = yield from volumes.follow_policy(turn.sts, staying, turn.view.claims)
+    for pod in staying:
+        if label(pod, members.POD_NAME) != name_of(pod):
             known = {members.POD_NAME: name_of(pod), members.POD_INDEX: str(members.ordinal(pod))}
             write = patch(pod, {"metadata": {"uid": uid_of(pod), "labels": known}})
             must(write, (yield from one(write)))
+            changed.append(pod)
+    for name in dict.fromkeys(map(name_of, changed)):
+        note = f"update Pod {name} in StatefulSet {name_of(turn.sts)} successful"
+        yield from emit(Event(turn.sts, "Normal", "SuccessfulUpdate", note))
 
 
 def _delete(turn: Turn, pods: Sequence[Object]) -> Part:
@@ -249,16 +254,20 @@ def _remove_condemned(turn: Turn) -> Part:
 
 
 def _roll(turn: Turn) -> Part:
-    """The highest ordinals of an old revision go, as many as may be unavailable."""
+    """The highest ordinals of an old revision go, as many as may be unavailable; what is unavailable costs nothing."""
     pods = list(turn.replicas.values())
     given = (members.rolling(turn.sts) or {}).get("maxUnavailable", 1)
     most = max(1, scaled(given, len(pods)))
     left = most - sum(turn.is_unavailable(pod) for pod in pods)
     going: list[Object] = []
     for pod in reversed(pods[members.partition(turn.sts) :]):
-        old = pod is not None and members.revision_of(pod) != name_of(turn.update)
-        if left > len(going) and pod is not None and old and not is_deleting(pod):
+        if pod is None or members.revision_of(pod) == name_of(turn.update) or is_deleting(pod):
+            continue
+        if turn.is_unavailable(pod):
             going.append(pod)
+        elif left > 0:
+            going.append(pod)
+            left -= 1
     yield from _delete(turn, going)
 
 

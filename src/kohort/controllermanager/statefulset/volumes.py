@@ -54,18 +54,20 @@ def ensure(sts: Object, pods: Sequence[Object], known: Claims) -> Part:
 
 
 def follow_policy(sts: Object, pods: Sequence[Object], known: Claims) -> Part:
-    """Owners of claims: the set, if they go with it; a pod that is scaled away, if they go with that."""
-    writes = []
+    """-> pods whose claims got other owners: the set, if claims go with it; a pod that is scaled away, if with that."""
+    writes, changed = [], []
     for pod in pods:
         for claim in claims_of(sts, pod, known):
             wanted = _owned(sts, pod, claim)
             if _references(wanted) != _references(claim) and not is_deleting(claim):
                 writes.append(update(wanted))
+                changed.append(pod)
     if writes:
         answers = yield Step(writes)
         wrong = [answer.refusal.message for answer in answers if answer.refusal is not None]
         if wrong:
             raise ReconcileError("; ".join(wrong))
+    return changed
 
 
 def _references(claim: Object) -> list[dict[str, Any]]:
