@@ -15,6 +15,8 @@ from tests.support.pages import ROOT, SESSIONS, Step, steps
 from kohort.testing.environment.assets import find
 from kohort.testing.pytest_plugin import require_binaries
 
+pytestmark = pytest.mark.timeout(900)
+
 _PATIENCE = 180.0  # seconds in which a reader would look again
 _LOOKS = ("kubectl get", "kohort explain", "kohort tree")
 

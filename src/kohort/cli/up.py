@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from kohort.sim.cluster import Pool
     from kohort.sim.registered import Leftovers
 
-_START_SECONDS: Final = 30.0
-_STOP_SECONDS: Final = 20.0
+_START_SECONDS: Final = 300.0  # a start that fails is told at once; this is for machines that are busy
+_STOP_SECONDS: Final = 120.0
 _CREATOR: Final = "kohort-up"  # of virtual nodes
 _NAMED: Final = 8  # nodes, before "and so on"
 _CONFIGURED: Final = frozenset({"controllers", "featureGates", "limits", "profile", "settings"})
@@ -324,6 +324,9 @@ def _detached(settings: Settings, around: Around) -> int:
         if os.waitpid(child, os.WNOHANG)[0]:
             break
         time.sleep(_LOOK_SECONDS)
+    else:
+        say("error", f"kohort up: not ready after {_START_SECONDS:.0f} s, and still starting; {log} has what it says")
+        return 1
     for line in log.read_text(errors="replace").splitlines() or ["it said nothing"]:
         say("error", line.removeprefix("error: "))
     return 1
