@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from kohort.kube.wire import Request
 
-SECONDS: Final = 0.004  # of a turn in which requests are begun as they come
+SECONDS: Final = 0.004  # after the beginning of a turn, in which requests are begun as they come
 _EACH_TURN: Final = 2  # requests of those that wait
 _SELF: Final = "kohort:in-process"
 _PROBES: Final = ("/healthz", "/livez", "/readyz")
@@ -29,19 +29,14 @@ class Pace:
     """Of one loop."""
 
     def __init__(self) -> None:
-        self._until = 0.0  # of this turn; 0: no request has been begun in it
+        self._until = 0.0  # then it is asked again whether this is still the same turn
         self._flows: dict[Flow, deque[asyncio.Future[None]]] = {}  # in the order of their turns
         self._serving = False
 
     async def turn(self, request: Request) -> None:
         """Returns when the request may begin."""
-        if not self._flows:
-            if not self._until:
-                self._until = time.perf_counter() + SECONDS
-                asyncio.get_running_loop().call_soon(self._next)
-                return
-            if time.perf_counter() < self._until:
-                return
+        if not self._flows and time.perf_counter() < self._until:
+            return
         if request.path.startswith(_PROBES):
             return
         loop = asyncio.get_running_loop()
@@ -51,9 +46,6 @@ class Pace:
             self._serving = True
             loop.call_soon(self._serve)
         await begin
-
-    def _next(self) -> None:
-        self._until = 0.0
 
     def _serve(self) -> None:
         begun = 0
@@ -66,6 +58,7 @@ class Pace:
             if not begin.done():  # its client has gone
                 begin.set_result(None)
                 begun += 1
+        self._until = time.perf_counter() + SECONDS
         self._serving = bool(self._flows)
         if self._serving:
             asyncio.get_running_loop().call_soon(self._serve)
