@@ -51,6 +51,7 @@ class Row:
 class Report:
     target: str
     objects: int
+    deadline: float = float("inf")
     quiet: list[float] = field(default_factory=list)
     attacked: list[float] = field(default_factory=list)
     sorts: dict[str, Row] = field(default_factory=dict)

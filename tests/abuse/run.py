@@ -8,6 +8,7 @@ import io
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 
@@ -28,7 +29,10 @@ _KEPT = 100  # connections that nobody reads, at a time
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`senders`: requests of the hostile tenant under way at a time. `idle`: connections that say nothing."""
+    """`senders`: requests of the hostile tenant under way at a time. `idle`: connections that say nothing.
+
+    `seconds`: after so many no more is sent, except of each sort once.
+    """
 
     target: str = "up"
     only: str = ""  # sorts, with commas; all of them
@@ -39,6 +43,7 @@ class Options:
     nodes: int = 20
     senders: int = 8
     idle: int = 1005
+    seconds: int = 3600
     seed: int = 1
 
     @property
@@ -50,7 +55,7 @@ class Options:
 
 
 async def run(options: Options) -> Report:
-    report = Report(options.target, options.objects)
+    report = Report(options.target, options.objects, time.monotonic() + options.seconds)
     async with cluster(options.target, options.nodes) as victim:
         alice = await victim.tenant("alice")
         mallory = await victim.tenant("mallory", QUOTA)
@@ -117,7 +122,9 @@ async def _send(
 ) -> None:
     """Several take from the same iterator, a batch each. Of a kind that was refused there are no objects."""
     kept = 0
-    for batch in batches:
+    for number, batch in enumerate(batches):
+        if number and time.monotonic() > report.deadline:
+            break
         for one in batch:
             if one.unread and unread is not None:
                 kept += 1
