@@ -205,12 +205,13 @@ def test_metadata_of_a_template_survives_pruning() -> None:
     assert meta["labels"] == {"type": "object", "additionalProperties": {"type": "string"}}
 
 
-def test_keys_without_a_default_get_theirs_or_the_list_is_no_map() -> None:
+def test_keys_of_lists_have_a_default_or_are_required() -> None:
     spec = expanded(POD_TEMPLATE)["properties"]["spec"]["properties"]
     ports = spec["containers"]["items"]["properties"]["ports"]
     assert ports["x-kubernetes-list-map-keys"] == ["containerPort", "protocol"]
     assert ports["items"]["properties"]["protocol"]["default"] == "TCP"
-    assert "x-kubernetes-list-type" not in spec["imagePullSecrets"]
+    assert spec["imagePullSecrets"]["x-kubernetes-list-map-keys"] == ["name"]
+    assert spec["imagePullSecrets"]["items"]["properties"]["name"]["default"] == ""
 
 
 def test_expansions_are_ones_own() -> None:

@@ -65,8 +65,7 @@ class Injected:
         return self.runtimes[-1]
 
     def errors(self) -> float:
-        (runtime,) = self.runtimes
-        return float(runtime.metrics.errors.labels(self.controller)._value.get())
+        return float(self.runtimes[0].metrics.errors.labels(self.controller)._value.get())
 
 
 @pytest.fixture

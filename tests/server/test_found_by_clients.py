@@ -334,13 +334,22 @@ def test_a_trust_bundle_of_a_signer_has_its_name(talk: Running) -> None:
     assert 'without signer name must not have ":" in its name' in answer.json()["message"]
 
 
-@pytest.mark.parametrize("kind", ["Validating", "Mutating"])
+PATCH = '[JSONPatch{op: "remove", path: "/spec/hostname"}]'
+POLICIES: dict[str, dict[str, Any]] = {
+    "Validating": {"validations": [{"expression": "true"}]},
+    "Mutating": {
+        "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": PATCH}}],
+    },
+}
+
+
+@pytest.mark.parametrize("kind", POLICIES)
 def test_admission_policies_have_defaults(talk: Running, kind: str) -> None:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     path = f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}admissionpolicies?dryRun=All"
-    spec = talk.create(path, {"metadata": {"name": "p"}, "spec": {"matchConstraints": {"resourceRules": [rule]}}})[
-        "spec"
-    ]
+    given = {"matchConstraints": {"resourceRules": [rule]}, **POLICIES[kind]}
+    spec = talk.create(path, {"metadata": {"name": "p"}, "spec": given})["spec"]
     assert spec == {
         "failurePolicy": "Fail",
         "matchConstraints": {
@@ -349,4 +358,5 @@ def test_admission_policies_have_defaults(talk: Running, kind: str) -> None:
             "objectSelector": {},
             "resourceRules": [{**rule, "scope": "*"}],
         },
+        **POLICIES[kind],
     }

@@ -16,8 +16,9 @@ SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 # A process that, like kube-apiserver could, has a child of its own.
 PARENT = [sys.executable, "-c", "import subprocess, time; subprocess.Popen(['sleep', '600']); time.sleep(600)"]
 VICTIM = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it, and so would this
 from kohort.testing.environment.process import Processes
 folder = Path(sys.argv[1])
 folder.mkdir()

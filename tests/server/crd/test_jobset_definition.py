@@ -64,7 +64,6 @@ def rule(name: str) -> Object:
 
 # what is wrong -> (JobSet, field)
 MORE: dict[str, tuple[Object, str]] = {
-    "two of one name": (jobset("t", rj("a"), rj("a")), "spec.replicatedJobs"),
     "a name too long": (jobset("t" * 40, rj("a" * 30)), ""),
     "a name that is no label": (jobset("t.t", rj("a")), ""),
     "the first depends": (jobset("t", rj("a", dependsOn=[])), "spec.replicatedJobs"),
@@ -101,6 +100,11 @@ MORE: dict[str, tuple[Object, str]] = {
         "spec.scheduling",
     ),
 }
+
+
+def test_two_of_one_name_are_refused_as_a_key_and_by_a_rule(definition: Kind) -> None:
+    found = judged(definition, jobset("t", rj("a"), rj("a")))
+    assert set(found) == {"spec.replicatedJobs", "spec.replicatedJobs[1]"}
 
 
 @pytest.mark.parametrize("what", MORE)
