@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 
@@ -11,11 +10,22 @@ def _never() -> bool:
     return False
 
 
-@dataclass(slots=True)
 class Part:
-    """Some of an effort; `cut`: it was used up."""
+    """Some of the steps of an effort, within `with`. `cut`: they were used up."""
 
-    cut: bool = False
+    __slots__ = ("_effort", "_kept", "cut")
+
+    def __init__(self, effort: Effort, steps: int) -> None:
+        self._effort, self.cut = effort, False
+        self._kept = max(effort.steps - steps, 0)
+
+    def __enter__(self) -> Part:
+        self._effort.steps -= self._kept
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cut = bool(self._kept) and self._effort.steps <= 0
+        self._effort.steps = max(self._effort.steps, 0) + self._kept
 
 
 @dataclass(slots=True)
@@ -62,14 +72,6 @@ class Effort:
             left=left,
         )
 
-    @contextmanager
-    def part(self, steps: int) -> Iterator[Part]:
+    def part(self, steps: int) -> Part:
         """Within, only so many steps, if somebody better is to be asked afterwards."""
-        kept = max(self.steps - steps, 0) if self.solver_size else 0
-        self.steps -= kept
-        part = Part()
-        try:
-            yield part
-        finally:
-            part.cut = bool(kept) and self.steps <= 0
-            self.steps = max(self.steps, 0) + kept
+        return Part(self, steps if self.solver_size else self.steps)

@@ -335,7 +335,11 @@ def _cost(group: Demand) -> int:
     """Steps that looking at a group costs: pods with rules between them are placed one by one."""
     if not isinstance(group, Leaf):
         return 1
-    return 1 + sum(count for eq_class, count in group.eq_classes.items() if not eq_class.is_plain) // 8
+    ruled = 0
+    for eq_class, count in group.eq_classes.items():
+        if not eq_class.is_plain:
+            ruled += count
+    return 1 + ruled // 8
 
 
 def _may_fit(engine: Engine, leaf: Leaf, node_set: NodeSet) -> bool:
