@@ -75,12 +75,14 @@ class Side:
         self.canary: asyncio.Task[None] | None = None
         self._round = asyncio.Condition()
 
+    def kinds(self) -> dict[str, str]:
+        version = MINORS[self.minor].workload_api
+        return {"Job": "batch/v1", "Pod": "v1", "Workload": version, "PodGroup": version, "Event": "v1"}
+
     @asynccontextmanager
     async def watched(self) -> AsyncIterator["Side"]:
-        version = MINORS[self.minor].workload_api
-        kinds = {"Job": "batch/v1", "Pod": "v1", "Workload": version, "PodGroup": version, "Event": "v1"}
         async with AsyncExitStack() as stack:
-            for kind, api_version in kinds.items():
+            for kind, api_version in self.kinds().items():
                 resource = self.client.kind(api_version, kind)
                 spaces = {"ns": lambda obj: [obj["metadata"].get("namespace", "")]}
                 informer: Informer[Object] = Informer(resource, indexers=spaces, clock=self.clock)
