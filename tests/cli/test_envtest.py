@@ -348,13 +348,13 @@ async def test_the_programs_start_answer_and_end(tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{peer}"
     with (
         _started(folder / "etcd", f"--listen-client-urls={url}", "--data-dir=/nowhere") as store,
-        _started(folder / "kube-apiserver", *plane.flags(port), "--max-requests-inflight=5") as server,
+        _started(folder / "kube-apiserver", *plane.flags(port), "--audit-log-path=-") as server,
     ):
         assert server.stdout is not None
         assert server.stderr is not None
         assert store.stderr is not None
         assert f"https://127.0.0.1:{port}" in await asyncio.to_thread(server.stdout.readline)
-        assert "--max-requests-inflight=5: accepted" in server.stderr.readline()
+        assert "--audit-log-path=-: accepted" in await asyncio.to_thread(server.stderr.readline)
         assert "stub" in await asyncio.to_thread(store.stderr.readline)
         assert (await Visit(plane, f"https://127.0.0.1:{port}").admin("GET", "/api/v1/namespaces/default"))[0] == 200
         async with aiohttp.ClientSession() as session, session.get(f"{url}/health") as answer:
