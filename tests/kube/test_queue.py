@@ -2,15 +2,17 @@
 
 import asyncio
 import random
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.kube.clock import VirtualClock
+from kohort.kube.clock import LoopClock, VirtualClock
 from kohort.kube.errors import ApiError
 from kohort.kube.limits import Backoff, Bucket
 from kohort.kube.queue import ClosedError, WorkQueue
+from kohort.testing.virtual import VirtualLoop
 
 
 def queue(**options: object) -> tuple[WorkQueue[str], VirtualClock]:
@@ -24,6 +26,33 @@ async def test_a_key_stands_in_line_once() -> None:
         q.add(key)
     assert len(q) == 2
     assert [await q.get(), await q.get()] == ["a", "b"]
+
+
+def test_a_rest_of_time_passes() -> None:
+    """A time minus another may leave less than a clock can tell: whoever comes back after it must find it over."""
+    calls = 0
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        q: WorkQueue[str] = WorkQueue(clock=LoopClock(datetime(2026, 1, 1, tzinfo=UTC)))
+        assert isinstance(loop, VirtualLoop)
+        loop.jump(1e6)
+        began = loop.time()
+
+        async def reconcile(_: str) -> float | None:
+            nonlocal calls
+            calls += 1
+            if loop.time() == began and calls < 1000:
+                return 1e-13
+            q.close()
+            return None
+
+        q.add("a")
+        await q.work(reconcile)
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(work())
+    assert calls == 2
 
 
 async def test_a_key_added_while_worked_on_comes_back_after_it_and_not_before() -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound="Hashable")
 
 log = logging.getLogger(__name__)
+_LEAST: Final = 1e-6  # seconds
 
 FIRST: Final = 0.005
 MOST: Final = 1000.0
@@ -79,10 +80,11 @@ class WorkQueue(Generic[K]):
             self._wake()
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Of several times for one key the earliest counts."""
+        """Of several times for one key the earliest counts. A time that rounding left is long enough to pass."""
         if seconds <= 0:
             self.add(key)
             return
+        seconds = max(seconds, _LEAST)
         due = self._clock.monotonic() + seconds
         known = self._later.get(key)
         if self._closed or (known is not None and known[0] <= due):
