@@ -191,6 +191,7 @@ def tls(config: Config, credential: Credential) -> ssl.SSLContext | bool:
         raise ConfigError(f"{config.context or config.server}: certificate-authority: {error}") from None
     # The certificates that Kubernetes makes for itself are too plain for the strict mode of newer Pythons.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Go: whatever is named is trusted, no root is needed
     if config.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -1,5 +1,6 @@
 """Webhooks through the API, over real HTTPS: questions and refusals as recorded from Kubernetes 1.37."""
 
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,15 @@ async def test_a_webhook_with_another_certificate_is_not_trusted(stage: Stage, t
         assert answer.code == 500
         assert "certificate verify failed" in answer.message
         assert not other.asked
+
+
+async def test_a_webhooks_own_certificate_is_bundle_enough(stage: Stage) -> None:
+    """As envtest writes it: the certificate itself in the bundle, two slashes in the URL."""
+    own = b64encode(stage.hook.pki.server.certificate_pem).decode()
+    config = {"url": f"{stage.hook.url}//deny/", "caBundle": own}
+    await stage.register("validating", stage.spec("/deny", clientConfig=config))
+    assert (await stage.write()).code == 400
+    assert [path for path, _ in stage.hook.asked] == ["/deny?timeout=10s"]
 
 
 # ---- mutation

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import posixpath
 import ssl
 from base64 import b64decode
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from kohort.server.admission.webhooks.review import InvalidReviewError
 from kohort.server.codec import encode
@@ -84,12 +85,14 @@ class WebhookClient:
         service = config.get("service")
         if service is None:
             url = str(config.get("url") or "")
-            if urlsplit(url).scheme != "https":
+            parts = urlsplit(url)
+            if parts.scheme != "https":
                 raise LookupError(f'Post "{url}": only https is called')
-            return f"{url}{'&' if urlsplit(url).query else '?'}{timeout}", ""
+            query = "&".join(filter(None, (parts.query, timeout)))
+            return urlunsplit((parts.scheme, parts.netloc, _clean(parts.path), query, "")), ""
         namespace, name = str(service.get("namespace") or ""), str(service.get("name") or "")
         wanted = int(service.get("port") or 443)
-        path = "/" + str(service.get("path") or "").lstrip("/")
+        path = _clean(str(service.get("path") or ""))
         try:
             host, port = self._resolve(namespace, name, wanted)
         except LookupError as error:
@@ -108,6 +111,8 @@ class WebhookClient:
             found = ssl.create_default_context(cadata=pem)
             # Tools that make webhook certificates are not as thorough as OpenSSL's strict mode asks.
             found.verify_flags &= ~ssl.VERIFY_X509_STRICT
+            # As in Go, whatever is in the bundle is trusted, also if it is the webhook's own certificate (envtest).
+            found.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
             self._contexts[bundle] = found
         return found
 
@@ -115,6 +120,11 @@ class WebhookClient:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+def _clean(path: str) -> str:
+    """As client-go joins it: without double slashes, dots and a slash at the end (envtest's URLs have two)."""
+    return posixpath.normpath("/" + path.lstrip("/"))
 
 
 def _failed(text: str) -> InvalidReviewError:
