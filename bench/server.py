@@ -79,19 +79,21 @@ class Connection:
                 return
             yield data[:-2]
 
-    async def ask(self, method: str, path: str, body: bytes = b"") -> tuple[int, int]:
-        """Code and number of bytes."""
+    async def read(self, method: str, path: str, body: bytes = b"") -> bytes:
+        """The whole answer."""
         self.send(method, path, body)
         code, length = await self.head()
-        if length is not None:
+        if length is None:
+            data = b"".join([chunk async for chunk in self.chunks()])  # type: ignore[attr-defined]
+        else:
             data = await self._reader.readexactly(length)
-            if code >= 400:
-                raise RuntimeError(f"{method} {path}: {code} {data[:300].decode()}")
-            return code, length
-        total = 0
-        async for chunk in self.chunks():
-            total += len(chunk)
-        return code, total
+        if code >= 400:
+            raise RuntimeError(f"{method} {path}: {code} {data[:300].decode()}")
+        return data
+
+    async def ask(self, method: str, path: str, body: bytes = b"") -> int:
+        """Number of bytes of the answer."""
+        return len(await self.read(method, path, body))
 
     def close(self) -> None:
         self._writer.close()
@@ -179,10 +181,7 @@ async def measure(target: Target, pods: int, nodes: int) -> None:
     await connection.ask("POST", "/api/v1/namespaces", namespace)
     await rate(target, "nodes", nodes, lambda number: ("POST", "/api/v1/nodes", node(number)))
     at = "/api/v1/namespaces/bench/pods"
-    connection.send("GET", "/api/v1/namespaces/bench/pods?limit=1")
-    _, length = await connection.head()
-    listed = json.loads(await connection._reader.readexactly(length or 0))
-    since = listed["metadata"]["resourceVersion"]
+    since = json.loads(await connection.read("GET", f"{at}?limit=1"))["metadata"]["resourceVersion"]
     await rate(target, "creates", pods, lambda number: ("POST", at, pod(number)))
     recent = min(pods, 10_000)
     found["history"] = await history(target, since, recent)
@@ -198,7 +197,7 @@ async def measure(target: Target, pods: int, nodes: int) -> None:
     size = 0
     for _ in range(3):
         began = time.perf_counter()
-        _, size = await connection.ask("GET", "/api/v1/pods")
+        size = await connection.ask("GET", "/api/v1/pods")
         best = min(best, time.perf_counter() - began)
     found["list"], found["list MB"] = best, size / 1e6
     await rate(target, "gets", min(pods, 5_000), lambda number: ("GET", f"{at}/pod-{number:06}", b""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from typing import Any
@@ -192,3 +193,33 @@ async def test_custom_resources_are_written_by_merge_patch_and_others_conditions
         writer.take(Writes([Patch(GROUP, condition("newer", "A"))]))
         await clock.advance(30.0)
         assert len(api.patches) == 1
+
+
+class SlowApi(Api):
+    """Answers when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.under_way, self.answer = 0, asyncio.Event()
+
+    async def patch(self, name: str, body: Any, namespace: str, **options: Any) -> None:
+        self.under_way += 1
+        await self.answer.wait()
+        self.under_way -= 1
+        await super().patch(name, body, namespace)
+
+
+async def test_beside_bindings_few_statuses_are_written_at_a_time_and_the_others_after_them() -> None:
+    api, clock, quiet = SlowApi(), VirtualClock(), asyncio.Event()
+    pods = [Target("Pod", "a", f"p{number}", f"u{number}") for number in range(20)]
+    async with StatusWriter(api, api, clock, {}, quiet=quiet) as writer:  # type: ignore[arg-type]
+        writer.take(Writes([Patch(pod, condition("x")) for pod in pods]))
+        await clock.advance()
+        assert api.under_way == 2
+        quiet.set()
+        await clock.advance()
+        assert api.under_way == 16
+        quiet.clear()
+        api.answer.set()
+        await clock.advance()
+        assert len(api.patches) == 20

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+import uvloop
 from rich.table import Table
 from rich.text import Text
 
@@ -41,7 +42,7 @@ def run(config: str, output: str, *, once: bool, dry_run: bool, verbose: bool, *
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        return asyncio.run(_run(chosen, output, dry_run=dry_run))
+        return uvloop.run(_run(chosen, output, dry_run=dry_run))
     except (ConfigError, ProfileError, TransportError) as error:
         raise UsageError(str(error)) from None
     except ApiError as error:

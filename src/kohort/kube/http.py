@@ -1,10 +1,11 @@
-"""The HTTPS way to an API server, on aiohttp: kept connections, trust, credentials that change, polite retries."""
+"""The HTTPS way to an API server: kept connections, trust, credentials that change, polite retries."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import random
+import re
 import ssl
 import tempfile
 from contextlib import aclosing, asynccontextmanager
@@ -16,6 +17,7 @@ import aiohttp
 from yarl import URL
 
 from kohort.kube.clock import REAL
+from kohort.kube.connections import Connections
 from kohort.kube.errors import ConfigError, TransportError
 from kohort.kube.sockets import Sockets
 from kohort.kube.wire import Response
@@ -36,11 +38,13 @@ _LONGEST_WAIT: Final = 30.0
 # A refusal to work now. The server has done nothing after 429; after 503 it may have, so only calls that can be
 # repeated without harm are.
 _REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+_PLAIN: Final = re.compile(r"[A-Za-z0-9/._:~-]*").fullmatch  # a path that is the same in a URL
 _READ_SIZE: Final = 1 << 20  # per watch: how much may wait in memory for us before the server has to wait
 
 
 class Http:
-    """A `Transport` to one server as one user. Requests share a bounded pool; each stream has its own connection."""
+    """A `Transport` to one server as one user. Requests share a bounded pool; each stream has its own connection, by
+    aiohttp."""
 
     def __init__(
         self,
@@ -56,9 +60,9 @@ class Http:
         self._agent = agent
         self._clock = clock
         self._jitter = jitter or random.Random()
-        self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
+        self._pools: tuple[Connections, aiohttp.ClientSession] | None = None  # for requests, for streams
         self._certificate: tuple[bytes, bytes] = (b"", b"")
-        self._old: list[aiohttp.ClientSession] = []
+        self._old: list[Connections | aiohttp.ClientSession] = []
         self._sockets = Sockets()
 
     async def request(self, request: Request, *, timeout: float, again: bool = True) -> Response:
@@ -82,9 +86,9 @@ class Http:
             answer.close()
 
     async def close(self) -> None:
-        for session in (*(self._sessions or ()), *self._old):
-            await session.close()
-        self._sessions, self._old = None, []
+        for pool in (*(self._pools or ()), *self._old):
+            await pool.close()
+        self._pools, self._old = None, []
         await self._sockets.hang_up()
 
     # ---- inside
@@ -92,10 +96,10 @@ class Http:
     async def _begin(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         """The head of a stream's answer."""
         credential = await self._config.credentials.get()
-        answer = await self._send(request, credential, limits, streaming=True)
+        answer = await self._send(request, credential, limits)
         if answer.status == 401 and await self._config.credentials.refused(credential):
             answer.close()
-            answer = await self._send(request, await self._config.credentials.get(), limits, streaming=True)
+            answer = await self._send(request, await self._config.credentials.get(), limits)
         return answer
 
     async def _authorised(self, request: Request, seconds: float) -> Response:
@@ -107,27 +111,22 @@ class Http:
         return response
 
     async def _whole(self, request: Request, credential: Credential, seconds: float) -> Response:
-        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, _CONNECT_SECONDS))
-        answer = await self._send(request, credential, limits, streaming=False)
+        pool, _ = await self._connected(credential)
+        headers = {**request.headers, **credential.headers}
         try:
-            return Response(answer.status, _headers(answer), await answer.read())
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return await pool.ask(request.method, _target(request), headers, request.body, seconds)
+        except (TransportError, TimeoutError, OSError) as error:
             raise TransportError(f"{self._what(request)}: {_said(error)}") from error
-        finally:
-            answer.release()
 
     async def _send(
-        self, request: Request, credential: Credential, limits: aiohttp.ClientTimeout, *, streaming: bool
+        self, request: Request, credential: Credential, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        session = await self._session(credential, streaming=streaming)
-        url = self._config.server + quote(request.path, safe="/:@!$&'()*+,;=~")
-        if request.query:
-            url += "?" + urlencode(request.query, doseq=True)
+        _, session = await self._connected(credential)
         try:
-            async with asyncio.timeout(_HEAD_SECONDS if streaming else None):
+            async with asyncio.timeout(_HEAD_SECONDS):
                 return await session.request(
                     request.method,
-                    URL(url, encoded=True),
+                    URL(self._config.server + _target(request), encoded=True),
                     data=request.body or None,
                     headers={**request.headers, **credential.headers},
                     timeout=limits,
@@ -146,31 +145,48 @@ class Http:
         # A little later than told, so that those who were refused together do not come back together.
         return min(said, _LONGEST_WAIT) * (1 + self._jitter.random() / 4)
 
-    async def _session(self, credential: Credential, *, streaming: bool) -> aiohttp.ClientSession:
+    async def _connected(self, credential: Credential) -> tuple[Connections, aiohttp.ClientSession]:
         certificate = (credential.certificate, credential.key)
-        if self._sessions is None or certificate != self._certificate:
+        if self._pools is None or certificate != self._certificate:
             # Connections made with the old certificate end their work while new ones are made with the new certificate.
             context = tls(self._config, credential)
-            ended, self._old, self._certificate = self._old, list(self._sessions or ()), certificate
-            self._sessions = (self._new_session(context, self._connections), self._new_session(context, 0))
-            for session in ended:
-                await session.close()
-        return self._sessions[1 if streaming else 0]
+            ended, self._old, self._certificate = self._old, list(self._pools or ()), certificate
+            if self._pools is not None:
+                self._pools[0].retire()
+            self._pools = (self._requests(context), self._streams(context))
+            for pool in ended:
+                await pool.close()
+        return self._pools
 
-    def _new_session(self, context: ssl.SSLContext | bool, limit: int) -> aiohttp.ClientSession:
-        encoding = "gzip, deflate" if self._config.compress and not _local(self._config.server) else "identity"
+    def _requests(self, context: ssl.SSLContext | bool) -> Connections:
+        config = self._config
+        return Connections(
+            config.server, context, limit=self._connections, name=config.tls_server_name, headers=self._headers()
+        )
+
+    def _streams(self, context: ssl.SSLContext | bool) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=limit, ssl=context, keepalive_timeout=60, socket_factory=self._sockets.make
+                limit=0, ssl=context, keepalive_timeout=60, socket_factory=self._sockets.make
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"user-agent": self._agent, "accept-encoding": encoding},
+            headers=self._headers(),
             skip_auto_headers=("content-type",),
             read_bufsize=_READ_SIZE,
         )
 
+    def _headers(self) -> dict[str, str]:
+        encoding = "gzip, deflate" if self._config.compress and not _local(self._config.server) else "identity"
+        return {"user-agent": self._agent, "accept-encoding": encoding}
+
     def _what(self, request: Request) -> str:
         return f"{request.method} {self._config.server}{request.path}"
+
+
+def _target(request: Request) -> str:
+    """Path and query as they travel."""
+    path = request.path if _PLAIN(request.path) else quote(request.path, safe="/:@!$&'()*+,;=~")
+    return f"{path}?{urlencode(request.query, doseq=True)}" if request.query else path
 
 
 def retry_after(response: Response) -> float | None:

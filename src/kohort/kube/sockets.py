@@ -15,6 +15,15 @@ _GOODBYE_TURNS: Final = 100
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
+def keep_alive(made: socket.socket) -> None:
+    """A peer that vanished without a word is noticed within a minute, also where nothing is ever sent."""
+    with contextlib.suppress(OSError):
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE:
+            if hasattr(socket, name):
+                made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
 class Sockets:
     """`make` is for aiohttp's connector, `hang_up` for after its session was closed."""
 
@@ -22,14 +31,9 @@ class Sockets:
         self._made: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     def make(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        """A peer that vanished without a word is noticed within a minute, also where nothing is ever sent."""
         family, kind, protocol, *_ = address
         made = socket.socket(family, kind, protocol)
-        with contextlib.suppress(OSError):
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for name, value in _KEEPALIVE:
-                if hasattr(socket, name):
-                    made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        keep_alive(made)
         self._made.add(made)
         return made
 

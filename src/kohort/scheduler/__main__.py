@@ -10,6 +10,9 @@ import signal
 import sys
 from collections.abc import Sequence
 
+import uvloop
+
+from kohort import garbage
 from kohort.kube.client import Client
 from kohort.kube.errors import ConfigError
 from kohort.kube.lease import Leadership
@@ -57,6 +60,7 @@ async def serve(args: argparse.Namespace) -> None:
         if args.leader_elect:
             lease = Leadership(client, args.lease_name, namespace=args.lease_namespace)
         scheduler = Scheduler(client, settings, lease=lease)
+        garbage.settle()
         async with served(scheduler, host or "127.0.0.1", int(port), args.debug_token_file):
             work = asyncio.create_task(scheduler.run())
             ended = asyncio.create_task(stop.wait())
@@ -74,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     level = logging.INFO if args.verbose else logging.WARNING
     configure(level, json=args.log_format == "json")
     try:
-        asyncio.run(serve(args))
+        uvloop.run(serve(args))
     except (ConfigError, ProfileError) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2

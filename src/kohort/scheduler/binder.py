@@ -45,7 +45,9 @@ class Binder:
         report: Callable[[Writes], None],
         wake: Callable[[], None],
         is_leader: Callable[[], bool] = lambda: True,
+        quiet: asyncio.Event | None = None,
     ) -> None:
+        """`quiet`: cleared while bindings are under way."""
         self._core = core
         self._pods = client.resource("pods")
         self._jitter = client.jitter
@@ -58,6 +60,8 @@ class Binder:
         self._slots = asyncio.Semaphore(settings.bind_concurrency)
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._binding: dict[str, asyncio.Task[None]] = {}  # uid -> its call
+        self._quiet = quiet or asyncio.Event()
+        self._quiet.set()
 
     @property
     def busy(self) -> int:
@@ -91,7 +95,13 @@ class Binder:
         for uid, node in assignments.items():
             task = self._start(self._bind(uid, node))
             self._binding[uid] = task
-            task.add_done_callback(lambda _, uid=uid: self._binding.pop(uid, None))  # type: ignore[misc]
+            self._quiet.clear()
+            task.add_done_callback(lambda _, uid=uid: self._answered(uid))  # type: ignore[misc]
+
+    def _answered(self, uid: str) -> None:
+        self._binding.pop(uid, None)
+        if not self._binding:
+            self._quiet.set()
 
     def evict(self, evictions: list[Eviction]) -> None:
         for one in evictions:

@@ -90,10 +90,13 @@ class Scheduler:
         self.started.clear()
         self._fresh(await discover(self.client.discovery))
         log.info("Workload API of %s: %s", self.release.minor or "none", self.release.versions)
+        quiet = asyncio.Event()
         async with AsyncExitStack() as stack:
             recorder = await stack.enter_async_context(Recorder(self.client, "kohort-scheduler", clock=self.clock))
             writer = await stack.enter_async_context(
-                StatusWriter(self.client, recorder, self.clock, self.release.versions, self.settings.write_concurrency)
+                StatusWriter(
+                    self.client, recorder, self.clock, self.release.versions, self.settings.write_concurrency, quiet
+                )
             )
             binder = Binder(
                 self.core,
@@ -103,6 +106,7 @@ class Scheduler:
                 report=writer.take,
                 wake=self._changed.set,
                 is_leader=lambda: self._is_leader() and (self.lease is None or self.lease.is_leader),
+                quiet=quiet,
             )
             stack.push_async_callback(binder.close)
             await self._follow(stack)

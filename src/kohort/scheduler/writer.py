@@ -33,6 +33,7 @@ _UNSUPPORTED: Final = 415
 # An API server that has just started refuses everybody until it has read the roles: that passes soon, or not at all.
 _ROLES: Final = frozenset({401, 403})
 _ROLES_TRIES: Final = 4
+_WHILE_BINDING: Final = 2  # writes at a time beside bindings: the server has only so much time, and they come first
 
 
 @dataclass(slots=True)
@@ -67,8 +68,15 @@ class StatusWriter:
     """`versions`: kind -> apiVersion of the groups that the server serves."""
 
     def __init__(
-        self, client: Client, recorder: Recorder, clock: Clock, versions: Mapping[str, str], concurrency: int = 16
+        self,
+        client: Client,
+        recorder: Recorder,
+        clock: Clock,
+        versions: Mapping[str, str],
+        concurrency: int = 16,
+        quiet: asyncio.Event | None = None,
     ) -> None:
+        """`quiet`: set while no binding is under way; None: always."""
         self._recorder = recorder
         self._jitter = client.jitter
         self._clock = clock
@@ -81,6 +89,7 @@ class StatusWriter:
         self._plain: set[str] = set()  # kinds whose server takes no strategic merge patch: custom resources
         self._busy: set[Target] = set()  # being written: an older word must not come after a newer one
         self._concurrency = concurrency
+        self._quiet = quiet
         self._tasks: list[asyncio.Task[None]] = []
         self.writes = 0
 
@@ -110,7 +119,7 @@ class StatusWriter:
         return Reference(version, target.kind, target.namespace, target.name, target.uid)
 
     async def __aenter__(self) -> StatusWriter:
-        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._concurrency)]
+        self._tasks = [asyncio.create_task(self._work(number)) for number in range(self._concurrency)]
         return self
 
     async def __aexit__(
@@ -120,8 +129,10 @@ class StatusWriter:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _work(self) -> None:
+    async def _work(self, number: int) -> None:
         while True:
+            if self._quiet is not None and number >= _WHILE_BINDING:
+                await self._quiet.wait()
             target = await self._ready.get()
             self._busy.add(target)
             wanted = self._wanted.pop(target)

@@ -1,0 +1,115 @@
+"""Kohort beside kube-scheduler, from waiting pods to bound pods, on the same kube-apiserver and machine.
+
+    python -m bench.e2e                           # every case, both schedulers in turn; more than an hour
+    python -m bench.e2e --only GangScheduling --only '10000'
+    python -m bench.e2e --schedulers kohort --markdown
+
+Each row has an API server and etcd of its own, filled in the same way. What that API server can bind is measured
+first, by posting bindings alone. Needs the binaries of Kubernetes (make kubernetes).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from bench.e2e.apiserver import limit
+from bench.e2e.cases import CASES, Case
+from bench.e2e.measure import Row, measure
+from bench.e2e.schedulers import KOHORT, KUBE, NAMES
+from kohort.testing.environment import AssetsMissingError
+
+HEAD: Final = (
+    "case",
+    "scheduler",
+    "bound",
+    "all after",
+    "first after",
+    "bindings/s",
+    "of the limit",
+    "processor",
+    "memory",
+    "its API server",
+    "p50, p99",
+)
+
+
+def cells(row: Row, most: float) -> list[str]:
+    """A line of the table."""
+    after = f"{row.last:.1f} s" if row.done else f"not in {row.case.seconds:.0f} s"
+    if row.creating and not row.case.per_second:
+        after += f", creating {row.creating:.1f} s"
+    steady = bool(row.created)
+    return [
+        row.case.name,
+        row.scheduler,
+        f"{len(row.times):,} of {row.wanted:,}",
+        "–" if steady else after,
+        "–" if steady or not row.times else f"{row.first:.1f} s",
+        f"{row.rate:,.0f}",
+        f"{row.rate / most:.0%}",
+        f"{row.seconds:.1f} s",
+        f"{row.memory:,.0f} MiB",
+        f"{row.server_seconds:.1f} s, {row.server_memory:,.0f} MiB",
+        f"{row.percentile(0.5) * 1e3:.0f}, {row.percentile(0.99) * 1e3:.0f} ms" if steady else "–",
+    ]
+
+
+def shown(lines: Sequence[Sequence[str]], *, markdown: bool) -> str:
+    if markdown:
+        head, *rest = lines
+        return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rest))
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+
+
+def ratios(rows: Iterable[Row]) -> list[str]:
+    """How many times as long kube-scheduler takes."""
+    by_case: dict[Case, dict[str, Row]] = {}
+    for row in rows:
+        by_case.setdefault(row.case, {})[row.scheduler] = row
+    found = []
+    for case, both in by_case.items():
+        if len(both) < len(NAMES) or case.per_second or not both[KOHORT].done:
+            continue
+        other, ours = both[KUBE], both[KOHORT]
+        least = "" if other.done else "more than "
+        time = other.last if other.done else case.seconds
+        found.append(f"{case.name}: {least}{time / max(ours.last, 1e-3):.1f} x")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.e2e", description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--only", action="append", default=[], metavar="TEXT", help="cases whose name has it; repeat")
+    parser.add_argument("--schedulers", nargs="+", choices=NAMES, default=list(NAMES))
+    parser.add_argument("--kubernetes", default="1.37", metavar="MINOR")
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--list", action="store_true", help="names of the cases")
+    args = parser.parse_args()
+    cases = [case for case in CASES if not args.only or any(text in case.name for text in args.only)]
+    if args.list or not cases:
+        print("\n".join(case.name for case in (cases or CASES)))
+        return 0 if cases else 2
+    try:
+        creates, binds = limit(args.kubernetes, 5000, 3000)
+    except AssetsMissingError as missing:
+        print(missing, file=sys.stderr)
+        return 2
+    print(f"the API server alone: {creates:,.0f} creates/s, {binds:,.0f} bindings/s (64 connections)\n", flush=True)
+    rows: list[Row] = []
+    for case in cases:
+        for scheduler in args.schedulers:
+            rows.append(measure(case, scheduler, args.kubernetes, binds))
+            print("  ".join(cells(rows[-1], binds)), flush=True)
+            for line in rows[-1].broken[:5]:
+                print(f"    broken: {line}", flush=True)
+    print("\n" + shown([HEAD, *(cells(row, binds) for row in rows)], markdown=args.markdown))
+    print("\nkube-scheduler takes, beside Kohort:", *ratios(rows), sep="\n  ")
+    return 1 if any(row.broken for row in rows if row.scheduler == KOHORT) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""A kube-apiserver with etcd for one case, what it is asked, and what it can bind at most."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bench.e2e.objects import PODS, Call, ground, node, node_name, pod
+from bench.server import CONNECTIONS, Connection, Target
+from kohort.testing.environment import Environment
+
+_WATCH_SECONDS: Final = 300
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    resource_version: str = ""
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    pod_group_name: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+    scheduling_group: _Group | None = None
+
+
+class Pod(msgspec.Struct):
+    metadata: _Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: Pod
+
+
+class _List(msgspec.Struct):
+    metadata: _Meta
+    items: list[Pod] = []
+
+
+@contextmanager
+def fresh(kubernetes: str) -> Iterator[tuple[Environment, Target]]:
+    """A new one, with nothing in it."""
+    with Environment(kubernetes) as env:
+        context = ssl.create_default_context(cafile=str(env.ca_file))
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        pids = env.pids()
+        yield env, Target("kube-apiserver", env.url, context, env.token, (pids["apiserver"], pids["etcd"]), 0.0)
+
+
+async def send(target: Target, calls: Iterable[Call]) -> float:
+    """All of them, over many connections; how many seconds it took."""
+    connections = await asyncio.gather(*(Connection(target).open() for _ in range(CONNECTIONS)))
+    left = iter(calls)
+
+    async def work(connection: Connection) -> None:
+        for call in left:
+            await connection.ask(*call)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(work(one) for one in connections))
+    for one in connections:
+        one.close()
+    return time.perf_counter() - began
+
+
+async def listed(target: Target) -> _List:
+    connection = await Connection(target).open()
+    body = await connection.read("GET", PODS)
+    connection.close()
+    return msgspec.json.decode(body, type=_List)
+
+
+async def bound(target: Target, since: str) -> AsyncIterator[str]:
+    """Names of pods as they get nodes, chunk by chunk; a watch that ends is taken up where it ended."""
+    decode = msgspec.json.Decoder(_Event).decode
+    while True:
+        connection = await Connection(target).open()
+        query = f"watch=1&resourceVersion={since}&timeoutSeconds={_WATCH_SECONDS}&allowWatchBookmarks=true"
+        connection.send("GET", f"{PODS}?{query}&fieldSelector=spec.nodeName!=")
+        code, _ = await connection.head()
+        if code != 200:
+            raise RuntimeError(f"watch of pods: {code}")
+        rest = b""
+        try:
+            async for chunk in connection.chunks():  # type: ignore[attr-defined]
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in filter(None, lines):
+                    event = decode(line)
+                    if event.type == "ERROR":
+                        raise RuntimeError(f"watch of pods: {line[:300].decode()}")
+                    since = event.object.metadata.resource_version or since
+                    if event.type == "ADDED":
+                        yield event.object.metadata.name
+        finally:
+            connection.close()
+
+
+def limit(kubernetes: str, nodes: int, pods: int) -> tuple[float, float]:
+    """Creates and bindings a second, posted alone: what the API server takes from anybody."""
+    with fresh(kubernetes) as (_, target):
+
+        async def measure() -> tuple[float, float]:
+            await send(target, ground())
+            await send(target, (node(number, 0, nodes) for number in range(nodes)))
+            creates = await send(target, (pod(f"p{number}", "100m", scheduler="nobody") for number in range(pods)))
+            binds = await send(target, (_binding(number, nodes) for number in range(pods)))
+            return pods / creates, pods / binds
+
+        return asyncio.run(measure())
+
+
+def _binding(number: int, nodes: int) -> Call:
+    target = {"apiVersion": "v1", "kind": "Node", "name": node_name(number % nodes)}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": f"p{number}"}, "target": target}
+    return "POST", f"{PODS}/p{number}/binding", json.dumps(body).encode()
+
+
+def peak(pids: Iterable[int]) -> float:
+    """MiB, the most that each has had."""
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                total += int(line.split()[1])
+    return total / 1024

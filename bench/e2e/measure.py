@@ -1,0 +1,193 @@
+"""One case with one scheduler: when each pod got its node, what it cost, and whether gangs were kept whole."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from bench.e2e import objects
+from bench.e2e.apiserver import Pod, bound, fresh, listed, peak, send
+from bench.e2e.cases import Case
+from bench.e2e.schedulers import Running, started
+from bench.server import Connection, Target, cpu
+from kohort.apimachinery.quantity import parse
+from kohort.testing.environment import Environment
+
+_SETTLE = 2.0  # seconds after the last pod of a steady arrival
+
+
+@dataclass
+class Row:
+    """What was measured. Seconds count from the start of the scheduler, or of creating where it runs before."""
+
+    case: Case
+    scheduler: str
+    wanted: int = 0
+    times: dict[str, float] = field(default_factory=dict)  # pod -> when it was seen to have a node
+    created: dict[str, float] = field(default_factory=dict)  # pod -> when its creation was answered; steady arrival
+    creating: float = 0.0  # seconds that creating took, where the scheduler ran meanwhile
+    seconds: float = 0.0  # processor time of the scheduler
+    memory: float = 0.0  # MiB at its peak
+    server_seconds: float = 0.0
+    server_memory: float = 0.0
+    broken: list[str] = field(default_factory=list)
+
+    @property
+    def done(self) -> bool:
+        return len(self.times) >= self.wanted
+
+    @property
+    def first(self) -> float:
+        return min(self.times.values(), default=0.0)
+
+    @property
+    def last(self) -> float:
+        return max(self.times.values(), default=0.0)
+
+    @property
+    def rate(self) -> float:
+        """Bindings a second from the first to the last."""
+        return (len(self.times) - 1) / max(self.last - self.first, 1e-3) if len(self.times) > 1 else 0.0
+
+    def percentile(self, share: float) -> float:
+        """Of the time from creation to binding."""
+        waits = sorted(self.times[name] - self.created[name] for name in self.times if name in self.created)
+        return waits[min(int(len(waits) * share), len(waits) - 1)] if waits else 0.0
+
+
+def measure(case: Case, scheduler: str, kubernetes: str, limit: float) -> Row:
+    with fresh(kubernetes) as (env, target):
+        return asyncio.run(_Measurement(case, scheduler, env, target).run(limit))
+
+
+class _Measurement:
+    def __init__(self, case: Case, scheduler: str, env: Environment, target: Target) -> None:
+        self._case, self._env, self._target = case, env, target
+        self._row = Row(case, scheduler, case.pods)
+        self._began = 0.0
+        self._over = asyncio.Event()
+
+    async def run(self, limit: float) -> Row:
+        case, target, row = self._case, self._target, self._row
+        await send(target, objects.ground())
+        await send(target, objects.nodes(case))
+        calls = list(objects.before(case))
+        await send(target, (call for call in calls if call[1] == objects.GROUPS))
+        await send(target, (call for call in calls if call[1] != objects.GROUPS))
+        if not case.running:
+            await self._create()
+        since = (await listed(target)).metadata.resource_version
+        self._began, used = time.perf_counter(), cpu(target.pids)
+        async with self._started() as running, self._watched(since):
+            if case.running:
+                self._began = time.perf_counter()
+                await (self._arrive(limit) if case.per_second else self._create())
+                row.creating = time.perf_counter() - self._began
+            await self._wait()
+            row.seconds, row.memory = cpu(running.pids), peak(running.pids)
+        row.server_seconds, row.server_memory = cpu(target.pids) - used, peak(target.pids)
+        row.broken = broken(case, (await listed(target)).items)
+        return row
+
+    async def _create(self) -> None:
+        await send(self._target, objects.measured_groups(self._case))
+        await send(self._target, objects.measured_pods(self._case))
+
+    async def _arrive(self, limit: float) -> None:
+        """Gangs at an even pace, however long the scheduler takes."""
+        case, row = self._case, self._row
+        pace = limit * case.per_second / case.size
+        count = int(pace * case.seconds)
+        row.wanted = count * case.size
+        free: asyncio.Queue[Connection] = asyncio.Queue()
+        for one in await asyncio.gather(*(Connection(self._target).open() for _ in range(32))):
+            free.put_nowait(one)
+
+        async def make(number: int) -> None:
+            connection = await free.get()
+            await connection.ask(*objects.gang(case, number))
+            for place, call in enumerate(objects.members(case, number)):
+                await connection.ask(*call)
+                row.created[f"g{number}-{place}"] = time.perf_counter() - self._began
+            free.put_nowait(connection)
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(count):
+                late = self._began + number / pace - time.perf_counter()
+                if late > 0:
+                    await asyncio.sleep(late)
+                group.create_task(make(number))
+
+    async def _wait(self) -> None:
+        left = _SETTLE if self._case.per_second else self._began + self._case.seconds - time.perf_counter()
+        if self._row.done:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(left, _SETTLE)):
+                await self._over.wait()
+
+    @asynccontextmanager
+    async def _started(self) -> AsyncIterator[Running]:
+        """In a thread: whoever watches must not wait for it."""
+        making = started(self._row.scheduler, self._env, ready=self._case.running)
+        running = await asyncio.to_thread(making.__enter__)
+        try:
+            yield running
+        finally:
+            await asyncio.to_thread(making.__exit__, None, None, None)
+
+    @asynccontextmanager
+    async def _watched(self, since: str) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._follow(since))
+        try:
+            yield
+            if task.done():
+                task.result()
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _follow(self, since: str) -> None:
+        row = self._row
+        async for name in bound(self._target, since):
+            if name.startswith("g"):
+                row.times.setdefault(name, time.perf_counter() - self._began)
+                if row.done:
+                    self._over.set()
+
+
+def broken(case: Case, pods: list[Pod]) -> list[str]:
+    """Gangs with some of their pods bound, gangs in more than one rack, nodes with more than they have."""
+    found: list[str] = []
+    placed = [pod for pod in pods if pod.spec.node_name]
+    gangs: dict[str, list[str]] = {}
+    for pod in placed:
+        if pod.metadata.name.startswith("g") and pod.spec.scheduling_group is not None:
+            gangs.setdefault(pod.spec.scheduling_group.pod_group_name, []).append(pod.spec.node_name)
+    for name, there in gangs.items():
+        if case.gang and len(there) < case.size:
+            found.append(f"{name}: {len(there)} of {case.size} pods are bound")
+        racks = {int(node.removeprefix("node-")) * case.racks // case.nodes for node in there} if case.racks else set()
+        if len(racks) > 1:
+            found.append(f"{name}: in {len(racks)} racks")
+    for node, milli in _used(case, placed).items():
+        if milli > 4000:
+            found.append(f"{node}: {milli}m of 4 cpu")
+    return found
+
+
+def _used(case: Case, placed: list[Pod]) -> Counter[str]:
+    """Thousandths of a cpu by node."""
+    amounts = {"g": case.cpu, "old": case.before.cpu if case.before else "0", "anchor": "10m", "never": "64"}
+    milli = {prefix: parse(text).ceil(-3) for prefix, text in amounts.items()}
+    used: Counter[str] = Counter()
+    for pod in placed:
+        prefix = pod.metadata.name.partition("-")[0].rstrip("0123456789")
+        used[pod.spec.node_name] += milli[prefix]
+    return used
