@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kohort.api.options import OPTIONS
+from kohort.api.options import own_gates
 from kohort.gang.settings import Described, KindSettings, describe, settings_types, shown
 
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
 _HEAD = """\
 # Configuration
 
-<!-- Made by hack/settings_page.py from the types in src/kohort/kinds/*/settings.py and src/kohort/api/options.py. -->
+<!-- Made by hack/settings_page.py from the types in kinds/*/settings.py and the gates in kinds/*/bundle.py. -->
 
 Two things can be chosen about workload kinds:
 
@@ -98,9 +98,9 @@ def _row(kind: str, one: Described) -> str:
 
 
 def _gates() -> Iterator[str]:
-    for name, option in OPTIONS.items():
-        alias = f" (`{option.alias}`)" if option.alias else ""
-        yield f"| `{name}`{alias} | {option.kind} | {'on' if option.default else 'off'} | {option.meaning} |\n"
+    for name, gate in own_gates().items():
+        alias = f" (`{gate.alias}`)" if gate.alias else ""
+        yield f"| `{name}`{alias} | {gate.kind} | {'on' if gate.default else 'off'} | {gate.meaning} |\n"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
 from kohort.gang.settings import DEFAULTS, SettingsByKind
 from kohort.kinds.controllers import install, make, needs, probe, selected
-from kohort.kinds.jobset.settings import JobSetSettings
 from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.control import progress
 from kohort.kube.client import Client
@@ -52,7 +51,7 @@ async def whole(
     stay as they are, and what runs on them runs on. The client that is given back is an administrator's.
     """
     clock = server.clock
-    ctx = CompileContext(server.ctx.release, server.ctx.gates, server.ctx.options, settings=settled(settings))
+    ctx = CompileContext(server.ctx.release, server.ctx.gates, server.ctx.options, settings=settings.embedded())
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.within(server.api, manager="kohort", clock=clock))
         usual = FOR_EVER if copied else None
@@ -84,14 +83,6 @@ async def whole(
             await runtime.ready()
         await scheduler.started.wait()
         yield client
-
-
-def settled(settings: SettingsByKind) -> SettingsByKind:
-    """The server itself keeps Jobs of exclusive placement apart: their templates need not, unless somebody says so."""
-    jobset = settings.of(JobSetSettings)
-    if jobset.exclusive_placement is not None:
-        return settings
-    return settings.replaced(replace(jobset, exclusive_placement="Admission"))
 
 
 @asynccontextmanager

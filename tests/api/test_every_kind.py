@@ -15,7 +15,7 @@ from tests.api.junk import Maker
 from kohort.api import admit, decode, definitions
 from kohort.api.errors import ErrorKind
 from kohort.api.kind import Context, Kind, Object
-from kohort.api.options import DEFAULT_OPTIONS, OPTIONS
+from kohort.api.options import DEFAULT_OPTIONS, own_gates
 from kohort.api.registry import every_kind, find, groups
 from kohort.api.releases import RELEASES
 from kohort.api.schema import UNSET, Anything, Arr, Bool, Duration, Int, IntOrStr, Map, Node, Obj, Ref, Str, Time
@@ -114,7 +114,7 @@ def test_declared_defaults_are_of_their_type(kind: Kind) -> None:
 
 @EACH
 def test_gates_are_known(kind: Kind) -> None:
-    known = {str(gate) for minor in kind.minors for gate in RELEASES[minor].gates} | set(OPTIONS)
+    known = {str(gate) for minor in kind.minors for gate in RELEASES[minor].gates} | set(own_gates())
     gates = {node.gate for _, node in places(kind.schema) if node.gate} | ({kind.gate} if kind.gate else set())
     assert {str(gate) for gate in gates} <= known
 

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from hack import settings_page
 
 import kohort
-from kohort import embedded
 from kohort.cli import up
 from kohort.cli.main import app
 from kohort.gang.settings import (
@@ -254,6 +253,6 @@ def test_up_refuses_settings_that_cannot_be(args: tuple[str, ...], said: str) ->
 
 
 def test_the_embedded_server_keeps_exclusive_jobs_apart_unless_told_otherwise() -> None:
-    assert embedded.settled(DEFAULTS).of(JobSetSettings).exclusive_placement == "Admission"
+    assert DEFAULTS.embedded().of(JobSetSettings).exclusive_placement == "Admission"
     asked = SettingsByKind(JobSetSettings(exclusive_placement="Template"))
-    assert embedded.settled(asked) == asked
+    assert asked.embedded().of(JobSetSettings) == asked.of(JobSetSettings)

@@ -2,8 +2,8 @@
 
 Each family is a folder `kohort/kinds/<family>` with a module `bundle.py` that holds its `BUNDLE`. All lists of kinds
 are made from the bundles: the API registry, compilers, admission, controllers, roles, the survey of `kohort run`, what
-`kohort explain` looks for, the table in README. A bundle names modules and does not import them, so that reading all
-bundles costs next to nothing and a command loads only the code of the kinds that it meets.
+`kohort explain` looks for, feature gates, the table in README. A bundle names modules and does not import them, so that
+reading all bundles costs next to nothing and a command loads only the code of the kinds that it meets.
 """
 
 from __future__ import annotations
@@ -53,6 +53,17 @@ class ControllerGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureGate:
+    """A gate of the kinds' own controllers, beside those of Kubernetes. What makes gangs is on."""
+
+    name: str
+    default: bool
+    kind: str
+    meaning: str
+    alias: str = ""  # the name upstream gives it
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A line of the table of kinds."""
 
@@ -70,10 +81,13 @@ class Bundle:
     # (API group, kind) -> module with compile_object, module with validate
     compilers: Mapping[tuple[str, str], str] = field(default_factory=dict)
     admission: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    pods: str = ""  # module with the rules of kohort.api.pod_rules, about pods that are made for the kinds
+    gates: tuple[FeatureGate, ...] = ()
     settings: str = ""  # module with SETTINGS: the frozen type of what can be chosen about the kind
     makers: str = ""  # module with MAKERS: controller -> function of a Setup
     objects: str = ""  # module with install(client): objects that `kohort up` brings along for the controllers
     controllers: tuple[ControllerGroup, ...] = ()
+    referenced: tuple[tuple[str, str], ...] = ()  # kinds that workloads name: `kohort plan` copies them from a cluster
     explained: tuple[str, ...] = ()  # kinds that a name without a kind may mean (`kohort explain NAME`), topmost first
     page: Page | None = None
     example: str = ""  # of examples/
@@ -114,8 +128,15 @@ def register(bundle: Bundle) -> None:
         taken = {one.name for one in known.controllers} & {one.name for one in bundle.controllers}
         if taken:
             raise ValueError(f"bundle {bundle.name}: controllers {', '.join(sorted(taken))} are those of {known.name}")
+        switched = _gate_names(known) & _gate_names(bundle)
+        if switched:
+            raise ValueError(f"bundle {bundle.name}: gates {', '.join(sorted(switched))} are those of {known.name}")
     _registered.append(bundle)
     _forget()
+
+
+def _gate_names(bundle: Bundle) -> set[str]:
+    return {name for gate in bundle.gates for name in (gate.name, gate.alias) if name}
 
 
 @contextmanager

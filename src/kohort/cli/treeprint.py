@@ -29,15 +29,9 @@ def tree(done: Compiled) -> RenderableType:
     parts += [_plan(plan, made) for plan in done.plans]
     if done.links:
         parts.append(Text(_legend(done, made), _DIM))
-    if done.stand_in_uid and done.plans and _hashed(done, made):
+    if done.stand_in_uid and any(plan.hashes_uid for plan in done.plans):
         parts.append(Text("names with a hash are computed from a stand-in for metadata.uid", _DIM))
     return Lines(*parts)
-
-
-def _hashed(done: Compiled, made: Release) -> bool:
-    """Whether a name depends on the uid: a Job's Workload, and the PodGroups of Jobs and TrainJobs."""
-    kind = done.document.obj.get("kind")
-    return kind in {"Job", "CronJob"} or (kind == "TrainJob" and made.has_pod_groups)
 
 
 def _legend(done: Compiled, made: Release) -> str:

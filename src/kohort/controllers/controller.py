@@ -68,7 +68,8 @@ class Controller:
     """`reconcile` gets key, state and time. Failures are retried after `base_delay` to `max_delay` seconds.
 
     `subject`: the object that a key is about, which is marked when a reconcile of it meets a fault; else the one of the
-    first watch that has the key. `conditions`: whether its status has conditions, to say so there.
+    first watch that has the key. `conditions`: whether its status has conditions, to say so there. `counters`: metrics
+    of its own, name -> what is counted, each by name and namespace of the object (`Result.counted`).
     """
 
     name: str
@@ -79,6 +80,7 @@ class Controller:
     max_delay: float = 60.0
     subject: Callable[[Key, Reader], Object | None] | None = None
     conditions: bool = True
+    counters: Mapping[str, str] = field(default_factory=dict)
 
     def object_of(self, key: Key, reader: Reader) -> Object | None:
         if self.subject is not None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
-
-_JOBSET: Final = ("jobset_name", "namespace")
 
 
 class Metrics:
@@ -38,11 +36,14 @@ class Metrics:
             [*labels, "verb", "kind", "code"],
             registry=registry,
         )
-        # By the names, and with the labels, that dashboards of upstream's controller know.
-        self.ends = {
-            name: Counter(name, f"JobSets that have {name.partition('_')[2]}.", _JOBSET, registry=registry)
-            for name in ("jobset_completed", "jobset_failed")
-        }
         self.waiting = Gauge(
             "kohort_controller_queue_length", "Objects that wait for a reconcile.", labels, registry=registry
         )
+        self.counters: dict[str, Counter] = {}
+        self._registry = registry
+
+    def add_counters(self, kind: str, counters: Mapping[str, str]) -> None:
+        """Counters of a controller's own (`Result.counted`), by name and namespace of the object."""
+        for name, says in counters.items():
+            labels = (f"{kind.lower()}_name", "namespace")
+            self.counters[name] = Counter(name, says, labels, registry=self._registry)

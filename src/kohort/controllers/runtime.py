@@ -197,7 +197,7 @@ class _Workers:
         try:
             result = await self._run(key)
             for name in result.counted:
-                self._runtime.metrics.ends[name].labels(key.name, key.namespace).inc()
+                self._runtime.metrics.counters[name].labels(key.name, key.namespace).inc()
         except ReconcileError as error:
             wait = self.queue.retry(key)
             self._runtime.metrics.errors.labels(self.controller.name).inc()
@@ -341,6 +341,8 @@ class Runtime:
         self.observed = Observed(client, clock)
         self.aside = Aside() if clock is REAL else None
         self._controllers = tuple(controllers)
+        for one in self._controllers:
+            self.metrics.add_counters(one.watches[0].kind, one.counters)
         self._workers: list[_Workers] = []
         self._working: list[asyncio.Task[None]] = []
         self._stack = AsyncExitStack()

@@ -15,7 +15,7 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
-from typing import Any, ClassVar, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kohort.api.bundle import bundles, derived
 from kohort.api.errors import FieldError, invalid, required
@@ -29,6 +29,10 @@ class KindSettings:
     """
 
     kind: ClassVar[str] = ""  # as people write it in front of a setting: jobset
+
+    def embedded(self) -> Self:
+        """The same with what was left open as `kohort up` has it, whose API server does more than others."""
+        return self
 
 
 S = TypeVar("S", bound=KindSettings)
@@ -50,6 +54,10 @@ class SettingsByKind:
     def of(self, wanted: type[S]) -> S:
         found = self._given.get(wanted)
         return found if isinstance(found, wanted) else wanted()
+
+    def embedded(self) -> SettingsByKind:
+        """Of every kind, as `kohort up` has them."""
+        return SettingsByKind(*(self.of(kind).embedded() for kind in settings_types().values()))
 
     def replaced(self, *given: KindSettings) -> SettingsByKind:
         return SettingsByKind(*(self._given | {type(one): one for one in given}).values())

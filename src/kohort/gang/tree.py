@@ -128,6 +128,7 @@ class Plan:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     own_workload: bool = True
+    hashes_uid: bool = field(default=False, compare=False)  # names of its objects hold a hash of the owner's uid
 
     def walk(self) -> Iterator[Template]:
         for template in self.templates:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.api.bundle import bundles
 from kohort.api.releases import NEWEST
 from kohort.kube.errors import ApiError
 from kohort.scheduler.release import discover
@@ -18,16 +19,13 @@ if TYPE_CHECKING:
 
 # (name in a snapshot, API group, kind), in the order in which they are needed. Jobs and other workloads are left out:
 # their pods and groups are there, and nobody is to make others for them.
-KINDS: Final = (
-    ("namespaces", "", "Namespace"),
+_NAMESPACES: Final = ("namespaces", "", "Namespace")
+_KINDS: Final = (
     ("priorityclasses", "scheduling.k8s.io", "PriorityClass"),
     ("runtimeclasses", "node.k8s.io", "RuntimeClass"),
     ("storageclasses", "storage.k8s.io", "StorageClass"),
     ("limitranges", "", "LimitRange"),
     ("resourcequotas", "", "ResourceQuota"),
-    ("trainingruntimes", "trainer.kubeflow.org", "TrainingRuntime"),
-    ("clustertrainingruntimes", "trainer.kubeflow.org", "ClusterTrainingRuntime"),
-    ("clustertopologybindings", "grove.io", "ClusterTopologyBinding"),
     ("poddisruptionbudgets", "policy", "PodDisruptionBudget"),
     ("persistentvolumes", "", "PersistentVolume"),
     ("persistentvolumeclaims", "", "PersistentVolumeClaim"),
@@ -40,6 +38,14 @@ KINDS: Final = (
 )
 _NEEDED: Final = frozenset({"nodes", "pods"})
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+def kinds() -> Iterator[tuple[str, str, str]]:
+    """Kubernetes' own, and what workloads name by the bundles of their kinds: runtimes, topology bindings."""
+    yield _NAMESPACES
+    for group, kind in (one for bundle in bundles() for one in bundle.referenced):
+        yield f"{kind.lower()}s", group, kind
+    yield from _KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ async def read_cluster(client: Client) -> ClusterCopy:
             unread.append(f"{name}: {error.message or error}")
             return name, []
 
-    found = dict(await asyncio.gather(*(read(*one) for one in KINDS)))
+    found = dict(await asyncio.gather(*(read(*one) for one in kinds())))
     return ClusterCopy(release.minor or NEWEST, found, unread)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import copy
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.plan.clustercopy import KINDS, ClusterCopy
+from kohort.plan.clustercopy import ClusterCopy, kinds
 from kohort.server import storage_codec
 from kohort.sim.behaviour import PREFIX
 from kohort.sim.cluster import PLAYED_BY
@@ -24,7 +24,7 @@ _STATES: Final = {"Unknown": "failed", "False": "notready"}
 
 async def load(server: Server, cluster: ClusterCopy) -> None:
     writes: list[asyncio.Future[Any]] = []
-    for name, group, kind in KINDS:
+    for name, group, kind in kinds():
         resource = server.api.resources.of_kind(group, kind)
         if resource is None:
             continue

@@ -16,18 +16,15 @@ import msgspec
 
 from kohort.api import formats
 from kohort.api import meta as metadata
-from kohort.api.later import module
 from kohort.server import status, storage_codec, timestamps
+from kohort.server.admission.pod_webhooks import PodWebhooks
 from kohort.server.codec import encode
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
-    from kohort.kinds.jobset.api import constants, placement
     from kohort.server.options import WriteOptions
     from kohort.server.resources import Resource
     from kohort.server.store import Store
-else:
-    constants, placement = module("kohort.kinds.jobset.api.constants"), module("kohort.kinds.jobset.api.placement")
 
 _MAX_ENTRIES: Final = 1024
 _PER_POD_METADATA: Final = {"name", "generateName", "namespace", "labels", "annotations"}  # may differ from pod to pod
@@ -111,11 +108,13 @@ class PodAdmissionCache:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._pods: dict[Key, _CachedPod] = {}
+        self._webhooks: list[PodWebhooks] = []
         self.allowed = True
 
     def use(self, plugins: list[Any]) -> None:
         """Admission changed: does the work of every mutating plugin follow from what is in the key (`repeatable`)?"""
         self._pods.clear()
+        self._webhooks = [one for one in plugins if isinstance(one, PodWebhooks)]
         self.allowed = all(getattr(one, "repeatable", False) for one in plugins)
 
     def key(self, resource: Resource, body: Object, namespace: str, chosen: WriteOptions) -> Key | None:
@@ -134,7 +133,7 @@ class PodAdmissionCache:
         if labels is None or annotations is None or not named or meta.get("namespace", namespace) != namespace:
             return None
         own = _shared_parts(body)
-        if own is None or constants.EXCLUSIVE_TOPOLOGY in annotations:  # where other pods are decides about it
+        if own is None or any(one.depends_on_others(annotations) for one in self._webhooks):
             return None
         rest = encode({name: value for name, value in body.items() if name not in ("metadata", "spec")})
         same = encode([own.spec, own.owner, meta.get("finalizers")])
@@ -166,7 +165,8 @@ class PodAdmissionCache:
         rest = storage_codec.decode(found.rest)
         _restore_per_pod(rest["spec"], body["spec"])
         pod = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta, **rest}
-        placement.mark(pod)
+        for one in self._webhooks:
+            one.mark(pod)
         problems = metadata.check_create(resource.rules, pod)
         if problems:
             raise status.invalid(resource.group, resource.kind, name, problems)

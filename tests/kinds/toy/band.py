@@ -1,15 +1,16 @@
 """A workload kind that does not come with Kohort: a Band of musicians that start together or not at all.
 
-All of it is here: type, rules, compiler, controller, roles. docs/adding-a-kind.md walks through this file.
+All of it is here: type, rules, settings, compiler, controller, roles. docs/adding-a-kind.md walks through this file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import ClassVar, Final
 
-from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, Rule
+from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Rule
 from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Column, Context, Kind, Object
 from kohort.api.schema import Int, Obj, Str
@@ -21,6 +22,7 @@ from kohort.controllers.reconcile import Reconcile, Result, Step, Write, must
 from kohort.gang import tree
 from kohort.gang.compile import Compilation, CompileContext, namespace_of
 from kohort.gang.render import pod_links, render
+from kohort.gang.settings import KindSettings, about
 from kohort.gang.stand_in import uid_of
 from kohort.kinds.setup import Maker, Setup
 
@@ -58,17 +60,30 @@ BAND: Final = Kind(
 )
 KINDS: Final = (BAND,)
 
+# ---- settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandSettings(KindSettings):
+    kind: ClassVar[str] = "band"
+
+    soloists: bool = field(default=False, metadata=about("Musicians start one by one."))
+
+
+SETTINGS: Final = BandSettings
+
 # ---- compile: one gang of all musicians
 
 
 def compile_object(band: Object, ctx: CompileContext) -> Compilation:
     name, count = str(band["metadata"]["name"]), int(band["spec"]["musicians"])
+    least = None if ctx.settings.of(BandSettings).soloists else count
     owner = tree.Owner(api_version=API_VERSION, kind=KIND, name=name, uid=uid_of(band), controller=True)
     plan = tree.Plan(
         workload=name,
         namespace=namespace_of(band),
         controller=tree.Controller(api_group=GROUP, kind=KIND, name=name),
-        templates=(tree.Template(name="musicians", minimum=count),),
+        templates=(tree.Template(name="musicians", minimum=least),),
         groups=(tree.Group(name=name, template="musicians", owners=(owner,)),),
         members=(tree.Member(source=f"Band {name}", count=count, group=name),),
         owners=(owner,),
@@ -163,6 +178,8 @@ BUNDLE: Final = Bundle(
     name="toy",
     api={GROUP: HERE},
     compilers={(GROUP, KIND): HERE},
+    settings=HERE,
+    gates=(FeatureGate("BandRehearsal", False, KIND, "bands may rehearse"),),
     makers=HERE,
     controllers=(
         ControllerGroup(

@@ -13,10 +13,11 @@ import yaml
 from tests.kinds.toy.band import API_VERSION, BUNDLE, GROUP, KIND
 
 from kohort import library
-from kohort.api import registry
-from kohort.api.bundle import Bundle, register, with_bundle
+from kohort.api import options, registry
+from kohort.api.bundle import Bundle, FeatureGate, register, with_bundle
 from kohort.cli import crds
 from kohort.cli.lookup import find_in_cluster
+from kohort.gang.settings import SettingsError
 from kohort.kinds import controllers
 from kohort.run.process import managed
 from kohort.run.roles import roles
@@ -70,6 +71,20 @@ def test_its_roles_are_made() -> None:
     assert {("ClusterRole", "kohort-band"), ("ClusterRoleBinding", "kohort-band")} <= found
 
 
+def test_its_gates_can_be_switched() -> None:
+    assert "BandRehearsal" not in options.context("1.37").options
+    assert "BandRehearsal" in options.context("1.37", {"BandRehearsal": True}).options
+    with pytest.raises(ValueError, match="BandEncore"):
+        options.context("1.37", {"BandEncore": True})
+
+
+def test_its_settings_can_be_set() -> None:
+    (done,) = library.compile([QUARTET], settings={"band": {"soloists": True}})
+    assert [group["spec"]["schedulingPolicy"] for group in done.objects[1:]] == [{"basic": {}}]
+    with pytest.raises(SettingsError, match="accepted are soloists"):
+        library.compile([QUARTET], settings={"band": {"solo": True}})
+
+
 async def test_a_gang_starts_with_the_roles_that_were_made(tmp_path: Path) -> None:
     text = roles()
     own = [one for one in yaml.safe_load_all(text) if one["metadata"]["name"] == "kohort-band"]
@@ -106,6 +121,10 @@ async def test_a_gang_that_does_not_fit_waits_as_a_whole() -> None:
     [
         (Bundle(name="toy", api={"other.example.com": "x"}), "bundle toy: its name is taken by bundle toy"),
         (Bundle(name="more", api={"batch": "x"}), "bundle more: API group batch is taken by bundle batch"),
+        (
+            Bundle(name="more", api={"o.example.com": "x"}, gates=(FeatureGate("GroveFlat", True, "Band", ""),)),
+            "bundle more: gates GroveFlat are those of grove",
+        ),
     ],
 )
 def test_what_is_there_is_not_registered_again(bundle: Bundle, says: str) -> None:

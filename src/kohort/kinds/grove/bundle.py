@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.api.bundle import READ, Bundle, ControllerGroup, Page, Rule
+from kohort.api.bundle import READ, Bundle, ControllerGroup, FeatureGate, Page, Rule
 
 BUNDLE: Final = Bundle(
     name="grove",
     api={"grove.io": "kohort.kinds.grove.api", "scheduler.grove.io": "kohort.kinds.grove.api"},
     compilers={("grove.io", "PodCliqueSet"): "kohort.kinds.grove.compile.podcliqueset"},
     admission={("grove.io", "PodCliqueSet"): "kohort.kinds.grove.admission"},
+    gates=(
+        FeatureGate("GroveGangScheduling", True, "PodCliqueSet", "groups for PodCliqueSets, not only a schedulerName"),
+        FeatureGate("GroveTopology", True, "PodCliqueSet", "topology constraints of PodCliqueSets"),
+        FeatureGate("GroveFlat", False, "PodCliqueSet", "no CompositePodGroups even where they are served"),
+        FeatureGate("GroveKai", False, "PodCliqueSet", "schedulerName kai-scheduler is allowed"),
+        FeatureGate("GroveVolcano", False, "PodCliqueSet", "schedulerName volcano is allowed"),
+        FeatureGate("GroveLpx", False, "PodCliqueSet", "schedulerName lpx-scheduler is allowed"),
+    ),
     settings="kohort.kinds.grove.settings",
     makers="kohort.kinds.grove.control.makers",
     controllers=(
@@ -54,6 +62,7 @@ BUNDLE: Final = Bundle(
             ),
         ),
     ),
+    referenced=(("grove.io", "ClusterTopologyBinding"),),
     explained=("PodCliqueSet",),
     page=Page("PodCliqueSet (Grove)", "docs/kinds/podcliqueset.md"),
     example="podcliqueset-simple.yaml",

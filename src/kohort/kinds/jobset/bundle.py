@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, Page, Rule
+from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, Rule
 
 BUNDLE: Final = Bundle(
     name="jobset",
     api={"jobset.x-k8s.io": "kohort.kinds.jobset.api"},
     compilers={("jobset.x-k8s.io", "JobSet"): "kohort.kinds.jobset.compile.jobset"},
     admission={("jobset.x-k8s.io", "JobSet"): "kohort.kinds.jobset.admission"},
+    pods="kohort.kinds.jobset.api.placement",
+    gates=(
+        FeatureGate(
+            "GangScheduling", True, "JobSet", "gang configuration of JobSets", "JobSetWorkloadAwareSchedulingAPI"
+        ),
+        FeatureGate("GangOfGangs", True, "JobSet", "JobSet trees as CompositePodGroups", "JobSetGangOfGangs"),
+        FeatureGate(
+            "GangQuorumShrink", False, "JobSet", "a gang that has started waits for no more pods than are left to run"
+        ),
+        FeatureGate("InPlaceRestart", False, "JobSet", "restart strategy InPlaceRestart"),
+        FeatureGate("RestartJob", False, "JobSet", "failure policy actions RestartJob…"),
+        FeatureGate("ElasticJobSet", False, "JobSet", "change of parallelism and completions after creation"),
+    ),
     settings="kohort.kinds.jobset.settings",
     makers="kohort.kinds.jobset.control.makers",
     controllers=(

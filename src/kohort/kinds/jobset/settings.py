@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Literal
 
 from kohort.gang.settings import KindSettings, about
@@ -39,6 +39,10 @@ class JobSetSettings(KindSettings):
         default=False,
         metadata=about("Exactly what JobSet's controller does: exclusive placement is left to its webhooks."),
     )
+
+    def embedded(self) -> JobSetSettings:
+        """The server itself keeps exclusive Jobs apart: their templates need not, unless somebody says so."""
+        return self if self.exclusive_placement is not None else replace(self, exclusive_placement="Admission")
 
 
 SETTINGS: Final = JobSetSettings

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, Page, Rule
+from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, Rule
 
 BUNDLE: Final = Bundle(
     name="leaderworkerset",
     api={"leaderworkerset.x-k8s.io": "kohort.kinds.leaderworkerset.api"},
     compilers={("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "kohort.kinds.leaderworkerset.compile.leaderworkerset"},
+    gates=(
+        FeatureGate("WorkloadAwareScheduling", True, "LeaderWorkerSet", "spec.scheduling of LeaderWorkerSets"),
+        FeatureGate("LWSGangOfGangs", True, "LeaderWorkerSet", "several scheduling levels as CompositePodGroups"),
+        FeatureGate(
+            "LWSVolcano", False, "LeaderWorkerSet", "the scheduler provider is Volcano, which has no spec.scheduling"
+        ),
+    ),
     settings="kohort.kinds.leaderworkerset.settings",
     makers="kohort.kinds.leaderworkerset.control.makers",
     controllers=(

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, Page, Rule
+from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, Rule
 
 BUNDLE: Final = Bundle(
     name="trainer",
     api={"trainer.kubeflow.org": "kohort.kinds.trainer.api"},
     compilers={("trainer.kubeflow.org", "TrainJob"): "kohort.kinds.trainer.compile.trainjob"},
     admission={("trainer.kubeflow.org", "TrainJob"): "kohort.kinds.trainer.admission"},
+    gates=(
+        FeatureGate(
+            "TrainJobWorkloadAwareScheduling", True, "TrainJob", "podGroupPolicy.workload of training runtimes"
+        ),
+        FeatureGate("TrainJobCompositePodGroup", False, "TrainJob", "several levels of groups as CompositePodGroups"),
+        FeatureGate(
+            "TrainJobStatus", False, "TrainJob", "status.trainerStatus, progress as the training code reports it"
+        ),
+    ),
     settings="kohort.kinds.trainer.settings",
     makers="kohort.kinds.trainer.control.makers",
     objects="kohort.kinds.trainer.control.builtin",
@@ -48,6 +57,10 @@ BUNDLE: Final = Bundle(
                 Rule(("scheduling.x-k8s.io", "scheduling.volcano.sh"), ("podgroups",), MANAGE),
             ),
         ),
+    ),
+    referenced=(
+        ("trainer.kubeflow.org", "TrainingRuntime"),
+        ("trainer.kubeflow.org", "ClusterTrainingRuntime"),
     ),
     explained=("TrainJob",),
     page=Page("TrainJob", "docs/kinds/trainjob.md"),

@@ -14,8 +14,8 @@ from kohort.api.scheduling import admission as scheduling_rules
 from kohort.server import status
 from kohort.server.admission.attributes import CREATE, DELETE
 from kohort.server.admission.cross_object import CrossObjectAdmission
-from kohort.server.admission.jobset import JobSetWebhooks
 from kohort.server.admission.limitranger import LimitRanger
+from kohort.server.admission.pod_webhooks import PodWebhooks
 from kohort.server.admission.policies.mutating import MutatingAdmissionPolicies
 from kohort.server.admission.policies.validating import ValidatingAdmissionPolicies
 from kohort.server.admission.reinvocation import MutatingAdmission
@@ -125,7 +125,7 @@ def admission(
     limits, scheduling = LimitRanger(lister), PodScheduling(lister, ctx)
     core.converter = converter = WebhookConverter(call)
     escalation_check = (RBACEscalation(authorizer),) if authorizer is not None else ()
-    operators = (JobSetWebhooks(core.lister),) if own_kinds else ()
+    operators = (PodWebhooks(core.lister),) if own_kinds else ()
     own = (*accounts, limits, RuntimeClass(lister), scheduling, DefaultStorageClass(lister), *operators)
     mutating = MutatingAdmissionPolicies(lister, resources, ctx, authorizer, core.field_manager)
     plugins = (

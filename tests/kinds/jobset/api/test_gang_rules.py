@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.kinds.jobset.api.building import changes, context, depends, errors, fields, jobset, rj, warnings
 
-from kohort.api import admit
+from kohort.api import admit, options
 from kohort.api.errors import ErrorKind
 from kohort.api.kind import Object
 from kohort.kinds.jobset.api.constants import EXCLUSIVE_TOPOLOGY, NODE_SELECTOR_STRATEGY
@@ -41,8 +41,9 @@ def test_3_v1_gate_off_any_front_end_is_refused(obj: Object, field: str) -> None
 
 def test_v1_upstream_name_of_the_gate_counts_too() -> None:
     obj = jobset(rj("a", 1, 1), gang="Gang")
-    ctx = context("1.37", "JobSetWorkloadAwareSchedulingAPI", without=("GangScheduling",))
-    assert errors(obj, ctx) == []
+    for gate in ("GangScheduling", "JobSetWorkloadAwareSchedulingAPI"):
+        assert errors(obj, options.context("1.37", {gate: True})) == []
+        assert errors(obj, options.context("1.37", {gate: False})) != []
 
 
 def test_v1_the_gate_of_kubernetes_with_the_same_name_is_another() -> None:
@@ -425,7 +426,8 @@ def test_54_v14_two_levels_need_the_option() -> None:
     tree = {"schedulingPolicy": GANG, "replicatedJobs": [{"targetReplicatedJobs": ["a"]}]}
     obj = jobset(rj("a", 1, 1), rj("b", 1, 1), scheduling=tree)
     assert fields(obj, context(without=("GangOfGangs",))) == ["spec.scheduling.replicatedJobs"]
-    assert errors(obj, context("1.37", "JobSetGangOfGangs", without=("GangOfGangs",))) == []
+    assert errors(obj, options.context("1.37", {"JobSetGangOfGangs": True})) == []
+    assert fields(obj, options.context("1.37", {"JobSetGangOfGangs": False})) == ["spec.scheduling.replicatedJobs"]
 
 
 # ---- names

@@ -78,7 +78,7 @@ def _fresh(job: Object, ctx: CompileContext, settings: EffectiveSettings) -> Com
     plan = builder.build_workload()
     made = pod_group_name(workload, template)
     group = replace(builder.new_pod_group(made, template), owners=(owner, _workload_owner(workload, ctx)))
-    return _planned(job, replace(plan, groups=(group,)), ctx, settings)
+    return _planned(job, replace(plan, groups=(group,), hashes_uid=True), ctx, settings)
 
 
 def _existing(job: Object, workload: Object, ctx: CompileContext, settings: EffectiveSettings) -> Compilation:

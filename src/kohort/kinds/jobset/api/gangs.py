@@ -14,14 +14,13 @@ from kohort.api.kind import Context, Object
 from kohort.kinds.jobset.api.reading import ReplicatedJob, entries, in_order, replicated_jobs, spec_of
 
 OFF, GANG, REPLICATED_GANG = "Off", "Gang", "ReplicatedGang"
-OPTIONS: Final = {"GangScheduling": "JobSetWorkloadAwareSchedulingAPI", "GangOfGangs": "JobSetGangOfGangs"}
 TOP_LEVEL: Final = ("schedulingPolicy", "schedulingConstraints", "disruptionMode")
 LEAF_LEVEL: Final = (*TOP_LEVEL, "resourceClaims")
 
 
 def option_on(ctx: Context, name: str) -> bool:
     """Whether an option of ours is on. Not `ctx.on`: until 1.36 Kubernetes has a gate GangScheduling of its own."""
-    return name in ctx.options or OPTIONS[name] in ctx.options
+    return name in ctx.options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

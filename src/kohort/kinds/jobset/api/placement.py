@@ -1,17 +1,18 @@
 """Exclusive placement: each Job alone in its topology domain, its first pod leading (spec jobset 2.4).
 
-Pods of JobSets are completed and judged when they are created, as upstream's pod webhooks do it: the first pod of a Job
-keeps away from other Jobs, the others are let in when it is bound, and go where it is. Where the server does not ask
-these rules, `spread` says the same to the scheduler in the Job's pod template.
+Pods of JobSets are completed and validated when they are created, as upstream's pod webhooks do it: the first pod of a
+Job keeps away from other Jobs, the others are let in when it is bound, and go where it is. Where the server does not
+ask these rules, `spread` says the same to the scheduler in the Job's pod template.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.api.objects import annotation, meta_of
+from kohort.api.pod_rules import Cluster
 from kohort.kinds.jobset.api import constants
 
 PRIORITY: Final = "jobset.sigs.k8s.io/priority"
@@ -83,6 +84,26 @@ def leader_prefix(pod: Object) -> str:
 def priority_label(priority: int) -> str:
     """No label begins with a minus: upstream's webhook writes it, and its pods are refused."""
     return str(priority) if priority >= 0 else f"minus{priority}"
+
+
+# ---- kohort.api.pod_rules
+
+
+def admit_pod(pod: Object, namespace: str, cluster: Cluster) -> None:
+    complete(pod, _find_leader(pod, namespace, cluster), cluster.node_labels)
+
+
+def refuse_pod(pod: Object, namespace: str, cluster: Cluster) -> str:
+    return refusal(pod, _find_leader(pod, namespace, cluster)) if is_follower(pod) else ""
+
+
+def depends_on_others(annotations: Collection[str]) -> bool:
+    return constants.EXCLUSIVE_TOPOLOGY in annotations
+
+
+def _find_leader(pod: Object, namespace: str, cluster: Cluster) -> Object | None:
+    prefix = leader_prefix(pod) if is_follower(pod) else ""
+    return leader_of(pod, cluster.pods_with_prefix(namespace, prefix)) if prefix else None
 
 
 def mark(pod: Object) -> None:
@@ -157,7 +178,7 @@ def _add(spec: Object, terms: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def spread(template: Object, topology: str, priority: int) -> None:
-    """The same said in a pod template, for all pods of a Job: needs nobody who judges pods."""
+    """The same said in a pod template, for all pods of a Job: needs nobody who admits pods."""
     meta = template.setdefault("metadata", {})
     meta["labels"] = {**(meta.get("labels") or {}), PRIORITY: priority_label(priority)}
     _add(template.setdefault("spec", {}), terms(meta["labels"], topology))

@@ -26,7 +26,7 @@ from kohort.kinds.jobset.api.reading import subdomain_of
 from kohort.kinds.jobset.api.volumes import claim_names
 from kohort.kinds.jobset.control import inplace
 from kohort.kinds.jobset.control.event_filter import EventFilter, filtered
-from kohort.kinds.jobset.control.reconcile import placement_by_template, reconcile
+from kohort.kinds.jobset.control.reconcile import COUNTERS, placement_by_template, reconcile
 from kohort.kinds.jobset.control.view import JobSetView
 
 _GROUPS: Final = ("Workload", "PodGroup", "CompositePodGroup")
@@ -49,7 +49,7 @@ def jobset_controller(ctx: CompileContext, *, grouping: bool = True) -> Controll
     def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         return filtered(reconcile(view_of(key, reader, now, ctx), ctx, grouping=grouping), seen_events)
 
-    return Controller(name="jobset", watches=tuple(watches), reconcile=reconcile_key, workers=10)
+    return Controller(name="jobset", watches=tuple(watches), reconcile=reconcile_key, workers=10, counters=COUNTERS)
 
 
 def _group_watches(ctx: CompileContext) -> Iterable[Watch]:

@@ -45,7 +45,9 @@ from kohort.kinds.jobset.control.view import JobSetView
 from kohort.kinds.jobset.settings import JobSetSettings
 
 AT_ONCE: Final = 50
-_COUNTERS: Final = ((COMPLETED, "jobset_completed"), (FAILED, "jobset_failed"))
+# By the names, and with the labels, that dashboards of upstream's controller know.
+COUNTERS: Final = {"jobset_completed": "JobSets that have completed.", "jobset_failed": "JobSets that have failed."}
+_COUNTED: Final = ((COMPLETED, "jobset_completed"), (FAILED, "jobset_failed"))
 
 
 def reconcile(view: JobSetView, ctx: CompileContext, *, grouping: bool = True) -> Reconcile:
@@ -74,7 +76,7 @@ def reconcile(view: JobSetView, ctx: CompileContext, *, grouping: bool = True) -
         more = yield from _go_on(jobset, jobs, draft, view, ctx, grouping)
     yield from _write(draft)
     again = 0.0 if more and not is_finished(draft.obj) else None
-    return Result(requeue_after=again, counted=tuple(name for kind, name in _COUNTERS if draft.holds(kind)))
+    return Result(requeue_after=again, counted=tuple(name for kind, name in _COUNTED if draft.holds(kind)))
 
 
 def _ended(jobset: Object, jobs: Jobs, draft: JobSetStatus, view: JobSetView) -> Reconcile:

@@ -48,7 +48,7 @@ TEMPLATE_NAME: Final = "scheduling.k8s.io/group-template-name"
 PARENT_GROUP: Final = "scheduling.k8s.io/parent-compositepodgroup"
 PARENT_GROUP_TOO: Final = "scheduling.k8s.io/parent-composite-podgroup"
 
-# our gates (kohort.api.options)
+# our gates (see the bundle)
 AWARE_GATE: Final = "WorkloadAwareScheduling"
 TREE_GATE: Final = "LWSGangOfGangs"
 VOLCANO: Final = "LWSVolcano"

@@ -13,7 +13,7 @@ CLUSTER_RUNTIME: Final = "ClusterTrainingRuntime"
 RUNTIME: Final = "TrainingRuntime"
 RUNTIME_KINDS: Final = (CLUSTER_RUNTIME, RUNTIME)
 
-# Our gates (spec trainjob D18 and 3.9). The first is on in this project, see kohort.api.options.
+# Our gates (spec trainjob D18 and 3.9). The first is on in this project, see the bundle.
 GATE: Final = "TrainJobWorkloadAwareScheduling"
 COMPOSITE_GATE: Final = "TrainJobCompositePodGroup"
 

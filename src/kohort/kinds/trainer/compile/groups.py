@@ -32,6 +32,7 @@ def plan_of(draft: Draft, grouping: Grouping, ctx: CompileContext) -> Plan:
         groups=tuple(replace(group, owners=owners) for group in planner.groups()),
         members=tuple(planner.members()),
         owners=(draft.owner,),
+        hashes_uid=ctx.release.has_pod_groups,  # the Workload is named like the job, groups are not
     )
 
 
