@@ -61,6 +61,23 @@ async def test_lists_then_follows(streaming: bool) -> None:
 
 
 @BOTH_WAYS
+async def test_what_is_held_is_listed_meanwhile_and_told_later(streaming: bool) -> None:
+    rest = asyncio.Event()
+    it = Following(streaming=streaming, hold=rest)
+    it.api.put("a")
+    async with it.informer:
+        await it.clock.advance()
+        assert len(lists(it.api)) == 1
+        assert (it.short, it.informer.synced.is_set()) == ([], False)
+        it.api.put("b")
+        rest.set()
+        await it.informer.ready()
+        await it.clock.advance()
+        assert it.short == ["added a", "added b"]
+    assert it.same_as_server
+
+
+@BOTH_WAYS
 async def test_objects_look_the_same_from_a_list_and_from_a_watch(streaming: bool) -> None:
     it = Following(streaming=streaming)
     it.api.put("listed")

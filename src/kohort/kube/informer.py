@@ -96,13 +96,16 @@ class Informer(Generic[T]):
         page: int = PAGE,
         clock: Clock = REAL,
         jitter: random.Random | None = None,
+        hold: asyncio.Event | None = None,
     ) -> None:
+        """`hold`: what was listed is told when it is set: it may rest on what others list meanwhile."""
         self._resource = resource
         self._selection = Selection(namespace, labels, fields)
         self._streaming = streaming
         self._page = page
         self._clock = clock
         self._jitter = jitter or random.Random()
+        self._hold = hold
         self._backoff = Backoff(jitter=self._jitter)
         self._handlers: list[Handler[T]] = []
         self._listed = False
@@ -254,6 +257,8 @@ class Informer(Generic[T]):
 
     async def _replace(self, items: Iterable[T], version: str) -> None:
         """The cache moves to the state of a list, change by change, so that handlers see it move."""
+        if self._hold is not None:
+            await self._hold.wait()
         for number, change in enumerate(self.cache.differences(items)):
             self._move(change)
             if number % _AT_ONCE == _AT_ONCE - 1:

@@ -170,19 +170,25 @@ class Scheduler:
     # ---- what is followed
 
     async def _follow(self, stack: AsyncExitStack) -> None:
-        """Everything else before pods: a pod finds its group, and a nomination its node."""
+        """All are listed at once; pods are told after everything else: a pod finds its group, and a nomination its
+        node."""
         default_spread = bool(self.settings.profile.default_spread)
         found = await served(self.client.discovery, self.release, default_spread=default_spread)
-        informers = [self._informer(*one) for one in found if not one[0].optional or await self._may_list(*one)]
-        first, pods = informers[:-1], informers[-1]
-        for informer in first:
+        allowed = await asyncio.gather(*(self._may_list(*one) for one in found))
+        *first, pods = [one for one, may in zip(found, allowed, strict=True) if may]
+        rest = asyncio.Event()
+        informers = [self._informer(*one) for one in first]
+        last = self._informer(*pods, hold=rest)
+        for informer in (*informers, last):
             await stack.enter_async_context(informer)
-        await asyncio.gather(*(informer.ready() for informer in first))
-        await stack.enter_async_context(pods)
-        await pods.ready()
+        await asyncio.gather(*(informer.ready() for informer in informers))
+        rest.set()
+        await last.ready()
 
     async def _may_list(self, source: Source, version: str) -> bool:
         """Spreading by what selects pods, and naming quotas, are niceties: without the right to read, there is none."""
+        if not source.optional:
+            return True
         try:
             async for _ in self.client.kind(version, source.kind).pages(page=1):
                 break
@@ -193,9 +199,9 @@ class Scheduler:
             return False
         return True
 
-    def _informer(self, source: Source, version: str) -> Informer[Any]:
+    def _informer(self, source: Source, version: str, hold: asyncio.Event | None = None) -> Informer[Any]:
         resource = self.client.kind(version, source.kind, source.decode)
-        informer: Informer[Any] = Informer(resource, clock=self.clock, jitter=self.client.jitter)
+        informer: Informer[Any] = Informer(resource, clock=self.clock, jitter=self.client.jitter, hold=hold)
         core, objects = self.core, self.objects
 
         def added(one: Any) -> None:
