@@ -10,9 +10,10 @@ from tests.place.short import HOST, Short, pod_affinity
 from kohort.place import search
 from kohort.place.demand import Branch, Leaf, Reason
 from kohort.place.effort import Effort
-from kohort.place.exact import SolverAnswer, SolverStatus
+from kohort.place.exact import SolverStatus
 from kohort.place.repair import Repair
 from kohort.place.search import Search
+from kohort.place.solving import SolverAnswer
 from kohort.place.thrift import price, prices, trimmed
 
 

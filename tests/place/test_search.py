@@ -16,8 +16,9 @@ from kohort.place.claims import Claim
 from kohort.place.demand import Branch, Demand, Leaf, PendingPod, Reason
 from kohort.place.domains import Bounds
 from kohort.place.effort import Effort
-from kohort.place.exact import SolverStatus, solve
+from kohort.place.exact import SolverStatus
 from kohort.place.search import Search
+from kohort.place.solving import solve
 
 NO_SOLVER = Effort(solver_size=0)
 
@@ -182,7 +183,7 @@ def test_labels_that_change_divide_anew() -> None:
 
 
 def _answer(short: Short, root: Demand) -> SolverStatus:
-    answer = solve(short.engine, root, short.engine.all_nodes, Effort())
+    answer = solve(short.engine, [root], short.engine.all_nodes, Effort())
     classes = {pod.key: pod.eq_class for leaf in root.leaves() for pod in leaf.pods}
     left = dict(answer.placed)
     while left:  # spread allows what it allows in some order
@@ -244,7 +245,7 @@ def test_solver_pins_a_group_where_its_members_run() -> None:
 def test_solver_has_no_words_for_company_and_says_so() -> None:
     short = Short(n1=4)
     pods = [short.pod("p0", labels={"a": "b"}, **pod_affinity(({"a": "b"}, HOST))), short.pod("p1", 2)]
-    answer = solve(short.engine, Leaf("g", pods, 2), short.engine.all_nodes, Effort())
+    answer = solve(short.engine, [Leaf("g", pods, 2)], short.engine.all_nodes, Effort())
     assert answer.status is SolverStatus.UNKNOWN
     assert "affinity" in answer.why
 
@@ -271,7 +272,7 @@ def test_solver_does_not_count_pods_that_only_others_spread_over() -> None:
     short = Short(n1=4, n2=4)
     labels = {"a": "b"}
     pods = [short.pod("p0", labels=labels, **spread(labels, HOST)), short.pod("p1", 2, labels=labels)]
-    answer = solve(short.engine, Leaf("g", pods, 2), short.engine.all_nodes, Effort())
+    answer = solve(short.engine, [Leaf("g", pods, 2)], short.engine.all_nodes, Effort())
     assert answer.status is SolverStatus.UNKNOWN
     assert "spread" in answer.why
 
@@ -287,7 +288,7 @@ def test_solver_tells_equal_groups_apart_again() -> None:
         for n in range(4)
     ]
     root = Branch("root", [Branch("one", leaves[:2], 1), Branch("two", leaves[2:], 1)], 2)
-    answer = solve(short.engine, root, short.engine.all_nodes, Effort())
+    answer = solve(short.engine, [root], short.engine.all_nodes, Effort())
     assert answer.status is SolverStatus.FOUND
     placed = {
         leaf.name: {key: row for key, row in answer.placed.items() if key.startswith(leaf.name)} for leaf in leaves
@@ -310,7 +311,7 @@ def test_solver_names_the_seats_where_domains_cross() -> None:
 def test_solver_has_limits() -> None:
     short = Short(n1=4, n2=4)
     leaf = Leaf("g", [short.pod("p0"), short.pod("p1", 2)], 2)
-    small = solve(short.engine, leaf, short.engine.all_nodes, Effort(solver_size=2))
+    small = solve(short.engine, [leaf], short.engine.all_nodes, Effort(solver_size=2))
     assert (small.status, small.why) == (SolverStatus.UNKNOWN, "too much for the exact solver: more than 2 unknowns")
 
 

@@ -44,6 +44,7 @@ class Sim:
     now: float = 0.0
     slow: bool = False  # deleted pods stay on their nodes
     running: bool = True  # the scheduler
+    aside: bool = False  # hard questions wait in `core.questions` for a test to answer them
     refuse: dict[str, int] = field(default_factory=dict)  # pod -> how many bindings are refused, -1: all
     evicted: dict[str, str] = field(default_factory=dict)
     hold_evictions: bool = False  # they wait in `evictions` for a test to carry them out
@@ -57,7 +58,7 @@ class Sim:
 
     def __post_init__(self) -> None:
         self._uids = itertools.count(1)
-        self.core = SchedulerCore(self.settings, self.stamp)
+        self.core = SchedulerCore(self.settings, self.stamp, aside=self.aside)
 
     def stamp(self) -> str:
         return (START + timedelta(seconds=int(self.now))).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -112,7 +113,7 @@ class Sim:
 
     def restart(self) -> None:
         """A new scheduler on the same API: groups and nodes are listed before pods."""
-        self.core = SchedulerCore(self.settings, self.stamp)
+        self.core = SchedulerCore(self.settings, self.stamp, aside=self.aside)
         self.running = True
         for kind in ("node", "composite", "group", "pdb", "claim", "job", "pod"):
             for name in self.objects[kind]:

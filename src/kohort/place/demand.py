@@ -155,6 +155,7 @@ class Result:
     outcomes: dict[str, Outcome]
     placed: dict[str, int]
     exact: bool = False  # the exact solver was asked
+    searching: bool = False  # not found yet: the solver is still at it
 
     def of(self, name: str) -> Outcome:
         return self.outcomes[name]

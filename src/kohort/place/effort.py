@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kohort.place.solving import Solver
 
 
 def _never() -> bool:
@@ -43,6 +47,7 @@ class Effort:
     solver_seconds: float = 30.0  # wall time of the solver, where nobody has a clock
     expired: Callable[[], bool] = _never
     left: Callable[[], float] | None = None  # seconds that are left, if somebody has a clock
+    solver: Solver | None = None  # who settles what is hard; None: whoever asks, at once
 
     def spend(self, steps: int = 1) -> bool:
         """One more step, or some; False if there is none left."""

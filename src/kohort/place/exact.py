@@ -7,7 +7,6 @@ with whole numbers before it is believed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from itertools import count
@@ -17,12 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from kohort.place.demand import Demand
 from kohort.place.effort import Effort
-from kohort.place.engine import Engine
-from kohort.place.exact_model import SolverQuestion
-from kohort.place.linear import LinearModel, NotExpressible
-from kohort.place.nodesets import NodeSet
+from kohort.place.linear import LinearModel
 
 # One thread and one seed: the same answer each time, unless a fence of time is met first.
 _OPTIONS: Final = {"output_flag": False, "threads": 1, "mip_feasibility_tolerance": 1e-7}
@@ -32,32 +27,7 @@ class SolverStatus(StrEnum):
     FOUND = "found"
     IMPOSSIBLE = "impossible"
     UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class SolverAnswer:
-    """What the solver says of a tree; why, if it cannot say."""
-
-    status: SolverStatus
-    placed: dict[str, int] = field(default_factory=dict)
-    why: str = ""
-    asked: bool = True  # False: the question could not be put, or was not allowed
-
-
-def solve(engine: Engine, root: Demand, node_set: NodeSet, effort: Effort, *, seed: int = 0) -> SolverAnswer:
-    """Whether the minimums of a tree fit, and where. Another seed goes another way."""
-    if not effort.solver_size:
-        return SolverAnswer(SolverStatus.UNKNOWN, why="the search tried the orders it was allowed", asked=False)
-    if effort.spent:
-        return SolverAnswer(SolverStatus.UNKNOWN, why="the search ended before every order was tried")
-    try:
-        question = SolverQuestion(engine, root, node_set, effort.solver_size)
-    except NotExpressible as limit:
-        return SolverAnswer(SolverStatus.UNKNOWN, why=f"too much for the exact solver: {limit}", asked=False)
-    status, values = settle(question.model, effort, seed=seed)
-    if status is SolverStatus.FOUND:
-        return SolverAnswer(status, question.answer(values))
-    return SolverAnswer(status, why="" if status is SolverStatus.IMPOSSIBLE else "the exact solver's time was up")
+    SEARCHING = "searching"  # somebody else is at it: there will be an answer
 
 
 def settle(

@@ -123,7 +123,7 @@ def more_members(missing: int, of: str = "member", by: str = "") -> Remedy:
 
 def waits(group: str, reason: Reason, detail: str) -> Explanation:
     """A root that did not come as far as a search: gated, incomplete, misconfigured, preempting."""
-    return Explanation(group, 0, False, reason, detail)
+    return Explanation(group, 0, False, reason, detail, proven=reason is not Reason.NOT_FOUND)
 
 
 class _Explainer:

@@ -7,8 +7,8 @@ neither finds, and simple bounds do not rule out, the exact solver settles if it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice, permutations
 from typing import Final
 
@@ -20,10 +20,12 @@ from kohort.place.diagnosis import diagnose
 from kohort.place.domains import TopologyConflict, domains, least_amount
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
-from kohort.place.exact import SolverAnswer, SolverStatus, solve
+from kohort.place.exact import SolverStatus
 from kohort.place.leaf import assume_leaf, bound
 from kohort.place.nodesets import NodeSet
 from kohort.place.repair import Repair
+from kohort.place.solving import SolverAnswer, solve
+from kohort.place.standing import seat
 from kohort.place.thrift import prices, trimmed
 
 
@@ -48,6 +50,7 @@ class AssumedGroup:
 _FEW: Final = 4  # children whose orders are all tried
 _FIRST: Final = 60  # steps before the exact solver is asked, and one for each group
 _DOMAINS: Final = 2  # of a root's key, repaired
+_PACKED: Final = 24  # groups that are packed before a solver elsewhere is asked
 
 
 class Search:
@@ -60,10 +63,18 @@ class Search:
         self._memo: dict[tuple[int, int, int], AssumedGroup | None] = {}
         self._pods: dict[str, PendingPod] = {}
 
-    def place(self, root: Demand, node_set: NodeSet | None = None, *, minimum_only: bool = False) -> Result:
+    def place(
+        self,
+        root: Demand,
+        node_set: NodeSet | None = None,
+        *,
+        minimum_only: bool = False,
+        found: Mapping[str, int] | None = None,
+    ) -> Result:
         """Place the tree in a node set (None: anywhere). Assumed pods stay in the engine, for the caller to undo.
 
         `minimum_only`: what the root's minimum does not need is left for later, and no outcome speaks of it.
+        `found`: what an earlier search found (pod -> row), taken if it still holds.
         """
         engine = self._engine
         root, node_set = renewed(root, engine.state.interpod), node_set or engine.all_nodes
@@ -72,6 +83,8 @@ class Search:
         try:
             with self.effort.part(_first(root)) as first:
                 assumed = self._attempt(root, node_set, lean_first=minimum_only)
+            if assumed is None and found:
+                assumed = self._standing(root, node_set, found)
             if assumed is None and not self._hopeless(root, node_set):
                 assumed, answer = self._harder(root, node_set, lean_first=minimum_only, more=first.cut)
         except TopologyConflict as wrong:
@@ -92,31 +105,35 @@ class Search:
         self, root: Demand, node_set: NodeSet, *, lean_first: bool, more: bool
     ) -> tuple[AssumedGroup | None, SolverAnswer | None]:
         """What is not found at once: packing, then the exact solver; what it has no words for is searched further,
-        if the search was cut off."""
-        with self.effort.part(_first(root)):
-            assumed = self._packed(root, node_set)
+        if the search was cut off. Where the solver works elsewhere, many groups are packed only if it gave up: packing
+        them takes longer than asking."""
+        elsewhere = self.effort.solver is not None
+        later = elsewhere and len(list(islice(groups(root), _PACKED + 1))) > _PACKED
+        assumed = None if later else self._packed(root, node_set)
         if assumed is not None:
             return assumed, None
-        answer = self._settled(root, node_set)
-        if answer.status is SolverStatus.UNKNOWN and answer.asked:
-            assumed = self._repaired(root, node_set)
-        elif answer.status is SolverStatus.FOUND:
+        # First without what the minimums can do without, which is a smaller question; then the whole.
+        lean = trimmed(root, prices(self._engine, root.eq_classes))
+        answer = solve(self._engine, [root] if lean is root else [lean, root], node_set, self.effort)
+        if answer.status is SolverStatus.FOUND:
             assumed = self._replay(root, node_set, answer.placed)
-        elif not answer.asked and more:
-            assumed = self._attempt(root, node_set, lean_first=lean_first)
+        elif answer.status is SolverStatus.UNKNOWN:
+            assumed = self._packed(root, node_set) if later else None
+            if assumed is None and answer.asked and not elsewhere:
+                assumed = self._repaired(root, node_set)
+            elif assumed is None and not answer.asked and more:
+                assumed = self._attempt(root, node_set, lean_first=lean_first)
         return assumed, answer
 
-    def _settled(self, root: Demand, node_set: NodeSet) -> SolverAnswer:
-        """What the solver says: first without what the minimums can do without, which is a smaller question; then of
-        the whole. Which way it goes first is luck, and decides between moments and minutes: so there are two tries."""
-        effort = self.effort
-        lean = trimmed(root, prices(self._engine, root.eq_classes))
-        answer = solve(self._engine, lean, node_set, effort.smaller(0.5))
-        if answer.status is SolverStatus.FOUND or not answer.asked:
-            return answer
-        if lean is root and answer.status is SolverStatus.IMPOSSIBLE:
-            return answer
-        return solve(self._engine, root, node_set, effort.smaller(0.6), seed=1)
+    def _standing(self, root: Demand, node_set: NodeSet, found: Mapping[str, int]) -> AssumedGroup | None:
+        """What was found earlier, if nobody has taken it since."""
+        mark = self._engine.mark()
+        if seat(self._engine, root, found):
+            assumed = _as_assumed(self._engine, root, node_set, found)
+            if assumed is not None:
+                return assumed
+        self._engine.undo(mark)
+        return None
 
     def _repaired(self, root: Demand, node_set: NodeSet) -> AssumedGroup | None:
         """Packed as far as that goes; what is left over, brought in part by part."""
@@ -152,7 +169,7 @@ class Search:
             return None
         self._lean = True
         self._memo.clear()
-        with self._engine.choosing(BestFit(self._engine)):
+        with self.effort.part(_first(root)), self._engine.choosing(BestFit(self._engine)):
             return self._solve(root, node_set)
 
     # ---- minimums
@@ -310,6 +327,9 @@ class Search:
         return False
 
     def _miss(self, root: Demand, node_set: NodeSet, answer: SolverAnswer | None) -> Result:
+        if answer is not None and answer.status is SolverStatus.SEARCHING:  # why it may fail is told when it has
+            unknown = Outcome(False, reason=Reason.NOT_FOUND, detail=answer.why, proven=False)
+            return Result(False, {group.name: replace(unknown) for group in groups(root)}, {}, searching=True)
         outcomes = diagnose(self._engine, root, node_set)
         unsure = answer is not None and answer.status is SolverStatus.UNKNOWN
         if unsure and answer is not None:
@@ -356,7 +376,7 @@ def _may_fit(engine: Engine, leaf: Leaf, node_set: NodeSet) -> bool:
     return all(have >= least_amount(leaf, column) for column, have in zip(columns, free, strict=True))
 
 
-def _as_assumed(engine: Engine, group: Demand, node_set: NodeSet, placed: dict[str, int]) -> AssumedGroup | None:
+def _as_assumed(engine: Engine, group: Demand, node_set: NodeSet, placed: Mapping[str, int]) -> AssumedGroup | None:
     if isinstance(group, Leaf):
         own = {pod.key: placed[pod.key] for pod in group.pods if pod.key in placed}
         if len(own) < group.missing:

@@ -26,9 +26,14 @@ class SchedulerCore(SchedulingCycle):
     """Decides, and takes in what came of its decisions: bindings, volumes and evictions, answered or refused."""
 
     def __init__(
-        self, settings: Settings, stamp: Callable[[], str], group_condition: str = POD_GROUP_INITIALLY_SCHEDULED
+        self,
+        settings: Settings,
+        stamp: Callable[[], str],
+        group_condition: str = POD_GROUP_INITIALLY_SCHEDULED,
+        *,
+        aside: bool = False,
     ) -> None:
-        super().__init__(settings, stamp, group_condition)
+        super().__init__(settings, stamp, group_condition, aside=aside)
         self.why = PendingDiagnosis(self.cache, self.decider, self.decisions, self.evictions.victims)
         self._notices = Notices(self.cache, self.queue, self.status, settings.notice_after, stamp)
 

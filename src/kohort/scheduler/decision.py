@@ -22,6 +22,7 @@ from kohort.place.search import Search
 from kohort.place.victims import find_victim_sets
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.evictions import Evictions
+from kohort.scheduler.hardquestions import HardQuestions
 from kohort.scheduler.model import is_pod_key, shown
 from kohort.scheduler.queueinghint import QueueingHint, fits_empty, placements, queueing_hint
 from kohort.scheduler.trees import Group, PodInfo
@@ -32,6 +33,7 @@ _VOLUME_TRIES = 8
 _NAMED = 3  # victims in a message
 _NO_HELP = "preemption would not help"
 _UNDER_WAY = "preemption is under way on the nominated nodes"
+_HELD = 0.5  # seconds that a decision may hold others, if what is hard is searched elsewhere
 Limits = dict[tuple[EquivalenceClass, int], int]  # kind and row -> pods
 
 
@@ -62,6 +64,7 @@ class Decision:
     explanation: Explanation | None = None  # why not: numbers, the nearest miss, what would help
     note: str = ""  # about preemption, or about room that is held for others
     minimum_only: bool = False  # surplus was left out, for minimums of others come first: it has its own turn
+    searching: bool = False  # not found yet: a search for it goes on elsewhere, and ends in another decision
 
     def facts(self) -> dict[str, str | int]:
         """For the log."""
@@ -71,6 +74,8 @@ class Decision:
             known["reason"] = self.reason.value
         if self.preemption is not None:
             known["victims"] = self.preemption.evictions
+        if self.searching:
+            known["searching"] = "yes"
         return known
 
     @property
@@ -100,10 +105,12 @@ def within(seconds: float) -> Effort:
 class Decider:
     """Decides on one cache."""
 
-    def __init__(self, cache: SchedulerCache, evictions: Evictions) -> None:
+    def __init__(self, cache: SchedulerCache, evictions: Evictions, questions: HardQuestions | None = None) -> None:
+        """`questions`: where hard ones are put aside; None: they are settled at once, and everybody waits for it."""
         self.cache = cache
         self.engine = cache.engine
         self._evictions = evictions
+        self._questions = questions
         self._effort = Effort()
 
     def decide(self, root: Group | PodInfo, *, minimum_only: bool = False) -> Decision:
@@ -118,7 +125,7 @@ class Decider:
             decision.explanation = waits(root.key, Reason.MISCONFIGURED, outcome.detail)
             return decision
         demand = self.demand(root)
-        self._effort = within(self.cache.settings.search_seconds)
+        self._effort = self._limits_of(decision.root)
         with self.engine.respecting_nominations(decision.root, decision.priority) as others:
             decision.placements = placements(self.engine, demand)
             result = self._place(demand, decision)
@@ -175,6 +182,12 @@ class Decider:
 
     # ---- where it goes
 
+    def _limits_of(self, root: str) -> Effort:
+        seconds = self.cache.settings.search_seconds
+        if self._questions is None:
+            return within(seconds)
+        return replace(within(min(seconds, _HELD)), solver=self._questions.of(root))
+
     def _place(self, demand: Demand, decision: Decision) -> Result:
         """Without the nodes that refused a binding, if it can be."""
         refused = any(member.refused for member in decision.members.values())
@@ -194,10 +207,12 @@ class Decider:
     def _search(self, demand: Demand, decision: Decision) -> Result:
         """Where pods wait for volumes: until each finds one on its node, a node taking fewer pods with each try."""
         limits: Limits = {}
+        found = {} if self._questions is None else self._questions.found(decision.root)
         for _ in range(_VOLUME_TRIES):
             mark = self.engine.mark()
             with self._limited(limits):
-                result = Search(self.engine, replace(self._effort)).place(demand, minimum_only=decision.minimum_only)
+                search = Search(self.engine, replace(self._effort))
+                result = search.place(demand, minimum_only=decision.minimum_only, found=found)
                 self.engine.undo(mark)
             short = self._without_volume(decision, result) if result.ok else {}
             if not short:
@@ -248,12 +263,17 @@ class Decider:
     def _refuse(self, demand: Demand, decision: Decision, result: Result, *, allowed: bool) -> None:
         decision.outcomes = result.outcomes
         decision.hint = queueing_hint(demand, decision.priority, preempts=allowed)
+        decision.searching = result.searching
         if decision.reason is Reason.MISCONFIGURED:
             decision.kind = DecisionKind.ERROR
+        elif decision.searching:
+            decision.note = "nobody is preempted before that has ended" if allowed else ""
         else:
             self._decide_on_others(demand, decision, allowed=allowed)
         if decision.kind is DecisionKind.PREEMPTING:
             decision.explanation = waits(decision.root, Reason.PREEMPTING, result.of(demand.name).detail)
+        elif decision.searching:
+            decision.explanation = waits(decision.root, Reason.NOT_FOUND, result.of(demand.name).detail)
         else:  # it costs about as much as the search: only for those that have to wait
             decision.explanation = explain(self.engine, demand, result)
 
@@ -277,9 +297,8 @@ class Decider:
             decision.note = _NO_HELP
             return
         victim_sets = find_victim_sets(cache.state, cache.trees.group_infos, self._evictions.protected())
-        preemptor = Preemptor(
-            self.engine, victim_sets, cache.budgets.cover(cache.state), within(cache.settings.search_seconds)
-        )
+        effort = replace(self._limits_of(decision.root), solver=None)
+        preemptor = Preemptor(self.engine, victim_sets, cache.budgets.cover(cache.state), effort)
         plan = (preemptor.plan_pod if decision.is_pod else preemptor.plan)(demand, decision.priority)
         if plan is None or not plan.victims:
             decision.note = _NO_HELP

@@ -22,18 +22,21 @@ from kohort.kube.lease import Leadership
 from kohort.scheduler import snapshot
 from kohort.scheduler.binder import Binder
 from kohort.scheduler.core import SchedulerCore
+from kohort.scheduler.hardquestions import HardQuestion
 from kohort.scheduler.jsonlog import FACTS
 from kohort.scheduler.metrics import Metrics
 from kohort.scheduler.model import shown
 from kohort.scheduler.release import ServedRelease, discover
 from kohort.scheduler.schedulingcycle import Step
 from kohort.scheduler.settings import Settings
+from kohort.scheduler.solverprocesses import SolverProcesses
 from kohort.scheduler.sources import Source, served
 from kohort.scheduler.writer import StatusWriter
 
 if TYPE_CHECKING:
     from kohort.kube.client import Client
     from kohort.kube.clock import Clock
+    from kohort.place.solving import Verdict
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +71,9 @@ class Scheduler:
     def _fresh(self, release: ServedRelease) -> None:
         """Nothing is known yet."""
         self.release = release
-        self.core = SchedulerCore(self.settings, lambda: seconds(self.clock.now()), release.condition)
+        # In virtual time nothing goes on beside a decision: it is the same each time.
+        aside = self.clock is REAL and self.settings.search_processes > 0
+        self.core = SchedulerCore(self.settings, lambda: seconds(self.clock.now()), release.condition, aside=aside)
         self.metrics = Metrics(self.core, ",".join(sorted(self.settings.names)))
         self.objects = snapshot.ObjectStore()
 
@@ -109,11 +114,17 @@ class Scheduler:
                 quiet=quiet,
             )
             stack.push_async_callback(binder.close)
+            solvers = SolverProcesses(self.settings.search_processes, self.settings.search_seconds, self._answered)
+            stack.push_async_callback(solvers.close)
             await self._follow(stack)
             self.started.set()
-            await self._decide(writer, binder)
+            await self._decide(writer, binder, solvers)
 
-    async def _decide(self, writer: StatusWriter, binder: Binder) -> None:
+    def _answered(self, question: HardQuestion, verdict: Verdict) -> None:
+        self.core.answered(question, verdict, self.clock.monotonic())
+        self._changed.set()
+
+    async def _decide(self, writer: StatusWriter, binder: Binder, solvers: SolverProcesses) -> None:
         """Decisions, one after the other; between them, whoever waits for the event loop gets it."""
         made, noticed = 0, self.clock.monotonic()
         turn = noticed
@@ -123,6 +134,8 @@ class Scheduler:
             step = self.core.step(began)
             if step is not None:
                 self._carry_out(step, writer, binder, began)
+                if self.core.questions is not None:
+                    solvers.ask(self.core.questions.take())
                 made += 1
                 if made % _AT_ONCE == 0 or self.clock.monotonic() - turn > _SLICE:
                     await asyncio.sleep(0)

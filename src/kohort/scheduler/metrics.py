@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from kohort.place.demand import Reason
 from kohort.scheduler.decision import Decision, DecisionKind
 from kohort.scheduler.model import is_pod_key
 from kohort.scheduler.queue import SubQueue
@@ -56,6 +57,12 @@ class Metrics:
         self._errors = Counter(
             "kohort_scheduler_decision_errors", "Decisions that ended in a fault of the scheduler", registry=registry
         )
+        self._searches = Counter(
+            "kohort_scheduler_search_results",
+            "Decisions about groups by what is known: placed, impossible, searching (still), not_found (in time)",
+            ["result"],
+            registry=registry,
+        )
         self._generated = Counter(
             "scheduler_generated_placements", "Domains that groups could be placed in", ["profile"], registry=registry
         )
@@ -98,6 +105,7 @@ class Metrics:
         alone = decision.is_pod
         if not alone:
             self._attempts.labels(decision.kind.value, self._profile).inc()
+            self._searches.labels(_known(decision)).inc()
             there, may = decision.placements or (0, 0)
             self._generated.labels(self._profile).inc(there)
             self._evaluated.labels("feasible", self._profile).inc(may)
@@ -149,12 +157,22 @@ class _Now(Collector):
         for queue, count in pods.items():
             pending.add_metric([queue], count)
         yield pending
+        open_now = 0 if self._core.questions is None else len(self._core.questions)
+        yield GaugeMetricFamily("kohort_scheduler_searches", "Roots that are still being searched for", open_now)
         incoming = CounterMetricFamily(
             "scheduler_queue_incoming_entities", "Roots that came to a place", labels=["queue", "event"]
         )
         for (queue, event), count in self._core.queue.incoming.items():
             incoming.add_metric([queue, event], count)
         yield incoming
+
+
+def _known(decision: Decision) -> str:
+    if decision.kind is DecisionKind.SCHEDULED:
+        return "placed"
+    if decision.searching:
+        return "searching"
+    return "not_found" if decision.reason is Reason.NOT_FOUND else "impossible"
 
 
 def _of_pod(kind: DecisionKind) -> str:

@@ -8,15 +8,18 @@ from dataclasses import dataclass, field
 
 from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED
 from kohort.place.demand import Reason
+from kohort.place.exact import SolverStatus
 from kohort.place.reservations import Reservation
+from kohort.place.solving import Verdict
 from kohort.scheduler.backfill import BackfillReservation
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.decision import Decider, Decision, DecisionKind
 from kohort.scheduler.diagnosis import gate, told
 from kohort.scheduler.evictions import Evictions
 from kohort.scheduler.faults import Fault, failed_decision, members_of
+from kohort.scheduler.hardquestions import HardQuestion, HardQuestions
 from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
-from kohort.scheduler.queue import Queue, QueuedRoot
+from kohort.scheduler.queue import Queue, QueuedRoot, SubQueue
 from kohort.scheduler.queueinghint import QueueingHint, may_fit_now
 from kohort.scheduler.settings import Settings
 from kohort.scheduler.status import Eviction, StatusBuilder, Target, Writes
@@ -38,13 +41,20 @@ class SchedulingCycle:
     """Decides. `stamp` gives the time as it is written into objects."""
 
     def __init__(
-        self, settings: Settings, stamp: Callable[[], str], group_condition: str = POD_GROUP_INITIALLY_SCHEDULED
+        self,
+        settings: Settings,
+        stamp: Callable[[], str],
+        group_condition: str = POD_GROUP_INITIALLY_SCHEDULED,
+        *,
+        aside: bool = False,
     ) -> None:
+        """`aside`: whoever drives it answers hard questions (`questions`) while others are decided."""
         self.settings = settings
         self.cache = SchedulerCache(settings)
         self.queue = Queue(settings)
         self.evictions = Evictions(self.cache)
-        self.decider = Decider(self.cache, self.evictions)
+        self.questions = HardQuestions(self.cache.state) if aside else None
+        self.decider = Decider(self.cache, self.evictions, self.questions)
         self.status = StatusBuilder(group_condition, next(iter(sorted(settings.names)), "kohort"))
         self.backfill = BackfillReservation(self.cache.engine, settings, self._freed)
         self.decisions: dict[str, Decision] = {}  # the last failure of each root that waits
@@ -163,6 +173,7 @@ class SchedulingCycle:
         return group
 
     def _gone(self, key: str, now: float) -> None:
+        self._no_question(key)
         self.queue.remove(key)
         self.decisions.pop(key, None)
         self.backfill.release(now, key)
@@ -246,7 +257,23 @@ class SchedulingCycle:
             )
         return Step(self._faulted(entry, decision.members, writes, error, now), writes=writes)
 
+    def _no_question(self, key: str) -> None:
+        if self.questions is not None:
+            self.questions.drop(key)
+
+    def answered(self, question: HardQuestion, verdict: Verdict, now: float) -> None:
+        """A search that went on elsewhere has ended: its root has its turn again. What was found is wanted at once, and
+        so is the next question; if nothing was found, its pause has to be over."""
+        if self.questions is None or not self.questions.answered(question, verdict):
+            return
+        entry = self.queue.get(question.root)
+        if verdict.status is SolverStatus.FOUND or not question.last:
+            self.queue.activate(question.root, now, "SearchEnded")
+        elif entry is not None and entry.queue is SubQueue.UNSCHEDULABLE:
+            self.queue.release(entry, now, "SearchEnded")
+
     def _scheduled(self, entry: QueuedRoot, decision: Decision, root: Group | PodInfo, now: float) -> None:
+        self._no_question(entry.key)
         self.decisions.pop(entry.key, None)
         self.evictions.drop(entry.key)
         self.backfill.release(now, entry.key)

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from kohort.api.bundle import registered
+from kohort.childprocess import ChildEndedError, ChildProcess
 from kohort.server import codec, negotiation, status
 from kohort.server.flowcontrol import Seats
 from kohort.server.service_allocator import RANGE
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from kohort.server.core import Core
     from kohort.server.limits import Limits
     from kohort.server.requestinfo import RequestInfo
-    from kohort.server.workers.session import WorkerProcess
 
 log = logging.getLogger(__name__)
 _WRITING: Final = frozenset({"create", "update", "patch"})
@@ -59,10 +59,10 @@ class WorkerPool:
         self._core, self._admission, self._limits = core, admission, limits
         self._chosen, self._everything = chosen, everything
         self._seats = Seats(limits.workers, limits)
-        self._idle: list[WorkerProcess] = []
-        self._all: set[WorkerProcess] = set()
+        self._idle: list[ChildProcess] = []
+        self._all: set[ChildProcess] = set()
         self._ending: set[asyncio.Task[None]] = set()
-        self._timers: dict[WorkerProcess, asyncio.TimerHandle] = {}
+        self._timers: dict[ChildProcess, asyncio.TimerHandle] = {}
         self._usable = not registered()  # a worker would not know kinds that were added to this process
         self.requests = 0
         self.timeouts = 0
@@ -102,11 +102,11 @@ class WorkerPool:
         return head is not None and len(head.value) > _LARGE
 
     async def _elsewhere(self, info: RequestInfo, here: Callable[[RequestInfo], Awaitable[Response]]) -> Response:
-        from kohort.server.workers.session import Session, UnknownResourceError, WorkerEndedError
+        from kohort.server.workers.session import Session, UnknownResourceError
 
         name = info.user.name if info.user is not None else ""
         await self._seats.take(name)
-        worker: WorkerProcess | None = None
+        worker: ChildProcess | None = None
         whole = False  # whether the worker has said its last word about the request, and can take another
         self.requests += 1
         try:
@@ -123,7 +123,7 @@ class WorkerPool:
             return await here(info)
         except TimeoutError:
             raise self._timed_out(info) from None
-        except WorkerEndedError:
+        except ChildEndedError:
             log.warning("%r %r: the worker process ended", info.request.method, info.request.path)
             raise status.unavailable("the process that worked on the request has ended; try again", seconds=1) from None
         finally:
@@ -141,18 +141,18 @@ class WorkerPool:
 
     # ---- processes
 
-    async def _take(self) -> WorkerProcess:
+    async def _take(self) -> ChildProcess:
         while self._idle:
             worker = self._idle.pop()
             self._timers.pop(worker).cancel()
             if worker.alive:
                 return worker
             await self._end(worker)
-        from kohort.server.workers.session import WorkerProcess
-
         ctx = self._core.ctx
         self.started += 1
-        made = await WorkerProcess.start(
+        made = await ChildProcess.run("kohort.server.workers.process")
+        self._all.add(made)
+        await made.send(
             {
                 "minor": ctx.release.minor,
                 "gates": sorted(ctx.gates),
@@ -160,13 +160,10 @@ class WorkerPool:
                 "chosen": asdict(self._chosen),
             }
         )
-        self._all.add(made)
         return made
 
-    async def _tidied(self, worker: WorkerProcess, name: str) -> None:
+    async def _tidied(self, worker: ChildProcess, name: str) -> None:
         """After its answer a worker gives memory back; the next request that it could take waits for that."""
-        from kohort.server.workers.session import WorkerEndedError
-
         try:
             async with asyncio.timeout(self._limits.worker_seconds):
                 _, resident = await worker.read()
@@ -175,24 +172,24 @@ class WorkerPool:
                 return
             self._idle.append(worker)
             self._timers[worker] = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._retire, worker)
-        except (TimeoutError, WorkerEndedError):
+        except (TimeoutError, ChildEndedError):
             await self._end(worker)
         finally:
             self._seats.leave(name)
 
-    async def _ended(self, worker: WorkerProcess, name: str) -> None:
+    async def _ended(self, worker: ChildProcess, name: str) -> None:
         try:
             await self._end(worker)
         finally:
             self._seats.leave(name)
 
-    def _retire(self, worker: WorkerProcess) -> None:
+    def _retire(self, worker: ChildProcess) -> None:
         self._timers.pop(worker, None)
         if worker in self._idle:
             self._idle.remove(worker)
             self._later(self._end(worker))
 
-    async def _end(self, worker: WorkerProcess) -> None:
+    async def _end(self, worker: ChildProcess) -> None:
         """Another one is started when it is needed."""
         self._all.discard(worker)
         worker.kill()

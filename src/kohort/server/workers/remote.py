@@ -6,12 +6,12 @@ import asyncio
 import secrets
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from kohort import frames
 from kohort.server import status
 from kohort.server.admission import quota_usage
 from kohort.server.admission.webhooks.review import InvalidReviewError
 from kohort.server.codec import encode
 from kohort.server.store.records import ConflictError, Item, StoreError
-from kohort.server.workers import frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,97 +1,38 @@
-"""On the server's side: one worker process, and one request in it, with the answers to what it asks meanwhile."""
+"""On the server's side: one request in a worker process, with the answers to what it asks meanwhile."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import signal
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.childprocess import ChildEndedError
 from kohort.kube.wire import Response
 from kohort.server import status, storage_codec
 from kohort.server.admission.attributes import AdmissionAttributes
 from kohort.server.admission.webhooks.matching import Hook
 from kohort.server.admission.webhooks.review import InvalidReviewError
 from kohort.server.store import ConflictError, StoreError
-from kohort.server.workers import frames
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from kohort.childprocess import ChildProcess
     from kohort.server.admission.chain import Admission
     from kohort.server.core import Core
     from kohort.server.requestinfo import RequestInfo
     from kohort.server.store import Item
 
 _PIECE: Final = 1 << 20  # bytes of items in one message
-_BUFFER: Final = 4 << 20
 _SENT_HEADERS: Final = ("content-type", "user-agent")  # no others matter to a handler; credentials stay here
-
-
-class WorkerEndedError(Exception):
-    """The process went away in the middle of a request."""
 
 
 class UnknownResourceError(Exception):
     """The worker does not serve this (yet)."""
 
 
-class WorkerProcess:
-    """A child that talks over its standard input and output."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._writer, self._reader = process.stdin, process.stdout
-        self.resident = 0
-
-    @classmethod
-    async def start(cls, settings: dict[str, Any]) -> WorkerProcess:
-        pipe = asyncio.subprocess.PIPE
-        command = [sys.executable, "-m", "kohort.server.workers.process"]
-        made = cls(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=_BUFFER))
-        await made.send(settings)
-        return made
-
-    async def send(self, message: Any) -> None:
-        try:
-            self._writer.write(frames.pack(message))
-            await self._writer.drain()
-        except (ConnectionError, RuntimeError) as error:
-            raise WorkerEndedError from error
-
-    async def read(self) -> Any:
-        try:
-            head = await self._reader.readexactly(frames.HEAD)
-            return frames.unpack(await self._reader.readexactly(frames.size(head)))
-        except (asyncio.IncompleteReadError, ConnectionError) as error:
-            raise WorkerEndedError from error
-
-    @property
-    def alive(self) -> bool:
-        return self._process.returncode is None
-
-    def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGKILL)
-
-    async def end(self) -> None:
-        """Its input ends, and it with it; killed if it does not."""
-        with contextlib.suppress(OSError, RuntimeError):
-            self._writer.close()
-        try:
-            await asyncio.wait_for(self._process.wait(), 1.0)
-        except TimeoutError:
-            self.kill()
-            await self._process.wait()
-
-
 class Session:
     """One request. What the worker asks is answered from the store as it stands at that moment."""
 
-    def __init__(self, worker: WorkerProcess, core: Core, admission: Admission, info: RequestInfo) -> None:
+    def __init__(self, worker: ChildProcess, core: Core, admission: Admission, info: RequestInfo) -> None:
         self._worker, self._core, self._admission, self._info = worker, core, admission, info
         self._counted: AdmissionAttributes | None = None  # what the quotas were asked about
 
@@ -154,7 +95,7 @@ class Session:
             case "webhook":
                 configuration, name, spec, review = rest
                 return await self._admission.caller.send(Hook(configuration, name, spec), review)
-        raise WorkerEndedError(f"a question that nobody knows: {sort}")
+        raise ChildEndedError(f"a question that nobody knows: {sort}")
 
     def _items(self, table: str, namespace: str | None) -> list[list[Any]]:
         pieces: list[list[Any]] = [[]]

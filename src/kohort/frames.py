@@ -1,4 +1,4 @@
-"""Messages between the server and a worker: MessagePack behind its length. Plain values only, so that neither side can
+"""Messages between a process and its child: MessagePack behind its length. Plain values only, so that neither side can
 make the other do more than read them."""
 
 from __future__ import annotations
