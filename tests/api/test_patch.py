@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.steps import counted
 
 from kohort.api.patch import PatchError, json_patch, merge, strategic
 
@@ -185,9 +185,9 @@ def test_long_lists_are_merged_in_linear_time() -> None:
         "$setElementOrder/finalizers": new,
         "$deleteFromPrimitiveList/finalizers": marks[: many // 4],
     }
-    began = time.process_time()
-    merged = strategic({"metadata": meta}, {"metadata": change}, POD, "1.37")["metadata"]
-    assert time.process_time() - began < 5.0
+    with counted() as steps:
+        merged = strategic({"metadata": meta}, {"metadata": change}, POD, "1.37")["metadata"]
+    assert steps.count < 400 * many
     assert len(merged["ownerReferences"]) == many * 3 // 2
     assert {item["name"] for item in merged["ownerReferences"][many // 2 :]} == {"b"}
     assert merged["finalizers"] == [f"f/{index}" for index in range(many // 4, many * 3 // 2)]

@@ -41,9 +41,9 @@ async def test_create_read_update_delete(api: Api, kohort_namespace: str) -> Non
     await made.patch({"status": {"phase": "Running"}}, subresource="status")
     await made.refresh()
     assert made.status.phase == "Running"
-    await made.wait("jsonpath='{.status.phase}'=Running", timeout=10)
+    await made.wait("jsonpath='{.status.phase}'=Running", timeout=60)
     await made.delete(grace_period=0)
-    await made.wait("delete", timeout=10)
+    await made.wait("delete", timeout=60)
     assert not await made.exists()
     with pytest.raises(kr8s.NotFoundError):
         await Pod.get("p", namespace=kohort_namespace, api=api)

@@ -45,7 +45,7 @@ async def test_a_stall_is_counted_and_measured(caplog: pytest.LogCaptureFixture)
     registry.register(dog)
     text = generate_latest(registry).decode()
     assert 'kohort_event_loop_stall_seconds_bucket{le="0.1"} 0.0' in text
-    assert "kohort_event_loop_longest_stall_seconds 0." in text
+    assert float(text.split("\nkohort_event_loop_longest_stall_seconds ")[1].split()[0]) >= 0.35
 
 
 async def test_a_stall_that_does_not_end_is_logged_meanwhile(caplog: pytest.LogCaptureFixture) -> None:
@@ -73,7 +73,7 @@ async def test_the_request_is_named(tmp_path: Path, caplog: pytest.LogCaptureFix
             await beats()
             text, _ = server.api.metrics.text()
     assert "by GET /readyz of mallory" in caplog.text
-    assert b"kohort_event_loop_longest_stall_seconds 0." in text
+    assert float(text.split(b"\nkohort_event_loop_longest_stall_seconds ")[1].split()[0]) >= 0.35
 
 
 def test_a_subject_cannot_forge_a_log_line() -> None:

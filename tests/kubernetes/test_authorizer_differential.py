@@ -237,8 +237,8 @@ class Ours(Running):
         raw = b"" if body is None else json.dumps(body).encode()
         query = parse_qs(parts.query, keep_blank_values=True)
         user = user or User(WHO, groups=("team", "system:authenticated"))
-        found = self._wait(self.api.handle(Request(method, parts.path, query, headers, raw, user)))
-        body_bytes = found.body if isinstance(found.body, bytes) else self._wait(_all(found.body))
+        found = self.wait(self.api.handle(Request(method, parts.path, query, headers, raw, user)))
+        body_bytes = found.body if isinstance(found.body, bytes) else self.wait(_all(found.body))
         return Response(found.status, body_bytes, list(found.headers.items())), self.judge.take()
 
 

@@ -334,25 +334,33 @@ def test_a_watch_sees_changes_as_they_happen(kubectl: tuple[Kubectl, str]) -> No
             "--no-headers",
             "--output-watch-events",
             "--field-selector=metadata.name=one",
+            "-v=6",  # its requests
         ],
         env=run.environment,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
-    assert watching.stdout is not None
-    output = watching.stdout
+    output, requests = watching.stdout, watching.stderr
     assert output is not None
-    reader = threading.Thread(target=lambda: seen.extend(iter(output.readline, "")))
-    reader.start()
-    time.sleep(1)
+    assert requests is not None
+    assert any("watch=true" in line for line in iter(requests.readline, "")), "it never began"
+    readers = [
+        threading.Thread(target=lambda: seen.extend(iter(output.readline, ""))),
+        threading.Thread(target=requests.read),
+    ]
+    for reader in readers:
+        reader.start()
     assert run("create", "configmap", "one", "-n", "default").returncode == 0
     assert run("label", "configmap", "one", "a=b", "-n", "default").returncode == 0
     assert run("delete", "configmap", "one", "-n", "default").returncode == 0
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while len(seen) < 3 and time.monotonic() < end:
         time.sleep(0.05)
     watching.terminate()
-    reader.join()
-    watching.stdout.close()
+    for reader in readers:
+        reader.join()
+    output.close()
+    requests.close()
     watching.wait()
     assert [line.split()[0] for line in seen] == ["ADDED", "MODIFIED", "DELETED"]

@@ -68,14 +68,14 @@ class Ours(Running):
     def lines(self, path: str) -> Iterator[bytes]:
         where, _, query = path.partition("?")
         asked = parse_qs(query, keep_blank_values=True)
-        answer = self._wait(self.api.handle(Request("GET", where, asked, {"accept": "application/json"})))
+        answer = self.wait(self.api.handle(Request("GET", where, asked, {"accept": "application/json"})))
         if isinstance(answer.body, bytes):
             yield answer.body
             return
         chunks = aiter(answer.body)
-        while chunk := self._wait(_next(chunks)):
+        while chunk := self.wait(_next(chunks)):
             yield from chunk.splitlines()
-        self._wait(asyncio.sleep(0))
+        self.wait(asyncio.sleep(0))
 
 
 async def _next(chunks: Any) -> bytes:

@@ -6,6 +6,7 @@ What holds the loop is measured in processor time of its thread, so that a busy 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import time
 from collections.abc import AsyncIterator
@@ -62,8 +63,13 @@ async def fill(server: Server, count: int) -> None:
 
 @asynccontextmanager
 async def held() -> AsyncIterator[list[float]]:
-    """Processor seconds between two turns of the loop, the largest as the only element afterwards."""
+    """Processor seconds between two turns of the loop, the largest as the only element afterwards.
+
+    What other tests have left behind is nothing for the garbage collector, as in a process that serves only.
+    """
     found = [0.0]
+    gc.collect()
+    gc.freeze()
 
     async def look() -> None:
         before = time.thread_time()
@@ -75,8 +81,11 @@ async def held() -> AsyncIterator[list[float]]:
 
     task = asyncio.create_task(look())
     await asyncio.sleep(0)
-    yield found
-    task.cancel()
+    try:
+        yield found
+    finally:
+        task.cancel()
+        gc.unfreeze()
 
 
 @pytest.mark.parametrize("accept", ["", TABLE, PARTIAL, "application/yaml"], ids=["json", "table", "partial", "yaml"])
@@ -112,7 +121,7 @@ async def test_no_list_holds_the_loop(server: Server, query: dict[str, str], acc
     await fill(server, count)
     async with held() as longest:
         await text(await ask(server, query, accept))
-    assert longest[0] < 0.1
+    assert longest[0] < 0.1, longest
 
 
 async def test_many_long_lists_at_once_hold_it_no_longer_than_one(server: Server) -> None:
@@ -121,4 +130,4 @@ async def test_many_long_lists_at_once_hold_it_no_longer_than_one(server: Server
     async with held() as longest:
         bodies = await asyncio.gather(*map(text, answers))
     assert {len(json.loads(body)["rows"]) for body in bodies} == {601}
-    assert longest[0] < 0.1
+    assert longest[0] < 0.1, longest

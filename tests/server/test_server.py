@@ -35,7 +35,7 @@ async def send(server: Server, method: str, path: str, body: Any = None) -> tupl
 
 
 async def until(server: Server, path: str, code: int) -> Any:
-    for _ in range(500):
+    for _ in range(1500):
         found, body = await send(server, "GET", path)
         if found == code:
             return body
@@ -123,7 +123,7 @@ async def test_what_is_owned_goes_with_its_owner(server: Server) -> None:
 async def test_old_history_is_forgotten(tmp_path: Path) -> None:
     settings = Settings(tmp_path, port=0, in_memory=True, history_seconds=0.1, custom_kinds=False)
     async with Server(settings) as server:
-        for _ in range(100):
+        for _ in range(600):
             if server.store.compacted:
                 break
             await asyncio.sleep(0.05)

@@ -177,9 +177,9 @@ async def test_expect_continue_is_answered(tmp_path: Path) -> None:
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
         )
         writer.write(head.encode())
-        assert await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30) == b"HTTP/1.1 100 Continue\r\n\r\n"
         writer.write(body)
-        assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 201 ")
+        assert (await asyncio.wait_for(reader.readline(), 30)).startswith(b"HTTP/1.1 201 ")
         writer.transport.abort()
 
 
@@ -190,5 +190,5 @@ async def test_without_a_token_no_body_is_asked_for(tmp_path: Path) -> None:
         lines = ("POST /api/v1/namespaces HTTP/1.1", "Host: localhost", "Authorization: Bearer wrong")
         more = ("Content-Length: 100", "Expect: 100-continue", "", "")
         writer.write("\r\n".join((*lines, *more)).encode())
-        assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 401 ")
+        assert (await asyncio.wait_for(reader.readline(), 30)).startswith(b"HTTP/1.1 401 ")
         writer.transport.abort()

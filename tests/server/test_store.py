@@ -105,7 +105,7 @@ async def test_a_watcher_wakes_up(store: Store) -> None:
     waiting = asyncio.ensure_future(store.table("pods").changed())
     await asyncio.sleep(0)
     await put(store, "a", "1")
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, 30)
 
 
 async def test_a_file_brings_everything_back(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ async def test_closing_while_nothing_can_be_written(tmp_path: Path) -> None:
     await store.open()
     journal._db.execute("PRAGMA query_only=1")
     assert await _refused(store, "a")
-    await asyncio.wait_for(store.close(), 10)
+    await asyncio.wait_for(store.close(), 30)
 
 
 async def test_files_are_for_us_only(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ CRD: dict[str, Any] = {
 
 def serve(server: Running) -> None:
     assert server.request("POST", CRDS, CRD).code == 201
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not server.request("GET", WIDGETS).ok:
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -36,7 +36,7 @@ def alive(pid: int) -> bool:
     return state != "Z"  # nobody may be there to collect it, but it is dead
 
 
-def eventually(true: Callable[[], bool], seconds: float = 10.0) -> bool:
+def eventually(true: Callable[[], bool], seconds: float = 60.0) -> bool:
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:

@@ -218,7 +218,7 @@ async def test_statuses_follow_by_themselves() -> None:
     task = asyncio.ensure_future(world.admission.quotas.run())
     try:
         await world.made(f"{root}/secrets", {"metadata": {"name": "s"}})
-        for _ in range(100):
+        for _ in range(1500):
             found = (await world.ask("GET", f"{root}/resourcequotas/a")).body
             if found.get("status", {}).get("used") == {"secrets": "1"}:
                 break

@@ -61,7 +61,7 @@ async def visit(tmp_path: Path) -> AsyncIterator[Visit]:
 
 
 async def eventually(visit: Visit, path: str) -> Any:
-    for _ in range(100):
+    for _ in range(1500):
         code, found = await visit.admin("GET", path)
         if code == 200:
             return found
@@ -189,7 +189,7 @@ async def test_aggregated_roles_show_their_rules(visit: Visit) -> None:
     body = {"metadata": {"name": "widgets", "labels": labels}, "rules": [rule]}
     assert (await visit.admin("POST", f"{RBAC}/clusterroles", body))[0] == 201
     for name in ("view", "edit", "admin", "kohort:viewer"):
-        for _ in range(100):
+        for _ in range(1500):
             _, found = await visit.admin("GET", f"{RBAC}/clusterroles/{name}")
             if rule in found["rules"]:
                 break

@@ -1,8 +1,7 @@
 """One rule against one request; rules against rules."""
 
-import time
-
 import pytest
+from tests.support.steps import counted
 
 from kohort.server.auth import rules
 from kohort.server.auth.attributes import AuthorizerAttributes
@@ -97,18 +96,18 @@ def _cube(size: int) -> Rule:
 def test_a_rule_of_half_a_million_permissions_is_compared_at_once() -> None:
     """A kilobyte of role: it took minutes when each permission was compared with each rule."""
     held = [Rule(_cube(79).verbs, (f"g{number}",), ("*",)) for number in range(80)]
-    began = time.process_time()
-    missing = rules.uncovered(held, [_cube(80)])
-    assert time.process_time() - began < 2.0
+    with counted() as steps:
+        missing = rules.uncovered(held, [_cube(80)])
+    assert steps.count < 5_000_000  # each permission looked at a few times; with each rule: 41 million
     assert {rule.verbs for rule in missing} == {("v79",)}
     assert len(missing) == 6_400
 
 
 def test_more_than_anybody_waits_for_is_not_compared() -> None:
-    began = time.process_time()
-    with pytest.raises(rules.TooManyError):
-        rules.uncovered([Rule(("x",), ("*",), ("*",))] * 50, [_cube(80)])
-    with pytest.raises(rules.TooManyError):
-        rules.uncovered([Rule(("x",), paths=("/a",))] * 1_000, [Rule(_cube(80).verbs, paths=_cube(80).groups)])
-    assert time.process_time() - began < 3.0
+    with counted() as steps:
+        with pytest.raises(rules.TooManyError):
+            rules.uncovered([Rule(("x",), ("*",), ("*",))] * 50, [_cube(80)])
+        with pytest.raises(rules.TooManyError):
+            rules.uncovered([Rule(("x",), paths=("/a",))] * 1_000, [Rule(_cube(80).verbs, paths=_cube(80).groups)])
+    assert steps.count < 10_000_000
     assert rules.uncovered([Rule(("*",), ("*",), ("*",))] * 50, [_cube(80)]) == []

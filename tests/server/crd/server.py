@@ -27,18 +27,19 @@ class Running:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._wait(self._start())
+        self.wait(self._start())
         self.request("POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._wait(self._stop())
+        self.wait(self._stop())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
 
-    def _wait(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+    def wait(self, work: Any) -> Any:
+        """For what is awaited on the server's loop."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(120)
 
     async def _start(self) -> None:
         self.store = Store()
@@ -67,7 +68,7 @@ class Running:
         raw = text.encode() if text is not None else b"" if body is None else json.dumps(body).encode()
         headers = {"content-type": content_type, "accept": accept, "user-agent": "test/1"}
         request = Request(method, parts.path, parse_qs(parts.query, keep_blank_values=True), headers, raw)
-        found = self._wait(self.api.handle(request))
+        found = self.wait(self.api.handle(request))
         return Response(found.status, found.body, list(found.headers.items()))
 
     def get(self, path: str) -> Any:
