@@ -104,6 +104,8 @@ def main() -> int:
         for scheduler in args.schedulers:
             rows.append(measure(case, scheduler, args.kubernetes, binds))
             print("  ".join(cells(rows[-1], binds)), flush=True)
+            told = ", ".join(f"{count:,} {what}" for what, count in rows[-1].writes.most_common())
+            print(f"    writes meanwhile: {told}", flush=True)
             for line in rows[-1].broken[:5]:
                 print(f"    broken: {line}", flush=True)
     print("\n" + shown([HEAD, *(cells(row, binds) for row in rows)], markdown=args.markdown))

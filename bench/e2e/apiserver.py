@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import ssl
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,7 @@ from bench.server import CONNECTIONS, Connection, Target
 from kohort.testing.environment import Environment
 
 _WATCH_SECONDS: Final = 300
+_LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -125,6 +128,21 @@ def _binding(number: int, nodes: int) -> Call:
     target = {"apiVersion": "v1", "kind": "Node", "name": node_name(number % nodes)}
     body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": f"p{number}"}, "target": target}
     return "POST", f"{PODS}/p{number}/binding", json.dumps(body).encode()
+
+
+async def writes(target: Target) -> Counter[str]:
+    """How many writes the API server has taken, by what was written."""
+    connection = await Connection(target).open()
+    text = (await connection.read("GET", "/metrics")).decode()
+    connection.close()
+    found: Counter[str] = Counter()
+    for line in text.splitlines():
+        if line.startswith("apiserver_request_total{"):
+            labels = dict(_LABEL.findall(line))
+            if labels["verb"] in {"POST", "PUT", "PATCH", "APPLY", "DELETE"}:
+                what = "/".join(filter(None, (labels["resource"], labels["subresource"])))
+                found[what] += int(float(line.rpartition(" ")[2]))
+    return found
 
 
 def peak(pids: Iterable[int]) -> float:

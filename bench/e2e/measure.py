@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from bench.e2e import objects
-from bench.e2e.apiserver import Pod, bound, fresh, listed, peak, send
+from bench.e2e.apiserver import Pod, bound, fresh, listed, peak, send, writes
 from bench.e2e.cases import Case
 from bench.e2e.schedulers import Running, started
 from bench.server import Connection, Target, cpu
@@ -35,6 +35,7 @@ class Row:
     memory: float = 0.0  # MiB at its peak
     server_seconds: float = 0.0
     server_memory: float = 0.0
+    writes: Counter[str] = field(default_factory=Counter)  # that the API server took meanwhile
     broken: list[str] = field(default_factory=list)
 
     @property
@@ -82,6 +83,7 @@ class _Measurement:
         if not case.running:
             await self._create()
         since = (await listed(target)).metadata.resource_version
+        before = await writes(target)
         self._began, used = time.perf_counter(), cpu(target.pids)
         async with self._started() as running, self._watched(since):
             if case.running:
@@ -90,6 +92,7 @@ class _Measurement:
                 row.creating = time.perf_counter() - self._began
             await self._wait()
             row.seconds, row.memory = cpu(running.pids), peak(running.pids)
+            row.writes = await writes(target) - before
         row.server_seconds, row.server_memory = cpu(target.pids) - used, peak(target.pids)
         row.broken = broken(case, (await listed(target)).items)
         return row

@@ -45,12 +45,15 @@ def body(one: Object, known: dict[str, Object]) -> Object:
 
 def left(items: list[Object], known: dict[str, Object]) -> Left:
     found: Left = {}
+    leaving = {item["metadata"]["name"] for item in items if "deletionTimestamp" in item["metadata"]}
     for item in items:
         meta = item["metadata"]
         if meta["name"] in known:
-            going = "deletionTimestamp" in meta
-            # Which references something on its way out has lost before depends on who was looked at first.
-            owners = () if going else tuple(sorted(one["name"] for one in meta.get("ownerReferences", ())))
+            going = meta["name"] in leaving
+            # Which references something on its way out has lost before depends on who was looked at first; so does
+            # whether a reference to an owner that a finalizer of somebody holds is taken away.
+            named = {one["name"] for one in meta.get("ownerReferences", ())} - leaving
+            owners = () if going else tuple(sorted(named))
             found[meta["name"]] = (owners, tuple(sorted(meta.get("finalizers", ()))), going)
     return found
 
