@@ -1,16 +1,22 @@
-"""Write what follows from code: roles of controllers in deploy/rbac.yaml and the table of kinds in README from the
-bundles of kinds, the table of limits in docs/security.md from their type.
+"""Write what follows from code: deploy/rbac.yaml, roles and definitions of the Helm chart, and the table of kinds in
+README from the bundles of kinds; the table of limits in docs/security.md from their type;
+the table of values in docs/install.md from the schema of the chart.
 
 python hack/generated.py
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import yaml
 
 from kohort.api.bundle import Page, bundles
-from kohort.run.roles import roles
+from kohort.api.crd import crds
+from kohort.run.roles import chart_roles, rbac, rbac_jobs
 from kohort.server import limits
 
 ROOT: Final = Path(__file__).parent.parent
@@ -33,12 +39,56 @@ def between(text: str, begin: str, end: str, body: str) -> str:
     return f"{head}{begin}{body}{end}{tail}"
 
 
+def values_table(chart: Path) -> str:
+    """Of the chart, from its schema and its defaults."""
+    schema = json.loads((chart / "values.schema.json").read_text())
+    defaults = yaml.safe_load((chart / "values.yaml").read_text())
+    lines = (f"| `{path}` | {_shown(value)} | {text} |\n" for path, value, text in _values(schema, defaults))
+    return "".join(("| value | default | |\n", "|---|---|---|\n", *lines))
+
+
+def _values(schema: Mapping[str, Any], defaults: Any, path: str = "") -> Iterator[tuple[str, Any, str]]:
+    for name, one in schema["properties"].items():
+        if not path and name == "global":
+            continue
+        value = (defaults or {}).get(name)
+        if one.get("properties"):
+            yield from _values(one, value, f"{path}{name}.")
+        else:
+            yield f"{path}{name}", value, one["description"]
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else f"`{json.dumps(value)}`"
+
+
+def definitions(folder: Path) -> dict[Path, str]:
+    """Of each family a folder, named after its controllers, and a list for Kustomize. One line each: they are large."""
+    family = {group: one.controllers[0].name for one in bundles() if not one.native for group in one.groups}
+    found = {}
+    for one in crds():
+        name = f"{family[one['spec']['group']]}/{one['metadata']['name']}.json"
+        found[folder / name] = json.dumps(one, separators=(",", ":")) + "\n"
+    listed = "".join(f"- {path.relative_to(folder)}\n" for path in found)
+    head = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n"
+    return {**found, folder / "kustomization.yaml": head + listed}
+
+
 def files() -> dict[Path, str]:
     """The files as they should be."""
-    rbac, readme, security = ROOT / "deploy" / "rbac.yaml", ROOT / "README.md", ROOT / "docs" / "security.md"
-    note = "# {} of roles that follow from the bundles of kinds (python hack/generated.py)\n"
+    deploy, readme, security = ROOT / "deploy", ROOT / "README.md", ROOT / "docs" / "security.md"
+    install = ROOT / "docs" / "install.md"
     return {
-        rbac: between(rbac.read_text(), note.format("Begin"), note.format("End"), roles()),
+        install: between(
+            install.read_text(),
+            "<!-- begin: table of values, hack/generated.py -->\n\n",
+            "<!-- end -->\n",
+            values_table(deploy / "chart") + "\n",
+        ),
+        deploy / "rbac.yaml": rbac(),
+        deploy / "rbac-jobs.yaml": rbac_jobs(),
+        deploy / "chart" / "files" / "roles.json": chart_roles(),
+        **definitions(deploy / "chart" / "files" / "crds"),
         readme: between(
             readme.read_text(), "<!-- begin: table of kinds, hack/generated.py -->\n", "<!-- end -->\n", table()
         ),
@@ -53,4 +103,5 @@ def files() -> dict[Path, str]:
 
 if __name__ == "__main__":
     for path, text in files().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

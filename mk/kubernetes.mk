@@ -15,7 +15,7 @@ kubernetes: $(READY) ## binaries of real Kubernetes (K8S=1.36 for another); abou
 	@$(BIN)/python -m kohort.testing.environment build $(K8S)
 
 test-kubernetes: $(READY) ## all tests that need real Kubernetes; without Go they skip and say so
-	@$(BIN)/python -m kohort.testing.environment build --if-possible $(K8S)
+	@$(BIN)/python -m kohort.testing.environment build --if-possible --helm $(K8S)
 	KOHORT_KUBERNETES="$(K8S)" $(BIN)/pytest -q -n 2 --dist loadfile tests/kubernetes
 	@$(MAKE) --no-print-directory test-e2e-kubernetes
 

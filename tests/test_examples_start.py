@@ -23,6 +23,7 @@ PODS = {
     "jobset-gang.yaml": 17,
     "jobset-hello.yaml": 9,
     "jobset-policies.yaml": 10,
+    "jobset-scheduler-name.yaml": 4,
     "jobset-slices.yaml": 33,
     "jobset-tree.yaml": 9,
     "leaderworkerset-inference.yaml": 8,

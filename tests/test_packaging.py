@@ -32,6 +32,13 @@ def test_the_wheel_has_the_examples(installed: Path) -> None:
     assert {file.relative_to(folder) for file in folder.rglob("*.yaml")} == shipped
 
 
+def test_the_wheel_has_the_manifests(installed: Path) -> None:
+    line = [sys.executable, "-m", "kohort.cli.main", "manifests", "--no-crds"]
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    done = subprocess.run(line, env=environment, check=True, capture_output=True, text=True, timeout=60)
+    assert "kind: Deployment" in done.stdout
+
+
 def test_the_demo_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(installed), "HOME": str(tmp_path)}
     line = [sys.executable, "-m", "kohort.cli.demo", "together"]
@@ -43,6 +50,7 @@ def test_the_demo_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
 
 def test_the_lock_for_running_is_current() -> None:
     assert run_lock.RUN_LOCK.read_text() == run_lock.run_lock(), "stale: run python -m hack.run_lock"
+    assert run_lock.BUILD_LOCK.read_text() == run_lock.build_lock(), "stale: run python -m hack.run_lock"
 
 
 def test_the_lock_for_running_has_what_running_needs_and_no_more() -> None:

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # ruff: noqa: T201
-"""Write the Go module that builds one Kubernetes (or etcd) version from published modules.
+"""Write the Go module that builds one Kubernetes (or etcd, or Helm) version from published modules.
 
     hack/kubernetes/generate.py 1.37.1          # -> hack/kubernetes/1.37/
     hack/kubernetes/generate.py e2e 1.37.1      # -> hack/kubernetes/e2e-1.37/
     hack/kubernetes/generate.py etcd 3.6.16     # -> hack/kubernetes/etcd/
+    hack/kubernetes/generate.py helm 4.3.1      # -> hack/kubernetes/helm/
 
 `k8s.io/kubernetes` is published, but cannot be required as is: its go.mod points every staging
 module to a folder that only exists in its own repository. The published twin of staging
@@ -34,6 +35,7 @@ COMMANDS = tuple(
 )
 # Added to a module of its own, since what tests need must not change what the commands are built from.
 E2E = "k8s.io/kubernetes/test/e2e"
+HELM = "helm.sh/helm/v4"
 
 TOOLS_KUBERNETES = """//go:build tools
 
@@ -106,15 +108,21 @@ def etcd_module(version: str, scratch: Path, target: Path) -> None:
     (target / "main.go").write_text(TOOLS_ETCD)
 
 
+def helm_module(version: str, scratch: Path, target: Path) -> None:
+    upstream = upstream_go_mod(HELM, version, scratch)
+    (target / "go.mod").write_text(f"module kohort.test/helm\n\ngo {upstream['Go']}\n\nrequire {HELM} v{version}\n")
+    (target / "tools.go").write_text(TOOLS_KUBERNETES.format(imports=f'\t_ "{HELM}/cmd/helm"'))
+
+
 def minor_of(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
 def main(argv: list[str]) -> None:
-    special = argv[0] if len(argv) == 2 and argv[0] in {"etcd", "e2e"} else ""
+    special = argv[0] if len(argv) == 2 and argv[0] in {"etcd", "e2e", "helm"} else ""
     version = argv[-1].removeprefix("v") if argv else ""
     if not (special or len(argv) == 1) or not re.fullmatch(r"\d+\.\d+\.\d+", version):
-        sys.exit("usage: generate.py 1.MINOR.PATCH | generate.py e2e 1.MINOR.PATCH | generate.py etcd 3.MINOR.PATCH")
+        sys.exit("usage: generate.py [e2e] 1.MINOR.PATCH | generate.py etcd 3.MINOR.PATCH | generate.py helm 4.MINOR.P")
     name = {"": minor_of(version), "e2e": f"e2e-{minor_of(version)}"}.get(special, special)
     final = HERE / name
     with tempfile.TemporaryDirectory(prefix="kohort-generate-") as folder:
@@ -124,6 +132,8 @@ def main(argv: list[str]) -> None:
         print(f"generate: resolving the modules of {name} {version}", flush=True)
         if special == "etcd":
             etcd_module(version, scratch, target)
+        elif special == "helm":
+            helm_module(version, scratch, target)
         else:
             kubernetes_module(name, version, scratch, target)
         go("mod", "tidy", cwd=target)

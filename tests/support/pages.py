@@ -31,7 +31,10 @@ ELSEWHERE: Final = {
     "KUBEBUILDER_ASSETS=": "is for the tests of an operator in Go",
     "go test": "is for the tests of an operator in Go",
 }
-OTHER_PAGES: Final = {"run-on-kubernetes.md": "needs a real cluster; tests/kubernetes/test_run.py follows it"}
+OTHER_PAGES: Final = {
+    "run-on-kubernetes.md": "needs a real cluster; tests/kubernetes/test_run.py follows it",
+    "install.md": "needs a real cluster and helm; tests/kubernetes/test_chart_page.py follows it",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class Rule:
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     why: str = ""
+    paths: tuple[str, ...] = ()  # of the server, which are no resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

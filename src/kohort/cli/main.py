@@ -216,6 +216,7 @@ def demo(only: tuple[str, ...]) -> None:
 @_text("--namespaces", metavar="A,B", default=None, says="Only there; all.")
 @_switch("--leader-elect/--no-leader-elect", says="One of many works.")
 @_text("--listen", metavar="HOST:PORT", default=None, says="Health and metrics: 127.0.0.1:10351.")
+@_text("--log-format", metavar="text|json", default=None, says="Of logs: text.")
 @_set
 @_flag("--once", says="With --dry-run: look, say, and end.")
 @_flag("--dry-run", says="Write nothing.")
@@ -327,6 +328,19 @@ def crds(names: tuple[str, ...], output: str) -> None:
     from kohort.cli import crds as command
 
     sys.exit(command.run(list(names), output))
+
+
+@app.command()
+@_text("-n", "--namespace", metavar="NS", default="kohort-system", says="Where Kohort runs.")
+@_text("--image", metavar="NAME", says="Where its image is; kohort with this version's tag by default.")
+@_number("--replicas", most=10, default=2, says="Processes; one works, the others stand by.")
+@_text("--controllers", metavar="A,B", default="all", says="Which may run; their roles and kinds are printed, too.")
+@click.option("--crds/--no-crds", default=True, help="Definitions of the kinds whose controllers may run.")
+def manifests(**asked: Any) -> None:
+    """Print all that Kohort needs on a cluster: kohort manifests | kubectl apply --server-side -f -"""
+    from kohort.cli import manifests as command
+
+    sys.exit(command.run(command.Asked(**asked)))
 
 
 @app.group()

@@ -24,6 +24,7 @@ from kohort.place.profile import ProfileError
 from kohort.run.options import Options, OptionsError, merged, read
 from kohort.run.plan import Plan
 from kohort.run.process import Process, look, page
+from kohort.scheduler import jsonlog
 
 _STYLE: Final = {"does": "green", "leaves": "cyan", "missing": "yellow", "off": "dim"}
 _WORD: Final = {"does": "yes", "leaves": "left", "missing": "no", "off": "off"}
@@ -39,8 +40,7 @@ def run(config: str, output: str, *, once: bool, dry_run: bool, verbose: bool, *
         raise UsageError("--dry-run: only together with --once, which prints what would be done and ends")
     if once and not dry_run:
         raise UsageError("--once: only together with --dry-run; without both it works until it is stopped")
-    level = logging.INFO if verbose else logging.WARNING
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    jsonlog.configure(logging.INFO if verbose else logging.WARNING, json=chosen.log_format == "json")
     try:
         return uvloop.run(_run(chosen, output, dry_run=dry_run))
     except (ConfigError, ProfileError, TransportError) as error:
@@ -56,7 +56,10 @@ async def _run(chosen: Options, output: str, *, dry_run: bool) -> int:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with Client.connect(chosen.kubeconfig or None, context=chosen.context or None, manager="kohort") as client:
         found = await look(client, chosen)
-        _print(found.plan, output)
+        if chosen.log_format == "json" and not dry_run:
+            _log(found.plan)
+        else:
+            _print(found.plan, output)
         if dry_run:
             return 0
         if found.plan.idle:
@@ -67,8 +70,7 @@ async def _run(chosen: Options, output: str, *, dry_run: bool) -> int:
         with watching() as process.watchdog:
             async with page(process) as port:
                 host, _ = chosen.address
-                write(f"health, readiness and metrics at http://{host}:{port}\n")
-                sys.stdout.flush()
+                _tell(chosen, f"health, readiness and metrics at http://{host}:{port}")
                 return await _until(process, stop)
 
 
@@ -78,8 +80,7 @@ async def _until(process: Process, stop: asyncio.Event) -> int:
     ready = asyncio.create_task(process.ready.wait())
     await asyncio.wait({work, ended, ready}, return_when=asyncio.FIRST_COMPLETED)
     if process.ready.is_set():
-        write("working; stop with Ctrl-C\n")
-        sys.stdout.flush()
+        _tell(process.chosen, "working; stop with Ctrl-C")
     await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
     ended.cancel()
     ready.cancel()
@@ -89,8 +90,22 @@ async def _until(process: Process, stop: asyncio.Event) -> int:
     work.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await work
-    write("stopped: nothing is left half done, the lease is free\n")
+    _tell(process.chosen, "stopped: nothing is left half done, the lease is free")
     return 0
+
+
+def _tell(chosen: Options, text: str) -> None:
+    """On standard output, in the form that logs have."""
+    write(f"{jsonlog.line(text)}\n" if chosen.log_format == "json" else f"{text}\n")
+    sys.stdout.flush()
+
+
+def _log(found: Plan) -> None:
+    """The plan, a log line for each capability."""
+    for one in found.lines:
+        facts = {"capability": one.what, "verdict": one.verdict, **({"how": one.how} if one.how else {})}
+        write(f"{jsonlog.line(one.text, facts)}\n")
+    sys.stdout.flush()
 
 
 def _print(found: Plan, output: str) -> None:

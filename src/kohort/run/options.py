@@ -69,6 +69,7 @@ class Options:
     namespaces: tuple[str, ...] = ()  # empty: all
     election: Election = field(default_factory=Election)
     listen: str = "127.0.0.1:10351"
+    log_format: str = "text"  # or json: one object for each line
     debug_token_file: str = ""  # who has the token in it is shown /debug/state; empty: nobody
     gates: Mapping[str, bool] = field(default_factory=dict)
     profile: str = ""
@@ -215,6 +216,12 @@ def _listen(value: Any, path: str, errors: list[FieldError]) -> str:
     return str(value)
 
 
+def _log_format(value: Any, path: str, errors: list[FieldError]) -> str:
+    if value not in {"text", "json"}:
+        errors.append(invalid(path, value, "accepted are text and json"))
+    return str(value)
+
+
 def _election(value: Any, path: str, errors: list[FieldError]) -> Election:
     times = {f"{name}Seconds": name for name in ("lease", "renew", "retry")}
     readers = {"enabled": _switch, "namespace": _text, "name": _text, **dict.fromkeys(times, _seconds)}
@@ -302,6 +309,7 @@ _READERS: Final[Mapping[str, tuple[str, _Read]]] = {
     "namespaces": ("namespaces", _namespaces),
     "leaderElection": ("election", _election),
     "listen": ("listen", _listen),
+    "logFormat": ("log_format", _log_format),
     "debugTokenFile": ("debug_token_file", _text),
     "featureGates": ("gates", _gates),
     "profile": ("profile", _text),
@@ -314,4 +322,5 @@ _FLAGS: Final[Mapping[str, tuple[str, _Read]]] = {
     "scheduler-name": ("scheduler_names", _schedulers),
     "namespaces": ("namespaces", _namespaces),
     "listen": ("listen", _listen),
+    "log-format": ("log_format", _log_format),
 }

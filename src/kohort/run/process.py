@@ -213,8 +213,9 @@ async def page(process: Process) -> AsyncIterator[int]:
         if process.ready.is_set():
             return web.Response(text="ok")
         holder = process.lease.holder if process.lease is not None else ""
-        why = f"waiting: {holder} leads" if holder and not process.leads else "listing"
-        return web.Response(text=why, status=503)
+        if holder and not process.leads:  # it does what it is there for: a roll-out need not wait for it
+            return web.Response(text=f"ok: standing by, {holder} leads")
+        return web.Response(text="listing", status=503)
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=process.metrics(), headers={"Content-Type": "text/plain; version=0.0.4"})

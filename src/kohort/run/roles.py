@@ -1,38 +1,248 @@
-"""The part of deploy/rbac.yaml that follows from the bundles of kinds: one role, and its binding, for each group of
-controllers that a real cluster does not have. `python hack/generated.py` writes it there, a test compares.
+"""What `kohort run` may do: one role for each job, those of the workload kinds from their bundles.
+
+deploy/rbac.yaml and the roles of the Helm chart are written from this (`python hack/generated.py`), a test compares.
+Where Kohort is to work in some namespaces only, what a role lets it write is bound there and nowhere else: `Role.wide`
+and `Role.narrow` are the two halves.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
 
-from kohort.api.bundle import ControllerGroup, Rule, bundles
+from kohort.api import registry
+from kohort.api.bundle import MANAGE, READ, UPDATE, Rule, bundles
+
+_CORE: Final = ("",)
+_GROUPS: Final = ("scheduling.k8s.io",)
+# Of Kubernetes' own resources that roles speak of, those without a namespace.
+_CLUSTER_WIDE: Final = frozenset({"nodes", "persistentvolumes", "tokenreviews"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """`parts`: whoever needs it: the scheduler, or the controllers, or both."""
+
+    name: str
+    rules: tuple[Rule, ...]
+    parts: tuple[str, ...] = ("controllers",)
+    why: str = ""
+    controller: str = ""  # that has to be switched on
+    own_namespace: bool = False  # only where Kohort itself is
+
+    @property
+    def wide(self) -> tuple[Rule, ...]:
+        """Reading, which is about the whole cluster, and writing of what has no namespace."""
+        return tuple(_halves(self.rules, wide=True))
+
+    @property
+    def narrow(self) -> tuple[Rule, ...]:
+        """Writing within namespaces."""
+        return tuple(_halves(self.rules, wide=False))
+
+
+LOOK: Final = Role(
+    name="look",
+    parts=("scheduler", "controllers"),
+    why="Finding out what the cluster has and who else works there. Read only.",
+    rules=(
+        Rule(
+            ("admissionregistration.k8s.io",),
+            ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
+            ("list",),
+        ),
+        Rule(("coordination.k8s.io",), ("leases",), ("list",)),
+        Rule((), (), ("get",), paths=("/metrics",)),
+    ),
+)
+SCHEDULER: Final = Role(
+    name="scheduler",
+    parts=("scheduler",),
+    why="Placing pods: read what decides, bind, evict what must make room, say why something waits.",
+    rules=(
+        Rule(_CORE, ("nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
+        Rule(_CORE, ("persistentvolumes", "persistentvolumeclaims"), UPDATE),
+        Rule(_CORE, ("pods",), (*READ, "delete")),
+        Rule(_CORE, ("pods/binding",), ("create",)),
+        Rule(_CORE, ("pods/status",), UPDATE),
+        Rule(
+            _CORE,
+            ("resourcequotas",),
+            READ,
+            "To name the quota that keeps members of a gang from being created; without it, it is not named.",
+        ),
+        Rule(
+            ("", "apps"),
+            ("services", "replicationcontrollers", "replicasets", "statefulsets"),
+            READ,
+            "For pods that are spread by what selects them; without it they are not.",
+        ),
+        Rule(("batch",), ("jobs",), READ, "For gangs whose members are done and gone: their Jobs have recorded them."),
+        Rule(("policy",), ("poddisruptionbudgets",), READ),
+        Rule(("storage.k8s.io",), ("storageclasses", "csinodes", "csidrivers", "csistoragecapacities"), READ),
+        Rule(("resource.k8s.io",), ("resourceclaims", "resourceslices", "deviceclasses"), READ),
+        Rule(("resource.k8s.io",), ("resourceclaims/status",), UPDATE),
+        Rule(_GROUPS, ("workloads", "podgroups", "compositepodgroups", "priorityclasses"), READ),
+        Rule(_GROUPS, ("podgroups/status", "compositepodgroups/status"), UPDATE),
+    ),
+)
+GROUPS: Final = Role(
+    name="groups",
+    why="What all controllers do: groups.",
+    rules=(
+        Rule(_GROUPS, ("workloads", "podgroups", "compositepodgroups"), MANAGE),
+        Rule(_GROUPS, ("priorityclasses",), READ),
+    ),
+)
+EVENTS: Final = Role(
+    name="events",
+    parts=("scheduler", "controllers"),
+    why="Saying what happened.",
+    rules=(Rule(("", "events.k8s.io"), ("events",), ("create", "patch", "update")),),
+)
+LEASE: Final = Role(
+    name="lease",
+    parts=("scheduler", "controllers"),
+    why="One of several processes works.",
+    rules=(Rule(("coordination.k8s.io",), ("leases",), ("get", "create", "update")),),
+    own_namespace=True,
+)
+JOBS: Final = Role(
+    name="jobs",
+    why=(
+        "Beside rbac.yaml, only where no kube-controller-manager runs and "
+        "`kohort run --controllers job,cronjob,…` stands in."
+    ),
+    rules=(
+        Rule(("batch",), ("jobs", "cronjobs"), MANAGE),
+        Rule(("batch",), ("jobs/status", "cronjobs/status", "jobs/finalizers", "cronjobs/finalizers"), UPDATE),
+        Rule(_CORE, ("pods",), MANAGE),
+        Rule(_CORE, ("pods/status",), UPDATE),
+        Rule(_CORE, ("resourcequotas",), READ, "Whether all pods of a gang fit into what the namespace may have."),
+    ),
+)
+
+
+def kinds_roles() -> tuple[Role, ...]:
+    """One for each group of controllers that a real cluster does not have."""
+    found = (one for bundle in bundles() for one in bundle.controllers if one.rules)
+    return tuple(Role(name=one.name, rules=one.rules, controller=one.name) for one in found)
+
+
+def every_role() -> tuple[Role, ...]:
+    return (LOOK, SCHEDULER, GROUPS, EVENTS, LEASE, *kinds_roles())
 
 
 def roles() -> str:
-    """YAML documents, each after a line `---`."""
-    found = [one for bundle in bundles() for one in bundle.controllers if one.rules]
-    return "".join(map(_role, found)) + "".join(map(_binding, found))
+    """Those of the workload kinds, with their bindings: YAML documents, each after a line `---`."""
+    return _text(kinds_roles())
 
 
-def _role(one: ControllerGroup) -> str:
-    lines = "\n".join(line for rule in one.rules for line in _rule(rule))
-    return f"""---
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
+def rbac() -> str:
+    """deploy/rbac.yaml."""
+    return f"{_HEAD}{_text(every_role())}"
+
+
+def rbac_jobs() -> str:
+    """deploy/rbac-jobs.yaml."""
+    return _text([JOBS]).removeprefix("---\n")
+
+
+def as_objects(rules: Iterable[Rule]) -> list[dict[str, Any]]:
+    """As the rules of a ClusterRole."""
+    return [
+        {"nonResourceURLs": list(rule.paths), "verbs": list(rule.verbs)}
+        if rule.paths
+        else {"apiGroups": list(rule.groups), "resources": list(rule.resources), "verbs": list(rule.verbs)}
+        for rule in rules
+    ]
+
+
+def chart_roles() -> str:
+    """files/roles.json of the chart."""
+    made = {
+        one.name: {
+            "parts": list(one.parts),
+            "controller": one.controller,
+            "ownNamespace": one.own_namespace,
+            "wide": as_objects(one.wide),
+            "narrow": as_objects(one.narrow),
+        }
+        for one in every_role()
+    }
+    return json.dumps(made, indent=1) + "\n"
+
+
+def _halves(rules: Iterable[Rule], *, wide: bool) -> Iterator[Rule]:
+    for rule in rules:
+        everywhere = tuple(one for one in rule.resources if one.partition("/")[0] in _without_namespace())
+        within = tuple(one for one in rule.resources if one not in everywhere)
+        reading = tuple(verb for verb in rule.verbs if verb in READ)
+        writing = tuple(verb for verb in rule.verbs if verb not in READ)
+        if wide:
+            if rule.paths or rule.verbs == reading:
+                yield rule
+                continue
+            yield from _rule(rule, everywhere, rule.verbs)
+            yield from _rule(rule, within, reading)
+        elif not rule.paths:
+            yield from _rule(rule, within, writing)
+
+
+def _rule(rule: Rule, resources: tuple[str, ...], verbs: tuple[str, ...]) -> Iterator[Rule]:
+    if resources and verbs:
+        yield Rule(rule.groups, resources, verbs, rule.why)
+
+
+def _without_namespace() -> frozenset[str]:
+    return _CLUSTER_WIDE | {kind.plural for kind in registry.every_kind() if not kind.namespaced}
+
+
+_HEAD: Final = """\
+# What `kohort run` may do. Each role is one job; leave out those whose controllers you do not run.
+# Written from the code by `python hack/generated.py`.
+apiVersion: v1
+kind: Namespace
 metadata:
-  name: kohort-{one.name}
+  name: kohort-system
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: kohort
+  namespace: kohort-system
+"""
+
+
+def _text(found: Iterable[Role]) -> str:
+    made = tuple(found)
+    return "".join(map(_role, made)) + "".join(map(_binding, made))
+
+
+def _role(one: Role) -> str:
+    lines = "\n".join(line for rule in one.rules for line in _lines(rule))
+    why = f"# {one.why}\n" if one.why else ""
+    kind, space = ("Role", "\n  namespace: kohort-system") if one.own_namespace else ("ClusterRole", "")
+    return f"""---
+{why}apiVersion: rbac.authorization.k8s.io/v1
+kind: {kind}
+metadata:
+  name: kohort-{one.name}{space}
 rules:
 {lines}
 """
 
 
-def _rule(rule: Rule) -> Iterator[str]:
+def _lines(rule: Rule) -> Iterator[str]:
     if rule.why:
         yield f"# {rule.why}"
-    yield f"- apiGroups: {_list(rule.groups)}"
-    yield f"  resources: {_list(rule.resources)}"
+    if rule.paths:
+        yield f"- nonResourceURLs: {_list(rule.paths)}"
+    else:
+        yield f"- apiGroups: {_list(rule.groups)}"
+        yield f"  resources: {_list(rule.resources)}"
     yield f"  verbs: {_list(rule.verbs)}"
 
 
@@ -40,13 +250,14 @@ def _list(words: Iterable[str]) -> str:
     return f"[{', '.join(word or json.dumps(word) for word in words)}]"
 
 
-def _binding(one: ControllerGroup) -> str:
+def _binding(one: Role) -> str:
+    kind, space = ("Role", "\n  namespace: kohort-system") if one.own_namespace else ("ClusterRole", "")
     return f"""---
 apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
+kind: {kind}Binding
 metadata:
-  name: kohort-{one.name}
-roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kohort-{one.name}}}
+  name: kohort-{one.name}{space}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: {kind}, name: kohort-{one.name}}}
 subjects:
 - {{kind: ServiceAccount, name: kohort, namespace: kohort-system}}
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -24,6 +25,13 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return msgspec.json.encode(line).decode()
+
+
+def line(text: str, facts: Mapping[str, object] | None = None) -> str:
+    """What is said without a logger, whatever the level."""
+    record = logging.LogRecord("kohort", logging.INFO, "", 0, text, None, None)
+    setattr(record, FACTS, facts or {})
+    return JsonLines().format(record)
 
 
 def configure(level: int, *, json: bool) -> None:

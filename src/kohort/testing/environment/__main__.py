@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from kohort.testing.environment import AssetsMissingError, ControlPlaneError, Environment, ensure, find
-from kohort.testing.environment.assets import BINARIES, can_build, ensure_e2e, missing_sentence
+from kohort.testing.environment.assets import BINARIES, can_build, ensure_e2e, ensure_helm, missing_sentence
 from kohort.testing.environment.build import BuildError
 from kohort.testing.environment.environment import COMPONENTS
 from kohort.testing.environment.files import write_private
@@ -50,6 +50,8 @@ def build(args: argparse.Namespace) -> None:
         print(f"Kubernetes {assets.version} is in {assets.source}")
         if args.e2e:
             print(f"its end-to-end tests are in {ensure_e2e(minor)}")
+    if args.helm:
+        print(f"helm is {ensure_helm()}" if can_build() else "helm is not built: Go is not here")
 
 
 def where(args: argparse.Namespace) -> None:
@@ -78,9 +80,10 @@ def parser() -> argparse.ArgumentParser:
     command.set_defaults(run=up)
 
     command = commands.add_parser("build", help="build the binaries of these minors unless they are there")
-    command.add_argument("kubernetes", nargs="+", metavar="MINOR", help=minors)
+    command.add_argument("kubernetes", nargs="*", metavar="MINOR", help=minors)
     command.add_argument("--if-possible", action="store_true", help="without Go say so, and go on")
     command.add_argument("--e2e", action="store_true", help="also upstream's end-to-end tests (1.37)")
+    command.add_argument("--helm", action="store_true", help="also the helm command")
     command.set_defaults(run=build)
 
     command = commands.add_parser("where", help="print the folder of the binaries")

@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kohort.testing.environment import build as building
-from kohort.testing.environment.recipe import KUBERNETES_COMMANDS, e2e_recipe, etcd_recipe, kubernetes_recipe
+from kohort.testing.environment.recipe import (
+    KUBERNETES_COMMANDS,
+    Recipe,
+    e2e_recipe,
+    etcd_recipe,
+    helm_recipe,
+    kubernetes_recipe,
+)
 from kohort.testing.environment.versions import minor_of
 
 if TYPE_CHECKING:
@@ -74,10 +81,30 @@ def ensure_e2e(kubernetes: str, *, report: building.Report = building.say) -> Pa
     recipe = e2e_recipe(minor)
     if recipe is None:
         raise AssetsMissingError(f"there is no recipe for the end-to-end tests of Kubernetes {minor}")
+    return _ensure_command(recipe, f"the end-to-end tests of Kubernetes {minor} are", report)
+
+
+def find_helm() -> Path | None:
+    """The helm that was built, without building anything."""
+    recipe = helm_recipe()
+    if recipe is None or not building.finished(cache_folder() / recipe.label, recipe.digest()):
+        return None
+    return cache_folder() / recipe.label / "helm"
+
+
+def ensure_helm(*, report: building.Report = building.say) -> Path:
+    """The helm command, built if need be."""
+    recipe = helm_recipe()
+    if recipe is None:
+        raise AssetsMissingError("the recipe to build helm is in Kohort's repository, and this is not one")
+    return _ensure_command(recipe, f"helm {recipe.version} is", report)
+
+
+def _ensure_command(recipe: Recipe, what: str, report: building.Report) -> Path:
     folder = cache_folder() / recipe.label
     if not building.finished(folder, recipe.digest()):
         if shutil.which("go") is None:
-            raise AssetsMissingError(f"the end-to-end tests of Kubernetes {minor} are not built, and Go is not here")
+            raise AssetsMissingError(f"{what} not built, and Go is not here")
         building.build(recipe, cache_folder(), report=report)
     return folder / recipe.commands[0]
 

@@ -92,6 +92,22 @@ def etcd_recipe(modules: Path = _MODULES) -> Recipe | None:
     )
 
 
+def helm_recipe(modules: Path = _MODULES) -> Recipe | None:
+    """Of the same modules as Kubernetes 1.37: after a build of that, most of it is in Go's cache."""
+    version = _required(modules / "helm" / "go.mod", "helm.sh/helm/v4")
+    if version is None:
+        return None
+    package = "helm.sh/helm/v4/internal/version"
+    return Recipe(
+        name="helm",
+        version=version,
+        folder=modules / "helm",
+        packages=("helm.sh/helm/v4/cmd/helm",),
+        commands=("helm",),
+        ldflags=f"-s -w -X {package}.version=v{version}",
+    )
+
+
 def _required(go_mod: Path, module: str) -> str | None:
     if not go_mod.is_file():
         return None

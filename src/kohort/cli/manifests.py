@@ -1,0 +1,96 @@
+"""`kohort manifests`: everything that Kohort needs on a cluster as one file, for people without Helm.
+
+It is what the Helm chart renders with its default values, with a few things chosen. More is a matter for Helm or for
+Kustomize (deploy/kustomize).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from kohort.api.bundle import bundles
+from kohort.api.crd import crds
+from kohort.cli.common import UsageError, friendly, write
+from kohort.cli.yamlprint import dump
+
+Object = dict[str, Any]
+_PACKAGED: Final = Path(__file__).parents[1] / "deploy" / "kohort.yaml"
+_CLONED: Final = Path(__file__).parents[3] / "deploy" / "kustomize" / "kohort.yaml"
+_SPACE: Final = "kohort-system"
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_COMPONENT: Final = "app.kubernetes.io/component"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    namespace: str
+    image: str
+    replicas: int
+    controllers: str
+    crds: bool
+
+
+@friendly
+def run(asked: Asked) -> int:
+    on = _switched_on(asked)
+    documents = [*(_definitions(on) if asked.crds else ()), *(_changed(one, asked, on) for one in _kept(on))]
+    write("---\n".join(dump(one) for one in documents))
+    return 0
+
+
+def _families() -> dict[str, tuple[str, ...]]:
+    """Controllers that the chart knows, and the API groups of their kinds."""
+    return {one.controllers[0].name: one.groups for one in bundles() if not one.native and one.controllers}
+
+
+def _switched_on(asked: Asked) -> frozenset[str]:
+    if _LABEL.fullmatch(asked.namespace) is None:
+        raise UsageError(f"--namespace: {asked.namespace!r} is not a name of a namespace")
+    known = _families()
+    words = [word.strip() for word in asked.controllers.split(",") if word.strip()]
+    if words in (["all"], ["none"]):
+        return frozenset(known if words == ["all"] else ())
+    wrong = [word for word in words if word not in known]
+    if wrong or not words:
+        found = ", ".join(wrong) or "nothing"
+        raise UsageError(f"--controllers: found {found}; accepted are {', '.join(known)}, all, none")
+    return frozenset(words)
+
+
+def _definitions(on: frozenset[str]) -> Iterator[Object]:
+    groups = {group for name in on for group in _families()[name]}
+    return (one for one in crds() if one["spec"]["group"] in groups)
+
+
+def _kept(on: frozenset[str]) -> Iterator[Object]:
+    """Without the roles of controllers that are off."""
+    source = _PACKAGED if _PACKAGED.is_file() else _CLONED
+    off = set(_families()) - on | (set() if on else {"groups"})
+    for one in yaml.safe_load_all(source.read_text()):
+        if (one["metadata"].get("labels") or {}).get(_COMPONENT) not in off:
+            yield one
+
+
+def _changed(one: Object, asked: Asked, on: frozenset[str]) -> Object:
+    made: Object = json.loads(json.dumps(one).replace(f'"{_SPACE}"', json.dumps(asked.namespace)))
+    if made["kind"] == "Deployment":
+        made["spec"]["replicas"] = asked.replicas
+        if asked.image:
+            made["spec"]["template"]["spec"]["containers"][0]["image"] = asked.image
+    elif made["kind"] == "ConfigMap":
+        made["data"]["config.yaml"] = dump(_config(yaml.safe_load(made["data"]["config.yaml"]), asked, on))
+    return made
+
+
+def _config(config: Mapping[str, Any], asked: Asked, on: Iterable[str]) -> Object:
+    off = [f"-{name}" for name in _families() if name not in set(on)]
+    election = {**config["leaderElection"], "namespace": asked.namespace}
+    controllers = ["*", *off] if set(on) else ["none"]
+    return {**config, "leaderElection": election, "controllers": controllers}
