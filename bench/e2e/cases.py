@@ -35,7 +35,7 @@ class Case:
     before: Before | None = None
     anchored: bool = False  # each pod must be on the node of an anchor pod, by required affinity
     never: int = 0  # pods of one more gang, which never fits
-    per_second: float = 0.0  # arrival, as a share of what the API server can bind; 0: all at once
+    per_second: float = 0.0  # arrival, as a share of the pods that the API server can create and bind; 0: at once
     seconds: float = 100.0  # so long it is watched
 
     @property

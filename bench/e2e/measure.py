@@ -62,6 +62,7 @@ class Row:
 
 
 def measure(case: Case, scheduler: str, kubernetes: str, limit: float) -> Row:
+    """`limit`: pods a second that the API server can create and bind."""
     with fresh(kubernetes) as (env, target):
         return asyncio.run(_Measurement(case, scheduler, env, target).run(limit))
 
