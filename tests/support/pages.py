@@ -34,6 +34,7 @@ ELSEWHERE: Final = {
 OTHER_PAGES: Final = {
     "run-on-kubernetes.md": "needs a real cluster; tests/kubernetes/test_run.py follows it",
     "install.md": "needs a real cluster and helm; tests/kubernetes/test_chart_page.py follows it",
+    "dashboard.md": "serves people until it is stopped; tests/web asks it, and drives a browser through it",
 }
 
 

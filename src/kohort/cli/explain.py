@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from kohort.cli.common import UsageError, friendly, out
-from kohort.cli.explainprint import page, reason_and_message, waiting_page
+from kohort.cli.explainprint import page, waiting_page
 from kohort.cli.following import Answer, follow_cluster
 from kohort.cli.lookup import Found
 from kohort.cli.targets import Question, Reply, as_data, ask_cluster, ask_state, check_output, finish, print_data
 from kohort.scheduler.core import SchedulerCore
+from kohort.scheduler.reasonwords import reason_and_message
 from kohort.scheduler.rootstatus import RootStatus, root_status
 from kohort.scheduler.snapshot import SnapshotError, load
 

@@ -14,6 +14,7 @@ from kohort.cli.common import count
 from kohort.cli.lookup import Found
 from kohort.place.demand import Reason
 from kohort.place.explain import Explanation
+from kohort.scheduler.reasonwords import FITS_NOW, named, reason_and_message, remedies
 from kohort.scheduler.rootstatus import GroupPlacement, RootState, RootStatus
 
 _NODES = 6  # named before "and so many more"
@@ -99,16 +100,6 @@ def _reason_age(status: RootStatus, age: str) -> tuple[str, str, str]:
     return reason, age, message
 
 
-def reason_and_message(status: RootStatus) -> tuple[str, str]:
-    """Why it waits, as short as it can be said."""
-    if status.explanation is not None:
-        detail = _named(status.explanation.detail, status.names).partition("\n")[0]
-        return str(status.explanation.reason), detail
-    if status.scheduler_error:
-        return REASON_SCHEDULER_ERROR, status.scheduler_error.partition("\n")[0]
-    return str(status.state), "nothing is in its way: it would fit now"
-
-
 # ---- one root
 
 
@@ -150,7 +141,7 @@ def _fits(answer: RootStatus) -> Iterator[Text]:
         )
         yield label_line("", answer.scheduler_error)
         return
-    yield label_line("", Text("nothing is in its way: it would fit now", "green"))
+    yield label_line("", Text(FITS_NOW, "green"))
     for place in answer.would_go:
         yield label_line("would go", _where(place, answer))
     yield label_line("if it lasts", f"look whether the scheduler {answer.scheduler} runs, and for its events")
@@ -169,7 +160,7 @@ def _where(place: GroupPlacement, answer: RootStatus) -> str:
 
 def _why(explanation: Explanation, answer: RootStatus) -> Iterator[Text]:
     yield Text.assemble("  ", (str(explanation.reason), "bold yellow"), _proof(explanation))
-    yield label_line("", _named(explanation.detail, answer.names))
+    yield label_line("", named(explanation.detail, answer.names))
     yield from _evidence(explanation, answer.names)
     if explanation.reason is not Reason.GATED:
         yield from _below(explanation, answer.names, {})
@@ -183,11 +174,10 @@ def _evidence(explanation: Explanation, names: Mapping[str, str], indent: int = 
     if explanation.causes:
         yield label_line("nodes", "; ".join(str(cause) for cause in explanation.causes), indent=indent)
     if explanation.nearest is not None:
-        yield label_line("closest", _named(str(explanation.nearest), names), indent=indent)
+        yield label_line("closest", named(str(explanation.nearest), names), indent=indent)
     for label, wanted in (("would fit", False), ("next step", True)):
-        remedies = [remedy for remedy in explanation.remedies if remedy.is_step is wanted]
-        for number, remedy in enumerate(remedies):
-            yield label_line("or" if number else label, Text(_named(str(remedy), names), "green"), indent=indent)
+        for number, text in enumerate(remedies(explanation, names, steps=wanted)):
+            yield label_line("or" if number else label, Text(text, "green"), indent=indent)
 
 
 def _below(explanation: Explanation, names: Mapping[str, str], said: dict[tuple[str, str], str]) -> Iterator[Text]:
@@ -205,7 +195,7 @@ def _below(explanation: Explanation, names: Mapping[str, str], said: dict[tuple[
         yield Text.assemble(" " * indent, (_called(child, names), "bold"), reason, level)
         if not child.children:
             said[key] = _called(child, names)
-            yield label_line("", _named(child.detail, names), indent=indent)
+            yield label_line("", named(child.detail, names), indent=indent)
         yield from _evidence(child, names, indent)
         yield from _below(child, names, said)
     if len(failing) > _CHILDREN:
@@ -217,13 +207,6 @@ def _below(explanation: Explanation, names: Mapping[str, str], said: dict[tuple[
 
 def _called(explanation: Explanation, names: Mapping[str, str]) -> str:
     return names.get(explanation.group, explanation.group)
-
-
-def _named(text: str, names: Mapping[str, str]) -> str:
-    """Keys of groups inside a text, as the API calls them; the longest first, for one may be a part of another."""
-    for key in sorted(names, key=len, reverse=True):
-        text = text.replace(key, names[key])
-    return text
 
 
 def label_line(label: str, text: str | Text, style: str = "", *, indent: int = 0) -> Text:

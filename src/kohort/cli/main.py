@@ -174,6 +174,7 @@ def convert(filename: tuple[str, ...], to: str, output: str, flatten: bool, recu
 @_controllers("Which run: by name, -name for not that one, * for all (the default), or none.")
 @_text("--config", metavar="FILE", says="Controllers, feature gates, limits, profile, settings in a file, as for run.")
 @_set
+@click.option("--dashboard/--no-dashboard", default=True, help="Whether a page shows the cluster; on loopback.")
 @_limits
 def up(data_dir: str, port: int, kubeconfig: str, kubernetes: str, gates: str, **chosen: Any) -> None:
     """Start an embedded Kubernetes: API server, controllers, gang scheduler and virtual nodes."""
@@ -217,6 +218,14 @@ def demo(only: tuple[str, ...]) -> None:
 @_switch("--leader-elect/--no-leader-elect", says="One of many works.")
 @_text("--listen", metavar="HOST:PORT", default=None, says="Health and metrics: 127.0.0.1:10351.")
 @_text("--log-format", metavar="text|json", default=None, says="Of logs: text.")
+@click.option(
+    *("--dashboard",),
+    metavar="[HOST:PORT]",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    help="A page that shows the cluster to its users: 127.0.0.1:10353.",
+)
 @_set
 @_flag("--once", says="With --dry-run: look, say, and end.")
 @_flag("--dry-run", says="Write nothing.")
@@ -227,6 +236,17 @@ def run(config: str, output: str, **chosen: Any) -> None:
     from kohort.cli import run as command
 
     sys.exit(command.run(config, output, **chosen))
+
+
+@app.command()
+@_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
+@_context
+@_number("--port", most=65535, default=0, says="On loopback; 0 takes a free one.")
+def dashboard(kubeconfig: str, context: str, port: int) -> None:
+    """Show any cluster in the browser, as whom the kubeconfig says, until Ctrl-C. Nothing is written."""
+    from kohort.cli import dashboard as command
+
+    sys.exit(command.run(kubeconfig, context, port))
 
 
 @app.command()

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import signal
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,9 +22,9 @@ from kohort.kube.errors import ApiError, ConfigError, TransportError
 from kohort.kube.files import raise_file_limit
 from kohort.kube.watchdog import watching
 from kohort.place.profile import ProfileError
-from kohort.run.options import Options, OptionsError, merged, read
+from kohort.run.options import DashboardOptions, Options, OptionsError, host_and_port, merged, read
 from kohort.run.plan import Plan
-from kohort.run.process import Process, look, page
+from kohort.run.process import Process, look, page, server_context
 from kohort.scheduler import jsonlog
 
 _STYLE: Final = {"does": "green", "leaves": "cyan", "missing": "yellow", "off": "dim"}
@@ -71,7 +72,23 @@ async def _run(chosen: Options, output: str, *, dry_run: bool) -> int:
             async with page(process) as port:
                 host, _ = chosen.address
                 _tell(chosen, f"health, readiness and metrics at http://{host}:{port}")
-                return await _until(process, stop)
+                async with _dashboard(client, chosen.dashboard) as url:
+                    if url:
+                        _tell(chosen, f"dashboard at {url}, for everybody who has a token of this cluster")
+                    return await _until(process, stop)
+
+
+@contextlib.asynccontextmanager
+async def _dashboard(client: Client, chosen: DashboardOptions | None) -> AsyncIterator[str]:
+    """By every process, whoever leads; gives its address, nothing if none is wanted."""
+    if chosen is None:
+        yield ""
+        return
+    from kohort.web.serve import for_users
+
+    context = server_context("dashboard", chosen.certificate, chosen.key) if chosen.certificate else None
+    async with for_users(client, *host_and_port(chosen.listen), context) as url:
+        yield url
 
 
 async def _until(process: Process, stop: asyncio.Event) -> int:

@@ -49,6 +49,7 @@ class Around:
     profile: Profile | None
     settings: SettingsByKind | None
     controllers: tuple[str, ...] | None = None  # words of --controllers; None: all
+    dashboard: bool = True
 
 
 def default_folder() -> Path:
@@ -73,6 +74,7 @@ def up(
     config: str = "",
     controllers: str | None = None,
     assignments: Sequence[str] = (),
+    dashboard: bool = True,
     **limits: Any,
 ) -> int:
     if bare and assignments:
@@ -85,6 +87,7 @@ def up(
         read_profile("--profile", profile) or read_profile("profile", chosen.profile),
         chosen.settings,
         chosen.controllers,
+        dashboard,
     )
     choice("--kubernetes", kubernetes, tuple(RELEASES))
     gates = {**chosen.gates, **parse_gates(feature_gates)}
@@ -194,8 +197,8 @@ async def _serve(settings: Settings, around: Around, began: float) -> None:
             left = (
                 await _leftovers(server, around.pools) if around.pools is not None and not settings.in_memory else None
             )
-            async with _around(server, around):
-                ready = _ready(settings, server.url, around.pools, time.perf_counter() - began, left)
+            async with _around(server, around) as link:
+                ready = _ready(settings, server.url, around.pools, time.perf_counter() - began, left, link)
                 await serving.until(stopped, server, ready)
     except serving.StartError as error:
         raise UsageError(f"kohort up: {_why_not(error.cause, settings)}") from None
@@ -216,18 +219,24 @@ def _why_not(error: Exception, settings: Settings) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _around(server: Server, around: Around) -> AsyncIterator[None]:
-    """Controllers, scheduler and nodes, unless it is the bare server that is wanted."""
+async def _around(server: Server, around: Around) -> AsyncIterator[str]:
+    """Controllers, scheduler and nodes, unless it is the bare server that is wanted; gives a link to the dashboard."""
     if around.pools is None:
-        yield
+        yield ""
         return
     from kohort.embedded import whole
     from kohort.gang.settings import settings_of
     from kohort.kinds.controllers import selected
 
     settings = settings_of(around.settings)
-    async with whole(server, around.pools, selected(around.controllers), profile=around.profile, settings=settings):
-        yield
+    work = whole(server, around.pools, selected(around.controllers), profile=around.profile, settings=settings)
+    async with work as client, contextlib.AsyncExitStack() as stack:
+        if not around.dashboard:
+            yield ""
+            return
+        from kohort.web.serve import local
+
+        yield await stack.enter_async_context(local(client))
 
 
 async def _leftovers(server: Server, pools: Sequence[Pool]) -> Leftovers:
@@ -239,7 +248,9 @@ async def _leftovers(server: Server, pools: Sequence[Pool]) -> Leftovers:
         return await remove_leftovers(client, pools, _CREATOR)
 
 
-def _ready(settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds: float, left: Leftovers | None) -> str:
+def _ready(
+    settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds: float, left: Leftovers | None, link: str
+) -> str:
     where = "in memory" if settings.in_memory else f"in {settings.store_path}"
     count = sum(pool.count for pool in pools or ())
     what = "API" if pools is None else f"with controllers, gang scheduler and {count} virtual nodes"
@@ -253,6 +264,8 @@ def _ready(settings: Settings, url: str, pools: tuple[Pool, ...] | None, seconds
         lines += _told(left)
     if not count:
         lines.append("  kubectl apply -f my-nodes.yaml  # pods run on the Nodes that you make")
+    if link:
+        lines.append(f"  {link}  # the dashboard; the link works once")
     lines += [
         f"  kubectl apply -f {example_path('jobset-hello.yaml')}  # nine pods that start together",
         "  kubectl get nodes,jobsets,workloads,podgroups,pods",

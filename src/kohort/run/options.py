@@ -30,6 +30,7 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _ADDRESS: Final = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
 API_VERSION: Final = "config.kohort.dev/v1alpha1"
 KIND: Final = "KohortConfiguration"
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 ALL: Final = "all"
 NONE: Final = "none"
 
@@ -58,6 +59,15 @@ class Reports:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardOptions:
+    """Where the dashboard listens. People show tokens there: beyond this machine only over TLS."""
+
+    listen: str = "127.0.0.1:10353"
+    certificate: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """`controllers`: words as kube-controller-manager takes them (`is_enabled`); None: all that nobody else runs."""
 
@@ -74,6 +84,7 @@ class Options:
     gates: Mapping[str, bool] = field(default_factory=dict)
     profile: str = ""
     reports: Reports | None = None
+    dashboard: DashboardOptions | None = None  # None: there is none
     settings: SettingsByKind = DEFAULTS
     limits: Mapping[str, float] = field(default_factory=dict)  # members of server.limits.Limits; `kohort up` has a use
     given: frozenset[str] = field(default=frozenset(), compare=False)  # the fields that the file has
@@ -144,6 +155,11 @@ def merged(base: Options, **given: Any) -> Options:
     """The command line over the file; what was not given there is None. All that is wrong is told at once."""
     errors: list[FieldError] = []
     chosen: dict[str, Any] = {}
+    shown = given.pop("dashboard", None)
+    if shown is not None:
+        known = base.dashboard or DashboardOptions()
+        chosen["dashboard"] = replace(known, listen=_listen(shown, "--dashboard", errors)) if shown else known
+        _check_tls(chosen["dashboard"], "--dashboard", errors)
     for name, (member, read_one) in _FLAGS.items():
         value = given.pop(member, None)
         if value is not None:
@@ -251,6 +267,26 @@ def _reports(value: Any, path: str, errors: list[FieldError]) -> Reports:
     return Reports(**found)
 
 
+def _dashboard(value: Any, path: str, errors: list[FieldError]) -> DashboardOptions:
+    if value is True:
+        return DashboardOptions()
+    wrong = len(errors)
+    found = _members(value, path, errors, {"listen": _listen, "certificate": _text, "key": _text})
+    made = DashboardOptions(**found)
+    if len(errors) == wrong:
+        _check_tls(made, path, errors)
+    return made
+
+
+def _check_tls(chosen: DashboardOptions, path: str, errors: list[FieldError]) -> None:
+    if bool(chosen.certificate) != bool(chosen.key):
+        missing = "key" if chosen.certificate else "certificate"
+        errors.append(required(f"dashboard.{missing}", "certificate and key are PEM files, and go together"))
+    if not chosen.certificate and host_and_port(chosen.listen)[0] not in _LOOPBACK:
+        accepted = f"accepted without dashboard.certificate and dashboard.key are {', '.join(sorted(_LOOPBACK))}"
+        errors.append(invalid(path, chosen.listen, f"people show tokens there; {accepted}"))
+
+
 def _url(value: Any, path: str, errors: list[FieldError]) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"https://[^/\s]+/?", value):
         errors.append(invalid(path, value, "accepted is https://HOST:PORT, as pods reach it"))
@@ -314,6 +350,7 @@ _READERS: Final[Mapping[str, tuple[str, _Read]]] = {
     "featureGates": ("gates", _gates),
     "profile": ("profile", _text),
     "trainerStatus": ("reports", _reports),
+    "dashboard": ("dashboard", _dashboard),
     "settings": ("settings", _settings),
     "limits": ("limits", _limits),
 }

@@ -251,11 +251,17 @@ async def _reports(process: Process) -> AsyncIterator[int]:
     """Taken by all processes, whoever leads: pods ask a Service, which knows nothing of that."""
     wanted = process.chosen.reports
     assert wanted is not None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(wanted.certificate, wanted.key)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"trainerStatus: {wanted.certificate}, {wanted.key}: {error}") from None
+    context = server_context("trainerStatus", wanted.certificate, wanted.key)
     async with listening(progress.application(process.client), *host_and_port(wanted.listen), context) as port:
         process.reports_port = port
         yield port
+
+
+def server_context(path: str, certificate: str, key: str) -> ssl.SSLContext:
+    """Of files that the configuration names at `path`."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"{path}: {certificate}, {key}: {error}") from None
+    return context

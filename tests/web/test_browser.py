@@ -1,0 +1,243 @@
+"""The dashboard in a real browser, through every page. KOHORT_PICTURES=docs/images keeps what it saw.
+
+It needs Chromium and skips without; axe-core is asked where KOHORT_AXE names its file (npm pack axe-core).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from tests.support.browser import MISSING, Page, browser, found
+from tests.web import stage
+
+from kohort.kube.client import Client
+from kohort.plan.loading import load
+from kohort.server.server import Server
+from kohort.server.settings import Settings
+from kohort.web.serve import for_users, local
+
+pytestmark = pytest.mark.skipif(found() is None, reason=MISSING)
+PICTURES = os.environ.get("KOHORT_PICTURES", "")
+AXE = os.environ.get("KOHORT_AXE", "")
+DRAWN = "performance.getEntriesByName('map-drawn').length"
+TEXT = "document.getElementById('main').innerText"
+
+
+@pytest.fixture
+async def page() -> AsyncIterator[Page]:
+    async with browser() as opened:
+        yield opened
+
+
+async def keep(page: Page, name: str) -> None:
+    if PICTURES:
+        await page.picture(Path(PICTURES) / f"{name}.png")
+
+
+async def go(page: Page, route: str, until: str) -> None:
+    await page.run(f"void (location.hash = '#/{route}')")
+    await page.until(until)
+
+
+async def link_of(page: Page, words: str) -> str:
+    script = (
+        f"[...document.querySelectorAll('a')].find((one) => one.textContent.includes({words!r}))?.getAttribute('href')"
+    )
+    return str(await page.until(script))
+
+
+async def check_access(page: Page) -> None:
+    """What axe-core finds serious, where it is at hand."""
+    if not AXE:
+        return
+    await page.run(Path(AXE).read_text() + "; 0")
+    result = await page.run(
+        "axe.run().then((found) => found.violations.map("
+        "(one) => [one.id, one.impact, one.nodes.map((node) => node.html)]))"
+    )
+    assert [one for one in result if one[1] in {"serious", "critical"}] == []
+
+
+def foreign(page: Page, link: str) -> list[str]:
+    own = urlsplit(link).netloc
+    return [url for url in page.requests if not url.startswith(("data:", "about:")) and urlsplit(url).netloc != own]
+
+
+async def test_every_page(tmp_path: Path, page: Page) -> None:
+    async with stage.running(tmp_path, stage.pools()) as (_, client):
+        await stage.play(client)
+        await _placed(client, "research", "vit")
+        async with local(client) as link:
+            await page.scheme("light")
+            await page.open(link)
+            await page.until(DRAWN)
+            assert await page.run("location.search") == ""  # the secret is not left in the address
+            await _placed(client, "batch", "sweep-3")
+            await stage.press(client)
+            await _placed(client, "research", "deadline")
+
+            # The map: what it draws is told to those who cannot see it.
+            await page.until("document.body.innerText.includes('TrainJob vit')")
+            await page.until("parseInt(document.querySelector('nav .count').textContent) >= 2")
+            await page.until("document.querySelector('.big .bad') !== null", 90)  # the node that is away
+            await check_access(page)
+            await page.run("document.querySelector('canvas').focus()")
+            for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
+                await page.key(key)
+            said = await page.run("document.getElementById('say').textContent")
+            assert "of 8 gpu" in said
+            await page.until("document.querySelector('[aria-label=Node] h2')?.textContent.startsWith('gpu-')")
+            await keep(page, "dashboard-map")
+            await page.key("Escape")
+            await page.run(
+                "[...document.querySelectorAll('button')].find((one) => one.textContent === 'Table').click()"
+            )
+            assert await page.run("document.querySelectorAll('.tablewrap tbody tr').length") == 9
+            await check_access(page)
+
+            # The queue says what explain says.
+            await go(page, "queue", f"{TEXT}.includes('gpt-xl') && !{TEXT}.includes('looking')")
+            shown = await page.run(TEXT)
+            assert "Insufficient" in shown or "NotEnough" in shown or "would" in shown, shown
+            assert "needs 48 × cpu 8, nvidia.com/gpu 8" in shown
+            assert "in one topology.kubernetes.io/rack" in shown
+            await check_access(page)
+            await keep(page, "dashboard-queue")
+
+            # A workload from the top to its pods; conditions, events and YAML of each.
+            await go(page, "workloads", f"{TEXT}.includes('TrainJob vit')")
+            await check_access(page)
+            await page.run(f"void (location.hash = {await link_of(page, 'TrainJob vit')!r})")
+            await page.until(f"{TEXT}.includes('8 of 8 placed')")
+            chain = await page.run("[...document.querySelectorAll('.chain li')].map((one) => one.textContent)")
+            assert chain[0] == "TrainJob vit", chain
+            ranks = await page.run(
+                "[...document.querySelectorAll('.pods td:first-child')].map((one) => one.textContent)"
+            )
+            assert ranks == [str(number) for number in range(8)]
+            await page.run(
+                "[...document.querySelectorAll('[role=tab]')].find((one) => one.textContent === 'YAML').click()"
+            )
+            await page.until("document.querySelector('pre.yaml')?.textContent.includes('kind: TrainJob')")
+            await page.run("[...document.querySelectorAll('.pods .link')][0].click()")
+            await page.until("document.querySelector('pre.yaml')?.textContent.includes('kind: Pod')")
+            await page.run(
+                "[...document.querySelectorAll('[role=tab]')].find((one) => one.textContent === 'Events').click()"
+            )
+            await page.until(f"{TEXT}.includes('Scheduled')")
+            await page.run("[...document.querySelectorAll('.chain .link')][0].click()")
+            await page.until("document.querySelector('.objectpanel h2').textContent === 'TrainJob vit'")
+            await check_access(page)
+            await keep(page, "dashboard-workload")
+
+            # The timeline.
+            await go(page, "timeline", f"{TEXT}.includes('preempted') && {TEXT}.includes('failed on')")
+            assert await page.run("document.querySelectorAll('.lane').length") > 8
+            await check_access(page)
+
+            # Live: what is created appears, in the dark as well.
+            await page.scheme("dark")
+            await stage.create(client, stage.job("newcomer", "batch", 2, 1))
+            await page.until(f"{TEXT}.includes('newcomer')")
+            assert await page.run("document.documentElement.dataset.theme") == "dark"
+            await check_access(page)
+            await keep(page, "dashboard-timeline")
+            await go(page, "map", f"{TEXT}.includes('newcomer')")
+            await check_access(page)
+            await keep(page, "dashboard-map-dark")
+
+            # A narrow window.
+            await page.size(420, 860)
+            await page.until("document.querySelector('.scroller').clientWidth < 420")
+            await page.picture(tmp_path / "narrow.png")
+            assert page.problems == []
+            assert foreign(page, link) == []
+
+
+async def test_a_user_sees_their_namespaces_only(tmp_path: Path, page: Page) -> None:
+    async with stage.running(tmp_path, stage.pools()) as (_, client):
+        await stage.play(client)
+        await _placed(client, "research", "vit")
+        token = await reader(client, "research", "ana")
+        async with for_users(client, "127.0.0.1", 0) as url:
+            await page.open(url)
+            await page.until("location.pathname === '/login'")
+            await check_access(page)
+            await page.run("document.getElementById('token').value = 'wrong'; document.forms[0].submit()")
+            await page.until("document.getElementById('refused')?.hidden === false")
+            await page.run(f"document.getElementById('token').value = {token!r}; document.forms[0].submit()")
+            await page.until("document.getElementById('main')?.innerText.includes('may not list the nodes')")
+            await go(page, "workloads", f"{TEXT}.includes('TrainJob vit')")
+            assert "llama" not in await page.run(TEXT)
+            seen = await page.run("fetch('/api/view').then((one) => one.text())")
+            for hidden in ("llama", "sweep", "chat", "gpu-00"):
+                assert hidden not in seen
+            others = await page.run(
+                "fetch('/api/object?kind=Pod&name=llama-0&namespace=serving').then((one) => one.status)"
+            )
+            nodes = await page.run("fetch('/api/node/gpu-00').then((one) => one.status)")
+            assert (others, nodes) == (404, 404)
+            assert foreign(page, url) == []
+
+
+async def test_a_large_cluster(tmp_path: Path, page: Page) -> None:
+    """Ten pods on every node. KOHORT_DASHBOARD_NODES=5000 measures: the first picture within two seconds of a visit."""
+    nodes = int(os.environ.get("KOHORT_DASHBOARD_NODES", "1000"))
+    limit = 2.0 if "KOHORT_DASHBOARD_NODES" in os.environ else 20.0  # machines that test are busy
+    async with Server(Settings(tmp_path, "1.37", port=0, in_memory=True)) as server:
+        await load(server, stage.full(nodes, 10))
+        async with Client.within(server.api, clock=server.clock) as client, local(client) as link:
+            began = time.monotonic()
+            await page.open(link)
+            await page.until(DRAWN, 120)
+            cold = time.monotonic() - began
+            await page.open(urlsplit(link)._replace(query="", path="/").geturl())
+            await page.until(f"{DRAWN} && performance.now() > 0", 60)
+            warm = await page.run("performance.getEntriesByName('map-drawn')[0].startTime") / 1000
+            frame = await page.run(
+                "new Promise((done) => { const began = performance.now();"
+                "document.querySelector('.scroller').dispatchEvent(new Event('scroll'));"
+                "requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - began))); })"
+            )
+            print(f"{nodes} nodes: {warm:.2f} s, with reading the cluster {cold:.2f} s, drawn again in {frame:.0f} ms")
+            assert f"{nodes:,}" in await page.run("document.querySelector('.big').innerText")
+            await keep(page, "dashboard-large")
+            assert page.problems == []
+            assert warm < limit
+
+
+async def _placed(client: Client, namespace: str, name: str) -> None:
+    """All pods whose names begin so have nodes."""
+    for _ in range(1200):
+        pods = [
+            one
+            for one in (await client.kind("v1", "Pod").list(namespace)).items
+            if one["metadata"]["name"].startswith(name)
+        ]
+        if pods and all(one["spec"].get("nodeName") for one in pods):
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"{namespace}/{name} did not start")
+
+
+async def reader(client: Client, namespace: str, name: str) -> str:
+    """The token of somebody who may read what is in one namespace."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+    binding: dict[str, Any] = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+    }
+    await stage.create(client, account, binding)
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {}, "spec": {}}
+    made = await client.kind("v1", "ServiceAccount").create(request, namespace, name=name, subresource="token")
+    return str(made["status"]["token"])
