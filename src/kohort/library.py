@@ -43,6 +43,7 @@ class Problem:
     kind: str = ""  # FieldValueInvalid, ...
     source: str = ""  # file
     line: int | None = None
+    since: str = ""  # of an unknown field: the minor from which on it is known
 
     def __str__(self) -> str:
         place = f"{self.field}: " if self.field else ""
@@ -268,10 +269,9 @@ def _compile(document: Document, ctx: Context, every: list[Document], settings: 
 
 def _forgiven(problem: Problem) -> Problem:
     """A field that only a later Kubernetes knows is dropped by this one: the workload is still worth compiling."""
-    _, later, rest = problem.message.partition(decode.LATER)
-    if problem.kind == ErrorKind.UNKNOWN and later:
-        return replace(problem, severity="warning", message=f"is dropped, being {later}{rest}")
-    return problem
+    if not problem.since:
+        return problem
+    return replace(problem, severity="warning", message=f"is dropped, being known from Kubernetes {problem.since} on")
 
 
 def _rendered(document: Document, done: Compilation, problems: list[Problem], ctx: Context) -> Compiled:
@@ -309,7 +309,15 @@ def _problem(document: Document, severity: Severity, found: FieldError | str) ->
         return Problem(severity, document.number, document.name, "", found, source=document.source)
     line = document.line(found.field)
     return Problem(
-        severity, document.number, document.name, found.field, found.message, str(found.kind), document.source, line
+        severity,
+        document.number,
+        document.name,
+        found.field,
+        found.message,
+        kind=str(found.kind),
+        source=document.source,
+        line=line,
+        since=found.since,
     )
 
 

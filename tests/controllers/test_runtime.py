@@ -12,8 +12,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.controllers.cluster import NS, Cluster, cluster, job_of
 
 from kohort.api.kind import Object
-from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_itself, key_of
 from kohort.controllers.reconcile import Reconcile, Result, Step, Write
+from kohort.controllers.runtime import Sender
 from kohort.kinds.controllers import Setup, make, names, probe
 from kohort.kube.client import Client
 from kohort.kube.errors import TransportError
@@ -251,3 +252,40 @@ def test_unknown_controllers_are_named() -> None:
     with pytest.raises(ValueError, match="accepted are job, cronjob"):
         make(Setup(ctx=None), ["jobb"])  # type: ignore[arg-type]
     assert set(names()) >= {"job", "cronjob", "ttl-after-finished", "jobset", "trainjob"}
+
+
+async def test_a_namespace_that_goes_is_told_by_its_cause() -> None:
+    async with cluster() as found:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}}
+        write = Write(verb="create", api_version="v1", kind="ConfigMap", namespace=NS, body=body)
+        sender = Sender(found.client)
+        taken = await sender.send(write)
+        assert taken.refusal is None
+        await found.client.kind("v1", "Namespace").delete(NS)
+        late = await sender.send(write)
+        assert late.refusal is not None
+        assert late.refusal.forbidden
+        assert late.refusal.namespace_terminating
+
+
+async def test_a_controller_counts_what_it_says_it_counts() -> None:
+    def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
+        return Result(counted=("job_seen",))
+        yield
+
+    counting = Controller(
+        name="counting",
+        watches=(Watch("batch/v1", "Job", enqueue_itself),),
+        reconcile=reconcile_key,
+        conditions=False,
+        counters={"job_seen": "Jobs that were seen."},
+    )
+    registry = CollectorRegistry()
+    async with cluster() as found, found.runtime([counting], registry=registry) as runtime:
+        await runtime.ready()
+        await apply(found, job_of("one"))
+
+        async def counted() -> bool:
+            return b'job_seen_total{job_name="one",namespace="lab"} 1.0' in generate_latest(registry)
+
+        await found.until(counted)

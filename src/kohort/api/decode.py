@@ -16,7 +16,6 @@ from kohort.api.errors import ErrorKind, FieldError, at, show
 from kohort.api.schema import Anything, Arr, Bool, Duration, Int, IntOrStr, Map, Node, Obj, Ref, Str, Time, known
 from kohort.apimachinery import quantity
 
-LATER: Final = "known from Kubernetes"  # and a minor: how a field that came later is told from one that never was
 _META: Final = Ref(definition="io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 _GO_DURATION: Final = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
 _BARE: Final = {False: {"off", "no", "n"}, True: {"on", "yes", "y"}}
@@ -43,8 +42,8 @@ def _wrong(path: str, value: Any, wanted: str) -> FieldError:
 
 
 def _unknown(path: str, since: str | None = None) -> FieldError:
-    known = f"{LATER} {since} on" if since else "not a field of this kind"
-    return FieldError(ErrorKind.UNKNOWN, path, known)
+    known = f"known from Kubernetes {since} on" if since else "not a field of this kind"
+    return FieldError(ErrorKind.UNKNOWN, path, known, since=since or "")
 
 
 @check.register

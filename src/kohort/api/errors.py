@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -71,6 +72,7 @@ class FieldError:
     field: str
     detail: str = ""
     value: Any = None
+    since: str = dataclasses.field(default="", compare=False)  # the minor that knows a field first which this one lacks
 
     @property
     def message(self) -> str:

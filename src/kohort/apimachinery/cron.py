@@ -39,6 +39,10 @@ class BadScheduleError(ValueError):
     """The message says what is wrong with a schedule or time zone."""
 
 
+class UnknownTimeZoneError(BadScheduleError):
+    """The schedule is good, its time zone is not."""
+
+
 class Schedule(Protocol):
     def next(self, after: datetime) -> datetime | None:
         """The first moment after `after`; None: never again."""
@@ -113,7 +117,7 @@ def _zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise BadScheduleError(f"unknown time zone {name}") from error
+        raise UnknownTimeZoneError(f"unknown time zone {name}") from error
 
 
 def _is_open(field: str) -> bool:

@@ -23,7 +23,6 @@ from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 Json = dict[str, Any]
 Root = tuple[Group | PodInfo | BrokenChain, PodInfo | None]
 Parents = dict[str, set[str]]  # uids of the owners of each
-_ENDED: Final = "it has ended"
 _GROUP_KINDS: Final = ("Workload", "CompositePodGroup", "PodGroup", "Pod")
 
 
@@ -114,9 +113,9 @@ async def found_of(
         owned = _owned(core, body["metadata"]["uid"], namespace, known[namespace])
         made.roots = _roots(core, owned)
     if not made.roots:
-        made.note = _idle(kind, body, grouped=bool(owned))
-        if not made.note.startswith(_ENDED):  # what once kept it waiting is of no interest then
-            made.note += await _warning(client, body, namespace)
+        made.note = _ended(body)
+        if not made.note:  # else what once kept it waiting is of no interest
+            made.note = _idle(kind, body, grouped=bool(owned)) + await _warning(client, body, namespace)
     return made
 
 
@@ -192,14 +191,17 @@ def _reaches(uids: set[str], wanted: str, parents: Parents) -> bool:
     return False
 
 
+def _ended(body: Json) -> str:
+    """How it has ended; empty if it has not."""
+    for one in (body.get("status") or {}).get("conditions") or ():
+        if one.get("status") == "True" and one.get("type") in {"Complete", "Completed", "Failed", "SuccessCriteriaMet"}:
+            return f"it has ended: {one['type']}" + (f", {one['message']}" if one.get("message") else "")
+    return ""
+
+
 def _idle(kind: str, body: Json, *, grouped: bool = False) -> str:
-    """Why something has no pods."""
-    spec, status = body.get("spec") or {}, body.get("status") or {}
-    ended = {"Complete", "Completed", "Failed", "SuccessCriteriaMet"}
-    for one in status.get("conditions") or ():
-        if one.get("status") == "True" and one.get("type") in ended:
-            return f"{_ENDED}: {one['type']}" + (f", {one['message']}" if one.get("message") else "")
-    if spec.get("suspend"):
+    """Why something that has not ended has no pods."""
+    if (body.get("spec") or {}).get("suspend"):
         return "it is suspended: nothing is created for it until spec.suspend is false"
     if kind in {"PodGroup", "CompositePodGroup", "Workload"}:
         return "no pod names it yet: the controller of its workload makes them"

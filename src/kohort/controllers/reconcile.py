@@ -64,6 +64,7 @@ class Refusal:
     code: int
     reason: str
     message: str
+    causes: frozenset[str] = frozenset()  # reasons of details.causes
 
     @property
     def not_found(self) -> bool:
@@ -73,6 +74,10 @@ class Refusal:
     def forbidden(self) -> bool:
         """By a role, or by a quota that is used up."""
         return self.code == 403
+
+    @property
+    def namespace_terminating(self) -> bool:
+        return "NamespaceTerminating" in self.causes
 
     @property
     def already_exists(self) -> bool:

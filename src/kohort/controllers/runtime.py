@@ -286,7 +286,8 @@ class Sender:
         try:
             return Answer(await self._request(self._resource(write), write))
         except ApiError as error:
-            return Answer(refusal=Refusal(error.code, error.reason, error.message))
+            causes = frozenset(one.reason for one in error.causes)
+            return Answer(refusal=Refusal(error.code, error.reason, error.message, causes))
         except KubeError as error:
             return Answer(refusal=Refusal(0, type(error).__name__, str(error)))
 

@@ -19,10 +19,22 @@ from kohort.gang.tree import Plan
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """What a controller records as an event, by the event's names: `reason` for machines, `note` for people."""
+
+    reason: str
+    note: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.note}"
+
+
+@dataclass(frozen=True, slots=True)
 class Compilation:
     """What became of a workload.
 
-    No plan and no error: nothing is to be created, and `reason` says why in a short sentence.
+    No plan and no error: nothing is to be created, and `reason` says why in a short sentence. `notice`: the same, or
+    the error, where controllers have an event for it.
     `objects` are further objects that the controller makes on the way (a TrainJob's JobSet, Grove's PodGangs).
     """
 
@@ -31,6 +43,7 @@ class Compilation:
     warnings: tuple[FieldError | str, ...] = ()
     reason: str = ""
     objects: tuple[Object, ...] = ()
+    notice: Notice | None = None
 
 
 class Lookup:

@@ -9,7 +9,7 @@ from kohort.api.errors import ErrorKind, FieldError
 from kohort.server.crd.cel import declare
 from kohort.server.crd.cel import language as cel
 from kohort.server.crd.cel.run import PER_CALL, run
-from kohort.server.crd.cel.values import NONE, CostError, Optional, equal
+from kohort.server.crd.cel.values import NONE, CostError, NoOverloadError, Optional, equal
 from kohort.server.crd.schema import Schema, inner
 from kohort.server.crd.validate import ABSENT, Counterparts
 from kohort.server.workers import budget
@@ -114,7 +114,7 @@ class _Validation:
             self._left = -1
             more = f"'{text}': no further validation rules will be run due to call cost exceeds limit for rule: {name}"
             detail = _SPENT if spent else more
-        elif text.startswith("no such overload"):
+        elif isinstance(error, NoOverloadError):
             detail = (
                 f"'{text}': call arguments did not match a supported operator, function or macro signature "
                 f"for rule: {name}"

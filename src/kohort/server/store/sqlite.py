@@ -238,16 +238,16 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _reason(error: Exception) -> str:
-    text = str(error)
-    if "locked" in text:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says more than is needed here
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return "another process has it open; stop that one (kohort down) or give another --data-dir"
-    if "not a database" in text:
+    if code == sqlite3.SQLITE_NOTADB:
         return "this is not a Kohort store; give another --data-dir"
-    if "full" in text or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+    if code == sqlite3.SQLITE_FULL or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
         return "the disk is full; make room, or give another --data-dir"
-    if "malformed" in text:
-        return f"the file is damaged ({text}); restore it from a backup, or give another --data-dir"
-    return text
+    if code == sqlite3.SQLITE_CORRUPT:
+        return f"the file is damaged ({error}); restore it from a backup, or give another --data-dir"
+    return str(error)
 
 
 def _prepare(db: sqlite3.Connection, path: Path, about: dict[str, str]) -> None:

@@ -9,13 +9,13 @@ from kohort.api.errors import ErrorKind, FieldError
 from kohort.api.kind import Object
 from kohort.api.objects import controller_of
 from kohort.api.releases import Gate
-from kohort.gang.compile import Compilation, CompileContext, namespace_of
+from kohort.gang.compile import Compilation, CompileContext, Notice, namespace_of
 from kohort.gang.render.common import read_controller
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Group, Plan, Template
 from kohort.kinds.batch.compile import existing as job_find
 from kohort.kinds.batch.compile.names import pod_group_name
-from kohort.kinds.batch.compile.parts import GROUP_TEMPLATE, PARENT_INSTANCE, job_owner, own_pods
+from kohort.kinds.batch.compile.parts import GROUP_TEMPLATE, PARENT_INSTANCE, job_owner, own_pods, ungrouped
 from kohort.kinds.batch.settings import EffectiveSettings
 
 _FIELD: Final = f"metadata.annotations[{GROUP_TEMPLATE}]"
@@ -27,12 +27,14 @@ def compile_delegated(job: Object, ctx: CompileContext, settings: EffectiveSetti
     if workload is None:
         owner = controller_of(job) or {}
         above = f"{owner.get('kind')} {owner.get('name')}"
-        return _missing(f"ParentWorkloadNotFound: no Workload names {above} or an owner of it", wanted, settings)
+        why = Notice("ParentWorkloadNotFound", f"no Workload names {above} or an owner of it")
+        return _missing(why, wanted, settings)
     templates = job_find.templates_of(workload)
     template = _find(templates, wanted, parity=settings.parity)
     name = str(workload["metadata"]["name"])
     if template is None:
-        return _missing(f'GroupTemplateNotFound: Workload {name} has no PodGroup template "{wanted}"', wanted, settings)
+        why = Notice("GroupTemplateNotFound", f'Workload {name} has no PodGroup template "{wanted}"')
+        return _missing(why, wanted, settings)
     if settings.parity:  # upstream's library forgets this field
         templates = tuple(_without_preemption(one) for one in templates)
     plan = Plan(
@@ -53,8 +55,8 @@ def _grouped(
     groups = job_find.groups_of(plan.workload, plan.namespace, ctx.lookup)
     own = job_find.controlled(groups, uid_of(job))
     if len(own) > 1:
-        why = f"AmbiguousPodGroup: the Job controls more than one PodGroup of Workload {plan.workload}"
-        return Compilation(reason=f"{why}; its pods stay ungrouped", warnings=(why,))
+        why = f"the Job controls more than one PodGroup of Workload {plan.workload}"
+        return ungrouped(Notice("AmbiguousPodGroup", why))
     if not own and not job_find.is_new(job, ctx.lookup, parity=settings.parity):
         return Compilation(reason="the Job has started without a group; only new Jobs get one")
     # Several Jobs may share a template; upstream gives them the same name, and all but the first get stuck.
@@ -83,11 +85,11 @@ def _find(templates: tuple[Template, ...], wanted: str, *, parity: bool) -> Temp
     return next((one for one in leaves if not wanted or one.name == wanted), None)
 
 
-def _missing(why: str, wanted: str, settings: EffectiveSettings) -> Compilation:
+def _missing(why: Notice, wanted: str, settings: EffectiveSettings) -> Compilation:
     """Upstream makes pods at once and ungrouped; here the Job waits for what its parent still owes it."""
     if settings.parity:
         return Compilation(reason=f"{why}; its pods stay ungrouped")
-    return Compilation(errors=(FieldError(ErrorKind.NOT_FOUND, _FIELD, why, wanted),))
+    return Compilation(errors=(FieldError(ErrorKind.NOT_FOUND, _FIELD, str(why), wanted),), notice=why)
 
 
 def _without_preemption(template: Template) -> Template:

@@ -12,7 +12,7 @@ from kohort.api import formats
 from kohort.api.errors import invalid
 from kohort.api.kind import Object
 from kohort.api.objects import controller_of
-from kohort.gang.compile import Compilation, CompileContext, namespace_of
+from kohort.gang.compile import Compilation, CompileContext, Notice, namespace_of
 from kohort.gang.compile.builder import Builder
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Controller, Group, Owner, Plan
@@ -21,7 +21,7 @@ from kohort.kinds.batch.compile.delegation import compile_delegated
 from kohort.kinds.batch.compile.groups import item_of, template_of, warnings_of
 from kohort.kinds.batch.compile.modes import Mode, mode_of
 from kohort.kinds.batch.compile.names import legal_template_name, pod_group_name, template_name, workload_name
-from kohort.kinds.batch.compile.parts import job_owner, own_pods
+from kohort.kinds.batch.compile.parts import FAILED_CREATE, job_owner, own_pods, ungrouped
 from kohort.kinds.batch.settings import SKIP, USE, EffectiveSettings
 
 
@@ -43,7 +43,8 @@ def _root(job: Object, ctx: CompileContext, settings: EffectiveSettings) -> Comp
         others = ", ".join(_names(known))
         return Compilation(reason=f"a Workload of somebody else names the Job ({others}): it is left to it")
     if len(own) > 1:
-        return _ungrouped(f"AmbiguousWorkload: the Job controls more than one Workload ({', '.join(_names(own))})")
+        why = f"the Job controls more than one Workload ({', '.join(_names(own))})"
+        return ungrouped(Notice("AmbiguousWorkload", why))
     if own:
         return _existing(job, own[0], ctx, settings)
     if settings.byo == USE:
@@ -55,8 +56,12 @@ def _root(job: Object, ctx: CompileContext, settings: EffectiveSettings) -> Comp
     return _fresh(job, ctx, settings)
 
 
-def _ungrouped(why: str) -> Compilation:
-    return Compilation(reason=f"{why}; its pods stay ungrouped", warnings=(why,))
+def _unsupported(workload: str) -> Notice:
+    return Notice("UnsupportedWorkloadStructure", f"Workload {workload} must have exactly one PodGroup template")
+
+
+def _impossible(job: str, notice: Notice) -> Compilation:
+    return Compilation(errors=(invalid("metadata.name", job, str(notice)),), notice=notice)
 
 
 def _names(objects: list[Object]) -> list[str]:
@@ -69,10 +74,8 @@ def _fresh(job: Object, ctx: CompileContext, settings: EffectiveSettings) -> Com
     template = template_name(name) if settings.parity else legal_template_name(name)
     problem = formats.label(template)
     if problem:
-        text = (
-            f"FailedWorkloadCreate: the group template would be called {template}, which no server accepts: {problem}"
-        )
-        return Compilation(errors=(invalid("metadata.name", name, text),))
+        why = f"the group template would be called {template}, which no server accepts: {problem}"
+        return _impossible(name, Notice(FAILED_CREATE, why))
     workload = workload_name(name, uid_of(job))
     builder = Builder(item_of(job, template, ctx, settings), workload, namespace_of(job), owner)
     plan = builder.build_workload()
@@ -85,10 +88,8 @@ def _existing(job: Object, workload: Object, ctx: CompileContext, settings: Effe
     """The Job's own Workload is there. Only its minimum may have to follow."""
     name, templates = str(workload["metadata"]["name"]), job_find.templates_of(workload)
     if len(templates) != 1 or not templates[0].is_leaf:
-        text = f"UnsupportedWorkloadStructure: Workload {name} must have exactly one PodGroup template"
-        if not settings.declared:
-            return _ungrouped(text)
-        return Compilation(errors=(invalid("metadata.name", job["metadata"]["name"], text),))
+        notice = _unsupported(name)
+        return ungrouped(notice) if not settings.declared else _impossible(str(job["metadata"]["name"]), notice)
     template = templates[0]
     wanted = template_of(job, template.name, ctx, settings)
     if settings.declared and template.is_gang and wanted.is_gang:
@@ -111,10 +112,10 @@ def _brought(job: Object, workloads: list[Object], ctx: CompileContext, settings
     """Somebody made a Workload for the Job: it is used as it is, and never changed."""
     names = ", ".join(_names(workloads))
     if len(workloads) > 1:
-        return _ungrouped(f"AmbiguousWorkload: more than one Workload names the Job ({names})")
+        return ungrouped(Notice("AmbiguousWorkload", f"more than one Workload names the Job ({names})"))
     templates = job_find.templates_of(workloads[0])
     if len(templates) != 1 or not templates[0].is_leaf:
-        return _ungrouped(f"UnsupportedWorkloadStructure: Workload {names} must have exactly one PodGroup template")
+        return ungrouped(_unsupported(names))
     plan = Plan(
         workload=names,
         namespace=namespace_of(job),
@@ -140,7 +141,8 @@ def _with_group(
     if settings.byo == SKIP and len(groups) != len(own):
         return Compilation(reason=f"a PodGroup of somebody else belongs to Workload {plan.workload}")
     if len(own) > 1:
-        return _ungrouped(f"AmbiguousPodGroup: the Job controls more than one PodGroup ({', '.join(_names(own))})")
+        why = f"the Job controls more than one PodGroup ({', '.join(_names(own))})"
+        return ungrouped(Notice("AmbiguousPodGroup", why))
     new = job_find.is_new(job, ctx.lookup, parity=settings.parity)
     if not own and not new and settings.declared:
         return Compilation(reason="the Job has started, and its PodGroup is gone; it is not made again")

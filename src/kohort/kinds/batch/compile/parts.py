@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.api.kind import Object
+from kohort.gang.compile import Compilation, Notice
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Member, Owner
 
+FAILED_CREATE: Final = "FailedWorkloadCreate"
 GROUP_TEMPLATE: Final = "scheduling.k8s.io/group-template-name"  # the template of the parent's Workload
 # The instance of a branch that a delegated group belongs to; KEP-6089 spells it in the second way.
 PARENT_INSTANCE: Final = ("scheduling.k8s.io/parent-compositepodgroup", "scheduling.k8s.io/parent-composite-podgroup")
+
+
+def ungrouped(why: Notice) -> Compilation:
+    return Compilation(reason=f"{why}; its pods stay ungrouped", warnings=(str(why),), notice=why)
 
 
 def job_owner(job: Object) -> Owner:

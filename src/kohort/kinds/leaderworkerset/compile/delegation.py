@@ -6,12 +6,12 @@ Until the parent's objects are there, nothing is compiled and the reason says Pa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from kohort.api.errors import FieldError, forbidden, invalid
 from kohort.api.kind import Object
 from kohort.api.objects import annotation, controller_of
-from kohort.gang.compile import Compilation, CompileContext, namespace_of
+from kohort.gang.compile import Compilation, CompileContext, Notice, namespace_of
 from kohort.gang.render import parse
 from kohort.gang.tree import Group, Owner, Plan, Template
 from kohort.kinds.leaderworkerset.api import constants
@@ -19,7 +19,7 @@ from kohort.kinds.leaderworkerset.api.levels import shape_of
 from kohort.kinds.leaderworkerset.compile.groups import Site, members_of, replica, whole_set
 from kohort.kinds.leaderworkerset.compile.names import Instance, base_name
 
-NOT_READY = "ParentWorkloadNotReady"
+NOT_READY: Final = "ParentWorkloadNotReady"
 
 
 def compile_delegated(obj: Object, owner: Owner, ctx: CompileContext, instances: tuple[Instance, ...]) -> Compilation:
@@ -30,10 +30,10 @@ def compile_delegated(obj: Object, owner: Owner, ctx: CompileContext, instances:
         return Compilation(errors=(forbidden("spec.scheduling.replica", detail),))
     workload = _parent_workload(obj, ctx)
     if workload is None:
-        return Compilation(reason=f"{NOT_READY}: no owner of {obj['metadata']['name']} has a Workload yet")
+        return _not_ready(f"no owner of {obj['metadata']['name']} has a Workload yet")
     parent = annotation(obj, constants.PARENT_GROUP) or annotation(obj, constants.PARENT_GROUP_TOO)
     if parent and ctx.lookup.find("CompositePodGroup", parent, namespace_of(obj)) is None:
-        return Compilation(reason=f'{NOT_READY}: the CompositePodGroup "{parent}" is not there yet')
+        return _not_ready(f'the CompositePodGroup "{parent}" is not there yet')
     read = parse([workload])
     found = {template.name: template for template in read.walk()}
     wanted = annotation(obj, constants.TEMPLATE_NAME) or ""
@@ -52,6 +52,11 @@ def compile_delegated(obj: Object, owner: Owner, ctx: CompileContext, instances:
         own_workload=False,
     )
     return Compilation(plans=(plan,), warnings=tuple(_shortfall(found[wanted], level, instances)))
+
+
+def _not_ready(why: str) -> Compilation:
+    notice = Notice(NOT_READY, why)
+    return Compilation(reason=str(notice), notice=notice)
 
 
 def _groups(level: str, site: Site, instances: tuple[Instance, ...], template: str) -> tuple[Group, ...]:

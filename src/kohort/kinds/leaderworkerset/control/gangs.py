@@ -35,7 +35,6 @@ NOT_AVAILABLE: Final = "APINotAvailable"
 UNSUPPORTED: Final = "UnsupportedProviderCapability"
 INVALID: Final = "InvalidSchedulingConfiguration"
 BLOCKED: Final = "PodGroupCleanupBlocked"
-PARENT: Final = "ParentWorkloadNotReady"
 CREATED: Final = "SchedulingObjectsCreated"
 
 
@@ -101,7 +100,7 @@ def ensure(
     if done.errors:
         gangs.fail(INVALID, "; ".join(map(str, done.errors)))
     elif not done.plans:
-        gangs.fail(PARENT if done.reason.startswith(PARENT) else INVALID, done.reason)
+        gangs.fail(done.notice.reason if done.notice is not None else INVALID, done.reason)
     yield from emit(*(Event(lws, "Warning", INVALID, str(text)) for text in done.warnings))
     for plan in done.plans:
         yield from _objects(lws, plan, known, ctx, gangs)

@@ -27,7 +27,7 @@ def put_status(lws: Object, status: Object) -> Write:
 
 def is_ending(refusal: Refusal) -> bool:
     """The whole namespace goes, and the set with it: nothing to tell, nothing to try again."""
-    return refusal.code == 403 and "because it is being terminated" in refusal.message
+    return refusal.namespace_terminating
 
 
 def make_all(lws: Object, wanted: Sequence[Object]) -> Part:

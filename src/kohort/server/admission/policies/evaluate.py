@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.server.crd.cel import language as cel
 from kohort.server.crd.cel.run import PER_CALL, run
+from kohort.server.crd.cel.values import NO_OVERLOAD, NoOverloadError
 
 if TYPE_CHECKING:
     from kohort.server.admission.policies.environment import Compiled
@@ -96,8 +97,7 @@ class Evaluation:
 
 def _text(error: cel.CelError) -> str:
     """Ours name the values that no overload fits; upstream's do not."""
-    text = str(error)
-    return "no such overload" if text.startswith("no such overload") else text
+    return NO_OVERLOAD if isinstance(error, NoOverloadError) else str(error)
 
 
 def conditions(names: Mapping[str, Any], variables: Mapping[str, Compiled], found: Sequence[Compiled]) -> bool:

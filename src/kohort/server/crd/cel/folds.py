@@ -8,7 +8,7 @@ from typing import Any, Final
 from kohort.server.crd.cel import costs
 from kohort.server.crd.cel.frame import Frame, Step, boolean
 from kohort.server.crd.cel.lib_lists import sorted_by
-from kohort.server.crd.cel.values import CelError, CostError
+from kohort.server.crd.cel.values import CelError, CostError, NoOverloadError
 
 
 def _each(frame: Frame, items: Any, variables: tuple[str, ...], cost: int) -> Iterator[Any]:
@@ -89,7 +89,7 @@ def _entries(frame: Frame, items: Any, variables: tuple[str, ...], steps: list[S
             continue
         entry = result(frame)
         if not isinstance(entry, dict):
-            raise CelError("no such overload: a map is wanted")
+            raise NoOverloadError("a map is wanted")
         twice = next((key for key in entry if key in found), None)
         if twice is not None:
             raise CelError(f"insert failed: key {twice} already exists")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kohort.server.crd.cel.values import CelError, CostError
+from kohort.server.crd.cel.values import CostError, NoOverloadError
 
 MISSING: Final = object()
 
@@ -30,5 +30,5 @@ Step = Callable[[Frame], Any]
 
 def boolean(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise CelError("no such overload: a boolean is wanted")
+        raise NoOverloadError("a boolean is wanted")
     return value

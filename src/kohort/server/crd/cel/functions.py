@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kohort.server.crd.cel.types import Type, arguments, fits, kind_of, written
-from kohort.server.crd.cel.values import CelError
+from kohort.server.crd.cel.values import NoOverloadError
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def caller(name: str, member: bool, count: int) -> Callable[..., Any]:
     """What runs a call: the first overload whose types fit the values."""
     choices = overloads(name, member, count)
     if not choices:
-        raise CelError(f"no such overload: {name}")
+        raise NoOverloadError(f"{name}")
     if len(choices) == 1:
         only = choices[0]
         plain = all(one.kind in {"dyn", "param"} for one in only.arguments)
@@ -65,7 +65,7 @@ def _checked(name: str, choices: list[Overload]) -> Callable[..., Any]:
         if run is None:
             run = next((one.run for one in choices if all(map(fits, one.arguments, values))), None)
             if run is None:
-                raise CelError(f"no such overload: {name}({', '.join(map(kind_of, values))})")
+                raise NoOverloadError(f"{name}({', '.join(map(kind_of, values))})")
             known[classes] = run
         return run(*values)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kohort.server.crd.cel.functions import define, defined
 from kohort.server.crd.cel.lib_core import contained, whole
 from kohort.server.crd.cel.types import kind_of
-from kohort.server.crd.cel.values import NONE, CelError, Duration, Optional, Uint, equal, key
+from kohort.server.crd.cel.values import NONE, CelError, Duration, NoOverloadError, Optional, Uint, equal, key
 
 _SUMMED: Final = ("int", "uint", "double", "duration")
 _COMPARED: Final = (*_SUMMED, "bool", "string", "bytes", "timestamp")
@@ -19,7 +19,7 @@ _MOST_ITEMS: Final = 1_000_000
 def _alike(items: list[Any], kinds: tuple[str, ...]) -> list[Any]:
     found = {kind_of(one) for one in items}
     if len(found) > 1 or not found <= set(kinds):
-        raise CelError(f"no such overload: a list of {', '.join(sorted(found))}")
+        raise NoOverloadError(f"a list of {', '.join(sorted(found))}")
     return items
 
 

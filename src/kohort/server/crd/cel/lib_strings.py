@@ -10,7 +10,7 @@ from kohort.apimachinery import regexp
 from kohort.server.crd.cel.functions import define, defined
 from kohort.server.crd.cel.lib_core import text
 from kohort.server.crd.cel.types import kind_of
-from kohort.server.crd.cel.values import CelError, Duration, Timestamp, TypeValue, Uint
+from kohort.server.crd.cel.values import CelError, Duration, NoOverloadError, Timestamp, TypeValue, Uint
 
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
@@ -93,7 +93,7 @@ def _substring(value: str, start: int, end: int | None = None) -> str:
 @defined("join", "list(string).() string", "list(string).(string) string")
 def _join(items: list[Any], by: str = "") -> str:
     if not all(isinstance(one, str) for one in items):
-        raise CelError("no such overload: join")
+        raise NoOverloadError("join")
     return by.join(items)
 
 

@@ -15,7 +15,7 @@ from kohort.server.crd.cel.folds import FOLDS
 from kohort.server.crd.cel.frame import MISSING, Frame, Step, boolean
 from kohort.server.crd.cel.syntax import Node, names
 from kohort.server.crd.cel.types import kind_of
-from kohort.server.crd.cel.values import NONE, CelError, CostError, Lookup, Optional, Struct, TypeValue
+from kohort.server.crd.cel.values import NONE, CelError, CostError, Lookup, NoOverloadError, Optional, Struct, TypeValue
 
 PER_CALL: Final = 1_000_000
 _UNESCAPED: Final = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
@@ -63,7 +63,7 @@ def _look(target: Any, name: str) -> Any:
     if not isinstance(target, dict):
         if isinstance(target, Lookup):
             return target.look(name)
-        raise CelError("no such overload: member of a list" if isinstance(target, list) else f"no such key: {name}")
+        raise NoOverloadError("member of a list") if isinstance(target, list) else CelError(f"no such key: {name}")
     found = target.get(name)
     if found is None and "__" in name:
         found = target.get(unescaped(name))
@@ -297,7 +297,7 @@ def _macro(tree: Node) -> Step:
     def run_macro(frame: Frame) -> Any:
         items = over(frame)
         if not isinstance(items, list | dict):
-            raise CelError(f"no such overload: {name}() of a {kind_of(items)}")
+            raise NoOverloadError(f"{name}() of a {kind_of(items)}")
         kept = {one: frame.names.get(one, MISSING) for one in variables}
         frame.pay(1)
         try:
@@ -316,7 +316,7 @@ def _optional_macro(over: Step, variable: str, body: Step, *, flat: bool) -> Ste
     def run_macro(frame: Frame) -> Optional:
         one = over(frame)
         if not isinstance(one, Optional):
-            raise CelError("no such overload: an optional value is wanted")
+            raise NoOverloadError("an optional value is wanted")
         frame.pay(costs.ALL)
         if not one.present:
             return NONE

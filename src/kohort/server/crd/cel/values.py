@@ -6,12 +6,20 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
 SECOND: Final = 1_000_000_000
+NO_OVERLOAD: Final = "no such overload"  # as upstream says it
 
 
 class CelError(ValueError):
     """The expression has no value for these inputs. `spent`: what it cost until then."""
 
     spent = 0
+
+
+class NoOverloadError(CelError):
+    """A function or operator is not there for values of these types; `what` is said beside upstream's words."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{NO_OVERLOAD}: {what}")
 
 
 class CostError(CelError):

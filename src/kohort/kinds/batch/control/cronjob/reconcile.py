@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.apimachinery import times
-from kohort.apimachinery.cron import BadScheduleError, Schedule, parse
+from kohort.apimachinery.cron import BadScheduleError, Schedule, UnknownTimeZoneError, parse
 from kohort.controllers.reconcile import (
     Event,
     Part,
@@ -128,8 +128,7 @@ def _run(turn: Round) -> Part:
     try:
         schedule = parse(str(turn.spec.get("schedule") or ""), turn.spec.get("timeZone"))
     except BadScheduleError as error:
-        zone = "time zone" in str(error)
-        reason = "UnknownTimeZone" if zone else "UnparseableSchedule"
+        reason = "UnknownTimeZone" if isinstance(error, UnknownTimeZoneError) else "UnparseableSchedule"
         yield from emit(turn.event("Warning", reason, f"cannot be scheduled: {error}"))
         return None
     due = yield from _due(turn, schedule)

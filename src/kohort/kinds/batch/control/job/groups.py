@@ -7,18 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kohort.api import formats
-from kohort.api.errors import ErrorKind, FieldError
+from kohort.api.errors import ErrorKind
 from kohort.api.kind import Object
 from kohort.api.objects import is_controlled_by, name_of, namespace_of
 from kohort.api.releases import SCHEDULING_GROUP, Release
 from kohort.controllers import groups as kit
 from kohort.controllers.reconcile import Event, Part, ReconcileError, Refusal, emit
 from kohort.gang import blocks
-from kohort.gang.compile import Compilation, CompileContext, Lookup
+from kohort.gang.compile import Compilation, CompileContext, Lookup, Notice
 from kohort.gang.render import pod_link, render
 from kohort.gang.tree import Plan
 from kohort.kinds.batch.compile.job import compile_object
 from kohort.kinds.batch.compile.names import template_name, workload_name
+from kohort.kinds.batch.compile.parts import FAILED_CREATE
 from kohort.kinds.batch.control.job.finish import is_decided
 from kohort.kinds.batch.settings import JobSettings
 
@@ -59,17 +60,17 @@ def ensure(job: Object, others: Sequence[Object], ctx: CompileContext, *, runnin
 def _impossible(job: Object, done: Compilation, release: Release, parity: bool) -> Part:
     """What is missing may still come; anything else is told, and tried again."""
     error = done.errors[0]
-    reason, _, text = error.detail.partition(": ")
-    if not (parity and _silent(reason, release)):
-        yield from emit(Event(job, "Warning", reason, _as_refused(job) if parity else text))
+    notice = done.notice
+    if notice is not None and not (parity and _silent(notice, release)):
+        yield from emit(Event(job, "Warning", notice.reason, _as_refused(job) if parity else notice.note))
     if error.kind is ErrorKind.NOT_FOUND:
         return Grouped(wait=WAIT)
     raise ReconcileError(str(error))
 
 
-def _silent(reason: str, release: Release) -> bool:
+def _silent(notice: Notice, release: Release) -> bool:
     """Upstream tells of few of these: in 1.37 that a Workload cannot be created, in 1.36 of nothing."""
-    return release.minor == "1.36" or reason != "FailedWorkloadCreate"
+    return release.minor == "1.36" or notice.reason != FAILED_CREATE
 
 
 def _as_refused(job: Object) -> str:
@@ -82,12 +83,8 @@ def _as_refused(job: Object) -> str:
 
 
 def _warnings(job: Object, done: Compilation) -> list[Event]:
-    found = []
-    for warning in done.warnings:
-        text = warning.detail if isinstance(warning, FieldError) else warning
-        reason, _, rest = text.partition(": ")
-        if reason.isalnum() and reason[:1].isupper():  # the others are about fields: whoever applied the Job was told
-            found.append(Event(job, "Warning", reason, rest))
+    # Warnings are about fields: whoever applied the Job was told.
+    found = [Event(job, "Warning", done.notice.reason, done.notice.note)] if done.notice is not None else []
     least, left = blocks.explicit_minimum(job["spec"].get("scheduling") or {}), _still_to_come(job)
     if done.plans and least is not None and left is not None and 0 < left < least:
         text = f"minCount is {least}, but only {left} more pods will exist: they cannot start together"
