@@ -10,13 +10,13 @@ import msgspec
 from bench.place_cases import HOST, RACK
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.model import GroupObject, Node, Pod
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 
 Json = dict[str, Any]
 
 
 def core(nodes: int, racks: int = 50) -> SchedulerCore:
-    made = SchedulerCore(Settings(names=frozenset({"kohort"})), lambda: "2026-01-01T00:00:00Z")
+    made = SchedulerCore(SchedulerSettings(names=frozenset({"kohort"})), lambda: "2026-01-01T00:00:00Z")
     for number in range(nodes):
         meta = {"name": f"n{number}", "labels": {HOST: f"n{number}", RACK: f"r{number * racks // nodes}"}}
         status = {"allocatable": {"cpu": "4", "memory": "32Gi", "pods": "110"}}

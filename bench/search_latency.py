@@ -18,7 +18,7 @@ from bench.search_families import Instance, instance
 from kohort.place.demand import Branch, Demand, Leaf
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.model import GroupObject, Node, Pod
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.scheduler.solverprocesses import SolverProcesses
 
 _FAMILIES = ("full", "trees", "elastic")
@@ -31,7 +31,7 @@ class Cluster:
     """An instance as API objects in a core; its small pods go to a node of their own."""
 
     def __init__(self, question: Instance) -> None:
-        self.core = SchedulerCore(Settings(), lambda: _STAMP, aside=True)
+        self.core = SchedulerCore(SchedulerSettings(), lambda: _STAMP, aside=True)
         self._count = 0
         state = question.engine.state
         free = state.alloc - state.used

@@ -23,7 +23,7 @@ from kohort.kube.wire import User
 from kohort.place.profile import Profile
 from kohort.scheduler.endpoints import listening
 from kohort.scheduler.loop import Scheduler, running
-from kohort.scheduler.settings import KOHORT, Settings
+from kohort.scheduler.settings import KOHORT, SchedulerSettings
 from kohort.server.server import Server
 from kohort.sim.behaviour import FOR_EVER
 from kohort.sim.cluster import Pool
@@ -76,7 +76,7 @@ async def whole(
         )
         for runtime in runtimes:
             await stack.enter_async_context(runtime)
-        chosen = Settings(names=SCHEDULER_NAMES, profile=profile or Profile())
+        chosen = SchedulerSettings(names=SCHEDULER_NAMES, profile=profile or Profile())
         scheduler = await stack.enter_async_context(running(Scheduler(worker, chosen, clock=clock)))
         await kubelets.ready()
         for runtime in runtimes:

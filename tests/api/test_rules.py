@@ -8,17 +8,17 @@ import pytest
 
 from kohort.api import formats
 from kohort.api.kind import Context
-from kohort.api.rules import Look, check_schema, check_value, same
+from kohort.api.rules import Operation, check_schema, check_value, same
 from kohort.api.schema import EMPTY, Arr, Int, Map, Node, Obj, Str, Update, WhenOff, but
 
 CTX = Context.of("1.37", gates=())
-CREATE, UPDATE = Look(CTX), Look(CTX, update=True)
+CREATE, UPDATE = Operation(CTX), Operation(CTX, update=True)
 NAMED = Obj(fields={"name": Str(required=True, format=formats.label), "size": Int(minimum=1)})
 KEYED = Arr(item=NAMED, key=("name",), max_items=3)
 UNION = Obj(fields={"a": EMPTY, "b": EMPTY}, union=("a", "b"))
 
 
-def _found(node: Node, value: Any, look: Look = CREATE, old: Any = None) -> list[tuple[str, str]]:
+def _found(node: Node, value: Any, look: Operation = CREATE, old: Any = None) -> list[tuple[str, str]]:
     return [(error.kind.name, error.field) for error in check_value(node, value, "f", look, old)]
 
 
@@ -101,7 +101,7 @@ def test_update(node: Node, value: Any, old: Any, wanted: list[tuple[str, str]])
 
 
 def test_zero_is_a_value_for_a_crd() -> None:
-    crd = Look(CTX, native=False)
+    crd = Operation(CTX, native=False)
     assert _found(Int(required=True), 0, crd) == []
     assert _found(Str(required=True), "", crd) == []
     assert _found(Int(required=True), None, crd) == [("REQUIRED", "f")]

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from kohort.cli.common import UsageError
 from kohort.cli.main import app
-from kohort.cli.nodes import Asked, play
+from kohort.cli.nodes import NodesOptions, play
 from kohort.embedded import whole
 from kohort.kube.client import Client
 from kohort.server.server import Server
@@ -31,7 +31,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 
 @asynccontextmanager
-async def playing(client: Client, asked: Asked | None, **options: bool) -> AsyncIterator[Cluster]:
+async def playing(client: Client, asked: NodesOptions | None, **options: bool) -> AsyncIterator[Cluster]:
     """The command while it works; afterwards it has ended in order."""
     stop = asyncio.Event()
     task = asyncio.create_task(play(client, asked.pools() if asked else (), stop, **options))
@@ -53,7 +53,9 @@ def pod(name: str, node: str) -> dict[str, Any]:
 
 async def test_nodes_play_pods_and_go_with_the_command(server: Server) -> None:
     async with Client.within(server.api) as client:
-        asked = Asked(**SMALL, resources=["nvidia.com/gpu=8"], labels=["rack=a"], taints=["virtual=yes:NoSchedule"])
+        asked = NodesOptions(
+            **SMALL, resources=["nvidia.com/gpu=8"], labels=["rack=a"], taints=["virtual=yes:NoSchedule"]
+        )
         async with playing(client, asked) as found:
 
             async def made() -> bool:
@@ -76,21 +78,21 @@ async def test_nodes_may_stay_and_be_played_again_and_then_go(server: Server) ->
         async def kept() -> bool:
             return await names(client) == ["virtual-0", "virtual-1"]
 
-        async with playing(client, Asked(**SMALL), keep=True) as found:
+        async with playing(client, NodesOptions(**SMALL), keep=True) as found:
             await found.until(kept)
         assert await kept()
         await found.create(pod("p", "virtual-0"))
         async with playing(client, None, attach=True) as found:
             await found.running(1)
         assert await kept()
-        async with playing(client, Asked(**SMALL)) as found:
+        async with playing(client, NodesOptions(**SMALL)) as found:
             await found.create(pod("q", "virtual-0"))
             await found.running(2)
         assert await names(client) == []
 
 
 async def test_beside_kohort_up_each_plays_its_own(server: Server) -> None:
-    async with whole(server, plain(1), controllers=()) as client, playing(client, Asked(**SMALL)) as found:
+    async with whole(server, plain(1), controllers=()) as client, playing(client, NodesOptions(**SMALL)) as found:
         for number, node in enumerate(("node-0", "virtual-0")):
             await found.create(pod(f"p{number}", node))
         await found.running(2)
@@ -105,7 +107,7 @@ async def test_a_node_of_somebody_else_is_not_touched(server: Server) -> None:
     async with Client.within(server.api) as client:
         await client.kind("v1", "Node").create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "virtual-1"}})
         with pytest.raises(UsageError, match="virtual-1: exists and is no virtual node; choose another --name"):
-            await play(client, Asked(**SMALL).pools(), asyncio.Event())
+            await play(client, NodesOptions(**SMALL).pools(), asyncio.Event())
         with pytest.raises(UsageError, match="no node has the label"):
             await play(client, (), asyncio.Event(), attach=True)
         assert await names(client) == ["virtual-1"]

@@ -21,7 +21,7 @@ from tests.support.real import ACCOUNT
 from kohort.place.profile import Profile
 from kohort.run.options import Election, Options
 from kohort.run.process import look
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.testing.proxy import Dice, Proxy
 
 Json = dict[str, Any]
@@ -292,7 +292,7 @@ class Run:
             await self.node()
         election = Election(name=self.space, namespace=ACCOUNT[0], retry=1)
         chosen = Options(controllers=(), namespaces=(self.space,), election=election)
-        settings = Settings(
+        settings = SchedulerSettings(
             namespaces=frozenset({self.space}),
             first_backoff=0.2,
             longest_backoff=2.0,

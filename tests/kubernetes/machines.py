@@ -21,7 +21,7 @@ from kohort.kube.client import Client
 from kohort.run.options import API_VERSION, KIND, Options
 from kohort.run.plan import Plan
 from kohort.run.process import Process
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.testing.proxy import Proxy
 
 
@@ -31,7 +31,7 @@ class Job:
 
     chosen: Options
     plan: Plan
-    settings: Settings
+    settings: SchedulerSettings
     folder: Path
     token: str
 

@@ -21,13 +21,15 @@ from kohort.kube.lease import Leadership
 from kohort.place.score import Profile
 from kohort.scheduler import snapshot
 from kohort.scheduler.loop import Scheduler, running
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.testing.environment import Environment
 from kohort.testing.pytest_plugin import require_binaries
 
 Json = dict[str, Any]
 NAME = "kohort"
-SETTINGS = Settings(names=frozenset({NAME, "second"}), profile=Profile(resources=("cpu",)), longest_backoff=1.0)
+SETTINGS = SchedulerSettings(
+    names=frozenset({NAME, "second"}), profile=Profile(resources=("cpu",)), longest_backoff=1.0
+)
 GROUP = "scheduling.k8s.io"
 
 

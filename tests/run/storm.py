@@ -22,7 +22,7 @@ from kohort.kube.wire import Request, Response
 from kohort.run.options import Options
 from kohort.run.plan import Plan
 from kohort.run.process import Process
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 
 _REASONS: Final = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
 
@@ -192,7 +192,9 @@ async def _once(body: bytes) -> AsyncGenerator[bytes]:
 class Machine:
     """Where `kohort run` runs: it is started, stopped, killed, and started again."""
 
-    def __init__(self, weather: Weather, number: int, chosen: Options, found: Plan, settings: Settings) -> None:
+    def __init__(
+        self, weather: Weather, number: int, chosen: Options, found: Plan, settings: SchedulerSettings
+    ) -> None:
         self.weather, self.number = weather, number
         self._chosen, self._plan, self._settings = chosen, found, settings
         self.process: Process | None = None

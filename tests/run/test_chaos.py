@@ -34,7 +34,7 @@ from kohort.kube.clock import LoopClock
 from kohort.kube.errors import ApiError
 from kohort.run.options import Election, Options
 from kohort.run.process import look
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.server import timestamps
 from kohort.server.server import Server
 from kohort.server.settings import Settings as ServerSettings
@@ -82,7 +82,7 @@ class Run:
         self.weather = Weather(server.api, clock, self.chance, rate=self.chance.choice((0.03, 0.12, 0.25)))
         election = Election(name=self.space)
         self.chosen = Options(controllers=("job", "jobset"), namespaces=(self.space,), election=election)
-        settings = Settings(
+        settings = SchedulerSettings(
             namespaces=frozenset({self.space}),
             patience=self.chance.choice((0.0, 20.0)),
             hold_limit=30.0,

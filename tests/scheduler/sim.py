@@ -18,14 +18,14 @@ from kohort.place.score import Profile
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.model import DisruptionBudget, GroupObject, Job, Node, Pod, composite_key
 from kohort.scheduler.schedulingcycle import Step
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.scheduler.status import Eviction, Patch, SchedulerEvent, Writes, written
 
 SPACE = "default"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 Json = dict[str, Any]
 
-SETTINGS = Settings(
+SETTINGS = SchedulerSettings(
     names=frozenset({"default-scheduler", "second"}),
     profile=Profile(resources=("cpu",)),
     first_backoff=1.0,
@@ -37,7 +37,7 @@ SETTINGS = Settings(
 class Sim:
     """`objects`: by kind, then name. All in one namespace."""
 
-    settings: Settings = SETTINGS
+    settings: SchedulerSettings = SETTINGS
     objects: dict[str, dict[str, Json]] = field(
         default_factory=lambda: {kind: {} for kind in ("node", "pod", "group", "composite", "pdb", "claim", "job")}
     )

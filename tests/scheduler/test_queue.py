@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kohort.scheduler.queue import Queue, QueuedRoot, SubQueue
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 
 
 def put(queue: Queue, key: str, **more: Any) -> QueuedRoot:
@@ -24,7 +24,7 @@ def turns(queue: Queue, now: float = 0.0) -> list[str]:
 
 
 def test_c3_priority_first_then_age() -> None:
-    queue = Queue(Settings())
+    queue = Queue(SchedulerSettings())
     put(queue, "young", age=("2026", 2))
     put(queue, "old", age=("2025", 9))
     put(queue, "high", priority=5, age=("2027", 0))
@@ -32,7 +32,7 @@ def test_c3_priority_first_then_age() -> None:
 
 
 def test_a_root_that_becomes_older_moves_up() -> None:
-    queue = Queue(Settings())
+    queue = Queue(SchedulerSettings())
     put(queue, "a", age=("2026", 1))
     put(queue, "b", age=("2026", 2))
     put(queue, "b", age=("2026", 0))
@@ -40,7 +40,7 @@ def test_a_root_that_becomes_older_moves_up() -> None:
 
 
 def test_q9_a_gate_holds_a_root_that_is_active() -> None:
-    queue = Queue(Settings())
+    queue = Queue(SchedulerSettings())
     put(queue, "g")
     put(queue, "g", gated=True)
     assert queue.pop(0.0) is None
@@ -49,7 +49,7 @@ def test_q9_a_gate_holds_a_root_that_is_active() -> None:
 
 
 def test_c7_leftovers_keep_their_age() -> None:
-    queue = Queue(Settings())
+    queue = Queue(SchedulerSettings())
     put(queue, "g", age=("2026", 1))
     put(queue, "z", age=("2026", 2))
     first = queue.pop(0.0)
@@ -60,7 +60,7 @@ def test_c7_leftovers_keep_their_age() -> None:
 
 @pytest.mark.parametrize(("size", "longest"), [(1, 10.0), (4, 20.0), (100, 100.0)])
 def test_c6_backoff_doubles_up_to_a_limit_that_grows_with_the_group(size: int, longest: float) -> None:
-    queue = Queue(Settings())
+    queue = Queue(SchedulerSettings())
     entry = put(queue, "g", size=size)
     waits = []
     for _ in range(9):
@@ -70,7 +70,7 @@ def test_c6_backoff_doubles_up_to_a_limit_that_grows_with_the_group(size: int, l
 
 
 def test_a_failed_root_waits_for_what_it_lacked_not_for_a_timer() -> None:
-    queue = Queue(Settings(patience=0))
+    queue = Queue(SchedulerSettings(patience=0))
     put(queue, "g")
     entry = queue.pop(0.0)
     assert entry is not None
@@ -83,7 +83,7 @@ def test_a_failed_root_waits_for_what_it_lacked_not_for_a_timer() -> None:
 
 
 def test_a_root_that_is_woken_in_its_backoff_goes_when_that_ends() -> None:
-    queue = Queue(Settings())
+    queue = Queue(SchedulerSettings())
     entry = put(queue, "g")
     queue.failed(entry, "lack", 0.0)
     queue.wake(0.5, lambda _: True)
@@ -93,7 +93,7 @@ def test_a_root_that_is_woken_in_its_backoff_goes_when_that_ends() -> None:
 
 
 def test_of_many_that_lack_the_same_one_is_woken_and_the_next_after_it() -> None:
-    queue = Queue(Settings())
+    queue = Queue(SchedulerSettings())
     for number in range(100):
         queue.failed(put(queue, f"g{number:02}"), "lack", 0.0)
     queue.wake(5.0, lambda _: True)
@@ -111,7 +111,7 @@ def test_of_many_that_lack_the_same_one_is_woken_and_the_next_after_it() -> None
 
 
 def test_failing_does_not_make_a_root_younger() -> None:
-    queue = Queue(Settings())
+    queue = Queue(SchedulerSettings())
     old = put(queue, "old", age=("2025", 0))
     put(queue, "young", age=("2026", 0))
     queue.failed(old, "lack", 0.0)
@@ -120,7 +120,7 @@ def test_failing_does_not_make_a_root_younger() -> None:
 
 
 def test_whoever_waits_is_tried_again_after_a_while_in_any_case() -> None:
-    queue = Queue(Settings(retry_after=300.0, patience=0))
+    queue = Queue(SchedulerSettings(retry_after=300.0, patience=0))
     queue.failed(put(queue, "a"), "lack", 0.0)
     queue.erred(put(queue, "b"), 0.0)
     queue.preempting(put(queue, "c"), "lack", 0.0)
@@ -129,7 +129,7 @@ def test_whoever_waits_is_tried_again_after_a_while_in_any_case() -> None:
 
 
 def test_a_misconfigured_root_waits_for_its_own_tree() -> None:
-    queue = Queue(Settings())
+    queue = Queue(SchedulerSettings())
     entry = put(queue, "g")
     queue.erred(entry, 0.0)
     queue.wake(5.0, lambda _: True)
@@ -139,7 +139,7 @@ def test_a_misconfigured_root_waits_for_its_own_tree() -> None:
 
 
 def test_b3_a_refused_binding_is_no_hot_loop() -> None:
-    queue = Queue(Settings())
+    queue = Queue(SchedulerSettings())
     entry = put(queue, "g")
     waits = []
     for _ in range(5):
@@ -149,7 +149,7 @@ def test_b3_a_refused_binding_is_no_hot_loop() -> None:
 
 
 def test_when_its_patience_ends_a_root_is_tried_once_more() -> None:
-    queue = Queue(Settings(patience=60.0))
+    queue = Queue(SchedulerSettings(patience=60.0))
     entry = put(queue, "g")
     queue.failed(entry, "lack", 0.0)
     assert queue.pop(59.0) is None

@@ -21,7 +21,7 @@ from kohort.scheduler.__main__ import main
 from kohort.scheduler.defaultselectors import DefaultSelectors
 from kohort.scheduler.jsonlog import JsonLines
 from kohort.scheduler.model import Pod
-from kohort.scheduler.settings import Settings, read_profile_file
+from kohort.scheduler.settings import SchedulerSettings, read_profile_file
 
 
 def cluster(**nodes: str) -> Sim:
@@ -450,7 +450,7 @@ def test_pods_of_a_replica_set_are_spread_softly_by_default_and_members_of_a_gro
     packing = replace(SETTINGS, profile=replace(SETTINGS.profile, strategy="most"))
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u", "controller": True}
 
-    def nodes(profile_of: Settings, *, grouped: bool) -> int:
+    def nodes(profile_of: SchedulerSettings, *, grouped: bool) -> int:
         sim = Sim(settings=profile_of)
         for name in ("n1", "n2"):
             create(sim, {"node": name, "cpu": "8"})

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support.steps import counted
 
-from kohort.scheduler.model import GroupSpec, Meta, Pod, composite_key
+from kohort.scheduler.model import GroupSpec, ObjectMeta, Pod, composite_key
 from kohort.scheduler.trees import BrokenChain, Group, GroupTrees, PodInfo
 
 _numbers = itertools.count()
@@ -15,7 +15,7 @@ _numbers = itertools.count()
 
 def member(**more: Any) -> PodInfo:
     number = next(_numbers)
-    return PodInfo(Pod(Meta(name=f"p{number}", namespace="x", uid=f"u{number}")), number, **more)
+    return PodInfo(Pod(ObjectMeta(name=f"p{number}", namespace="x", uid=f"u{number}")), number, **more)
 
 
 def leaf(name: str, minimum: int | None = None, parent: str | None = None) -> GroupSpec:

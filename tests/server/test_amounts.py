@@ -100,7 +100,7 @@ def test_the_same_amount_in_other_words_is_no_change(talk: Talk) -> None:
     assert (taken.code, taken.json()["spec"]) == (200, made["spec"])
 
 
-def test_pods_from_a_stencil_are_kept_so_too(talk: Talk) -> None:
+def test_pods_from_the_cache_are_kept_so_too(talk: Talk) -> None:
     for name in ("s1", "s2", "s3"):
         made = talk.create(PODS, {**pod("0.5"), "metadata": {"name": name}})
         assert made["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "500m"}

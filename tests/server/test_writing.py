@@ -1,4 +1,4 @@
-"""Writes: names, generations, finalizers, grace, preconditions, subresources, dry runs, races, pods from a stencil."""
+"""Writes: names, generations, finalizers, grace, preconditions, subresources, dry runs, races, pods from the cache."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def deployment(**spec: Any) -> dict[str, Any]:
 DEPLOYMENTS = "/apis/apps/v1/namespaces/d/deployments"
 
 
-def test_pods_from_a_stencil_are_like_the_first(talk: Talk) -> None:
+def test_pods_from_the_cache_are_like_the_first(talk: Talk) -> None:
     made = [talk.create(PODS, pod(f"p{number}", labels={"n": str(number)})) for number in range(3)]
     for one in made:
         meta = one["metadata"]
@@ -84,7 +84,7 @@ def job_pod(number: int, owner: str) -> dict[str, Any]:
 UIDS = {"a": "11111111-2222-3333-4444-555555555555", "b": "66666666-7777-8888-9999-aaaaaaaaaaaa"}
 
 
-def test_pods_of_a_job_come_from_a_stencil(talk: Talk) -> None:
+def test_pods_of_a_job_come_from_the_cache(talk: Talk) -> None:
     """Hostname, group and owner are each pod's own, and stand in it and in its managers as on the long way."""
     quick = [talk.create(PODS, job_pod(number, owner)) for owner in "ab" for number in range(2)]
     assert len(talk.api.core.pod_cache._pods) == 1
@@ -112,7 +112,7 @@ def test_pods_of_a_job_come_from_a_stencil(talk: Talk) -> None:
         {"schedulingGroup": {"podGroupName": "a", "other": 1}},
     ],
 )
-def test_a_stencil_lets_no_bad_spec_through(talk: Talk, change: dict[str, Any]) -> None:
+def test_a_cached_pod_lets_no_bad_spec_through(talk: Talk, change: dict[str, Any]) -> None:
     talk.create(PODS, job_pod(0, "a"))
     wrong = job_pod(1, "a")
     wrong["spec"] |= change
@@ -123,7 +123,7 @@ def test_a_stencil_lets_no_bad_spec_through(talk: Talk, change: dict[str, Any]) 
     assert first.json()["message"] == second.json()["message"]
 
 
-def test_a_stencil_lets_no_bad_owner_through(talk: Talk) -> None:
+def test_a_cached_pod_lets_no_bad_owner_through(talk: Talk) -> None:
     talk.create(PODS, job_pod(0, "a"))
     for change in ({"uid": ""}, {"name": ""}, {"uid": 3}, {"name": None}):
         wrong = job_pod(1, "a")
@@ -131,7 +131,7 @@ def test_a_stencil_lets_no_bad_owner_through(talk: Talk) -> None:
         assert talk.request("POST", PODS, wrong).code in {400, 422}, change
 
 
-def test_a_stencil_does_not_let_bad_names_through(talk: Talk) -> None:
+def test_a_cached_pod_does_not_let_bad_names_through(talk: Talk) -> None:
     talk.create(PODS, pod("good", labels={"a": "b"}))
     for wrong in (pod("Bad", labels={"a": "b"}), pod("bad", labels={"a": "-"}), pod("bad", labels={"a": 1})):
         assert talk.request("POST", PODS, wrong).code in {400, 422}
@@ -140,7 +140,7 @@ def test_a_stencil_does_not_let_bad_names_through(talk: Talk) -> None:
     assert talk.request("POST", PODS, other).code == 400
 
 
-def test_a_new_priority_class_is_not_missed_by_stencils(talk: Talk) -> None:
+def test_a_new_priority_class_is_not_missed_by_the_cache(talk: Talk) -> None:
     assert talk.create(PODS, pod("a"))["spec"]["priority"] == 0
     talk.create(
         "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "x"}, "value": 7, "globalDefault": True}

@@ -24,7 +24,7 @@ from kohort.kinds.controllers import make, probe
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError
 from kohort.scheduler.loop import Scheduler, running
-from kohort.scheduler.settings import Settings as SchedulerSettings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 from kohort.sim.cluster import plain

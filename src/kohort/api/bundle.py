@@ -30,7 +30,7 @@ UPDATE: Final = ("update", "patch")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyRule:
     """A rule of the role that controllers need; `why` becomes a comment."""
 
     groups: tuple[str, ...]
@@ -50,7 +50,7 @@ class ControllerGroup:
     needs: tuple[tuple[str, str], ...] = ()  # further kinds that must be served before the controllers start
     built_in: bool = False  # kube-controller-manager has it: it is left to that on a real cluster
     leases: tuple[str, ...] = ()  # parts of names or namespaces by which the leases of upstream's operator are told
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PolicyRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

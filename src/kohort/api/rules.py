@@ -1,8 +1,8 @@
 """The declared rules of a schema, checked on create and on update.
 
-Semantics of the API server's generated validation: a failing frozen, required, size or key rule ends the look beneath
+Semantics of the API server's generated validation: a failing frozen, required, size or key rule ends the check beneath
 that field, siblings are still reported; on update an unchanged value is not examined again; a zero counts as absent
-where a scalar is required (native kinds) or does not (CRDs). Rules that end the look at a field are all asked.
+where a scalar is required (native kinds) or does not (CRDs). Rules that end the check at a field are all asked.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ _NOT_LATER = "field cannot be set once created"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """How to look: at a new object alone, or at its difference to a stored one."""
+class Operation:
+    """What is validated: a new object alone, or its difference to a stored one."""
 
     ctx: Context
     update: bool = False
     native: bool = True  # zero counts as absent
 
 
-def check_schema(schema: Obj, obj: Any, old: Any, look: Look) -> list[FieldError]:
+def check_schema(schema: Obj, obj: Any, old: Any, operation: Operation) -> list[FieldError]:
     """All findings for the members of a whole object (metadata aside)."""
-    return list(_members(schema, obj or {}, old or {}, "", look))
+    return list(_members(schema, obj or {}, old or {}, "", operation))
 
 
-def check_value(node: Node, value: Any, path: str, look: Look, old: Any = None) -> list[FieldError]:
+def check_value(node: Node, value: Any, path: str, operation: Operation, old: Any = None) -> list[FieldError]:
     """Findings for one field."""
-    return list(_field(node, value, old, path, look))
+    return list(_field(node, value, old, path, operation))
 
 
-def _members(node: Obj, value: Any, old: Any, path: str, look: Look) -> Iterator[FieldError]:
+def _members(node: Obj, value: Any, old: Any, path: str, operation: Operation) -> Iterator[FieldError]:
     if node.union:
-        yield from _union(node, value, old, path, look)
+        yield from _union(node, value, old, path, operation)
     for name, member in node.fields.items():
-        yield from _field(member, value.get(name), (old or {}).get(name), at(path, name), look)
+        yield from _field(member, value.get(name), (old or {}).get(name), at(path, name), operation)
 
 
-def _union(node: Obj, value: Any, old: Any, path: str, look: Look) -> Iterator[FieldError]:
+def _union(node: Obj, value: Any, old: Any, path: str, operation: Operation) -> Iterator[FieldError]:
     chosen = [name for name in node.union if _is_set(value.get(name))]
-    if look.update and old is not None and chosen == [name for name in node.union if _is_set(old.get(name))]:
+    if operation.update and old is not None and chosen == [name for name in node.union if _is_set(old.get(name))]:
         return
     words = ", ".join(f"`{name}`" for name in node.union)
     if not chosen and not node.union_optional:
@@ -65,30 +65,30 @@ def _is_set(value: Any) -> bool:
     return value is not None and value != []
 
 
-def _field(node: Node, value: Any, old: Any, path: str, look: Look) -> Iterator[FieldError]:
+def _field(node: Node, value: Any, old: Any, path: str, operation: Operation) -> Iterator[FieldError]:
     if isinstance(node, Obj) and node.embedded:
         value, old = value or {}, old or {}
-    if look.update and same(value, old):
+    if operation.update and same(value, old):
         return
-    ending = list(_ending(node, value, old, path, look))
+    ending = list(_ending(node, value, old, path, operation))
     if ending:
         yield from ending
     elif value is not None:
-        yield from _content(node, value, old, path, look)
+        yield from _content(node, value, old, path, operation)
 
 
-def _ending(node: Node, value: Any, old: Any, path: str, look: Look) -> Iterator[FieldError]:
+def _ending(node: Node, value: Any, old: Any, path: str, operation: Operation) -> Iterator[FieldError]:
     """The rules after which nobody looks deeper. Each of them that fails is reported."""
-    off = node.gate is not None and not look.ctx.on(node.gate)
+    off = node.gate is not None and not operation.ctx.on(node.gate)
     if off and value is not None and node.when_off is not WhenOff.SILENT:
         yield forbidden(path, f"feature gate {node.gate} is off")
-    if look.update and not (off and node.when_off is WhenOff.THAWED):
+    if operation.update and not (off and node.when_off is WhenOff.THAWED):
         yield from _change(node, value, old, path)
-    if node.required and _absent(node, value, look):
+    if node.required and _absent(node, value, operation):
         yield required(path)
     elif isinstance(node, Arr) and value is not None:
         yield from _size(node, value, path)
-    if isinstance(node, Arr) and look.update and node.update is Update.KEYSET:
+    if isinstance(node, Arr) and operation.update and node.update is Update.KEYSET:
         yield from _keyset(node, value or [], old or [], path)
 
 
@@ -106,24 +106,24 @@ def _size(node: Arr, value: list[Any], path: str) -> Iterator[FieldError]:
         yield invalid(path, len(value), f"must have at least {node.min_items} items")
 
 
-def _content(node: Node, value: Any, old: Any, path: str, look: Look) -> Iterator[FieldError]:
+def _content(node: Node, value: Any, old: Any, path: str, operation: Operation) -> Iterator[FieldError]:
     if isinstance(node, Obj):
-        yield from _members(node, value, old, path, look)
+        yield from _members(node, value, old, path, operation)
     elif isinstance(node, Arr):
-        yield from _list(node, value, old, path, look)
+        yield from _list(node, value, old, path, operation)
     elif isinstance(node, Map):
         for key, item in value.items():
-            yield from _field(node.value, item, (old or {}).get(key), f"{path}[{key}]", look)
+            yield from _field(node.value, item, (old or {}).get(key), f"{path}[{key}]", operation)
     elif isinstance(node, Str):
         yield from _string(node, value, path)
     elif isinstance(node, Int):
         yield from _integer(node, value, path)
 
 
-def _absent(node: Node, value: Any, look: Look) -> bool:
+def _absent(node: Node, value: Any, operation: Operation) -> bool:
     if value is None:
         return True
-    if not look.native or not node.required:
+    if not operation.native or not node.required:
         return False
     return value in ("", 0, []) and not isinstance(value, bool)
 
@@ -139,7 +139,7 @@ def same(value: Any, old: Any) -> bool:
     return not _is_set(value) and not _is_set(old)
 
 
-def _list(node: Arr, value: list[Any], old: Any, path: str, look: Look) -> Iterator[FieldError]:
+def _list(node: Arr, value: list[Any], old: Any, path: str, operation: Operation) -> Iterator[FieldError]:
     if isinstance(node.item, Obj):
         value = [{} if item is None else item for item in value]
     stored = old or []
@@ -148,7 +148,7 @@ def _list(node: Arr, value: list[Any], old: Any, path: str, look: Look) -> Itera
     for index, item in enumerate(value):
         before = known.get(_key(node, item)) if node.key else (stored[index : index + 1] or [None])[0]
         # An item without a counterpart is new: it is validated as on create.
-        how = look if before is not None else Look(look.ctx, False, look.native)
+        how = operation if before is not None else Operation(operation.ctx, False, operation.native)
         yield from _field(node.item, item, before, f"{path}[{index}]", how)
 
 

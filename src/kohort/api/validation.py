@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kohort.api import meta, result, rules
 from kohort.api.errors import ErrorKind, FieldError, invalid
 from kohort.api.result import WriteResult
-from kohort.api.rules import Look
+from kohort.api.rules import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +104,7 @@ class ValidationErrors(NamedTuple):
 
 
 def validate_create(kind: Kind, new: Object, ctx: Context) -> ValidationErrors:
-    declared = rules.check_schema(kind.schema, new, None, Look(ctx, update=False, native=kind.native))
+    declared = rules.check_schema(kind.schema, new, None, Operation(ctx, update=False, native=kind.native))
     return ValidationErrors(meta.check_create(kind, new), kind.validate(new, ctx), declared)
 
 
@@ -112,5 +112,5 @@ def validate_update(kind: Kind, new: Object, old: Object, ctx: Context, subresou
     handwritten = kind.validate_status if subresource == "status" else kind.validate_update
     if subresource in kind.subresources:
         handwritten = kind.subresources[subresource].validate
-    declared = rules.check_schema(kind.schema, new, old, Look(ctx, update=True, native=kind.native))
+    declared = rules.check_schema(kind.schema, new, old, Operation(ctx, update=True, native=kind.native))
     return ValidationErrors(meta.check_update(new, old, kind), handwritten(new, old, ctx), declared)

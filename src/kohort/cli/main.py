@@ -266,7 +266,7 @@ def nodes(kubeconfig: str, context: str, attach: bool, keep: bool, **asked: Any)
     """Make virtual nodes on any cluster, play their kubelets until Ctrl-C, then remove them."""
     from kohort.cli import nodes as command
 
-    sys.exit(command.run(command.Asked(**asked), kubeconfig, context, attach=attach, keep=keep))
+    sys.exit(command.run(command.NodesOptions(**asked), kubeconfig, context, attach=attach, keep=keep))
 
 
 @app.command()
@@ -334,7 +334,7 @@ def plan(output: str, **asked: Any) -> None:
     """
     from kohort.cli import plan as command
 
-    sys.exit(command.run(command.Asked(**asked), output))
+    sys.exit(command.run(command.PlanOptions(**asked), output))
 
 
 @app.command()

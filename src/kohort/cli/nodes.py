@@ -37,7 +37,7 @@ _TAINT: Final = re.compile(r"([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class NodesOptions:
     """What the command line says about the nodes to make."""
 
     count: int
@@ -91,7 +91,7 @@ def _taint(text: str) -> Mapping[str, str]:
 
 
 @friendly
-def run(asked: Asked, kubeconfig: str, context: str, *, attach: bool, keep: bool) -> int:
+def run(asked: NodesOptions, kubeconfig: str, context: str, *, attach: bool, keep: bool) -> int:
     pools = () if attach else asked.pools()
     if not attach and not sum(pool.count for pool in pools):
         raise UsageError("no nodes to make; accepted is a --count or a --cluster file with some, or --attach")

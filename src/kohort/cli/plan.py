@@ -34,7 +34,7 @@ _STARTED = (RootState.RUNNING, RootState.PARTLY)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlanOptions:
     """What is asked, and about which cluster. `before`: files that are submitted first."""
 
     filename: tuple[str, ...]
@@ -63,7 +63,7 @@ class Planned:
 
 
 @friendly
-def run(asked: Asked, output: str) -> int:
+def run(asked: PlanOptions, output: str) -> int:
     check_output(output)
     chosen = configured(asked.config, asked.assignments, ("featureGates", "profile", "settings"))
     objects = [document.obj for document in read(asked.filename, recursive=asked.recursive)]
@@ -99,7 +99,7 @@ def run(asked: Asked, output: str) -> int:
     return 0 if starts else 1
 
 
-def _cluster(asked: Asked) -> tuple[ClusterCopy, str]:
+def _cluster(asked: PlanOptions) -> tuple[ClusterCopy, str]:
     """And the namespace that is meant where an object names none."""
     given = [option for option, value in (("--state", asked.state), ("--cluster", asked.cluster)) if value]
     if len(given) > 1:

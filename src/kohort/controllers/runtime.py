@@ -53,7 +53,7 @@ class Observed:
         self._indexers: dict[tuple[str, str], dict[str, Any]] = {}
         self.informers: dict[tuple[str, str], Informer[Object]] = {}
         self._names: dict[tuple[str, str], str] = {}  # what readers call a kind
-        self._recent: dict[str, WriteOverlay] = {}
+        self._overlays: dict[str, WriteOverlay] = {}
         self._by_name: dict[str, Informer[Object]] = {}
 
     def want(self, watch: Watch, owner: str) -> None:
@@ -69,11 +69,11 @@ class Observed:
                 resource, indexers=indexers, clock=self._clock, jitter=self._client.jitter
             )
             name = self._names[api_version, kind]
-            recent = self._recent[name] = WriteOverlay()
+            overlay = self._overlays[name] = WriteOverlay()
             informer.handle(
-                added=lambda new, recent=recent: recent.seen(None, new),  # type: ignore[misc]
-                updated=recent.seen,
-                deleted=lambda old, recent=recent: recent.seen(old, None),  # type: ignore[misc]
+                added=lambda new, overlay=overlay: overlay.seen(None, new),  # type: ignore[misc]
+                updated=overlay.seen,
+                deleted=lambda old, overlay=overlay: overlay.seen(old, None),  # type: ignore[misc]
             )
             self.informers[api_version, kind] = self._by_name[name] = informer
 
@@ -81,7 +81,7 @@ class Observed:
         informer = self._by_name.get(kind)
         if informer is None:
             return None
-        return self._recent[kind].get(key, informer.cache.get(key), self._clock.monotonic())
+        return self._overlays[kind].get(key, informer.cache.get(key), self._clock.monotonic())
 
     def indexed(self, owner: str, kind: str, index: str, value: Hashable) -> list[Object]:
         name = f"{owner}/{index}"
@@ -90,18 +90,18 @@ class Observed:
         if informer is None or indexer is None:  # not watched, or by others only
             return []
         found = informer.cache.indexed(name, value)
-        return self._recent[kind].over(found, indexer, value, self._clock.monotonic())
+        return self._overlays[kind].over(found, indexer, value, self._clock.monotonic())
 
     def wrote(self, write: Write, answer: Object | None) -> None:
         name = self._names.get((write.api_version, write.kind), "")
-        recent, informer = self._recent.get(name), self._by_name.get(name)
-        if recent is None or informer is None or write.subresource == "scale":
+        overlay, informer = self._overlays.get(name), self._by_name.get(name)
+        if overlay is None or informer is None or write.subresource == "scale":
             return
         reached, now = informer.cache.version, self._clock.monotonic()
         if write.verb == "delete":
-            recent.deleted(Key(write.namespace, write.name), write.uid, answer, reached, now)
+            overlay.deleted(Key(write.namespace, write.name), write.uid, answer, reached, now)
         elif answer is not None and (answer.get("metadata") or {}).get("name"):
-            recent.wrote(answer, reached, now)
+            overlay.wrote(answer, reached, now)
 
 
 def _namespace(key: Key) -> Hashable:

@@ -16,7 +16,7 @@ from kohort.kube.codec import identify
 from kohort.kube.discovery import NotServedError
 from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.limits import Backoff
-from kohort.kube.series import INTERVAL, Correlator, Happening, Reference, Series
+from kohort.kube.series import INTERVAL, Correlator, EventKey, Reference, Series
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -35,7 +35,7 @@ _LAST_SECONDS: Final = 2.0
 
 
 @dataclass(slots=True)
-class Counts:
+class EventCounts:
     """For metrics and tests."""
 
     heard: int = 0
@@ -62,7 +62,7 @@ class Recorder:
         self._task: asyncio.Task[None] | None = None
         self._resource: Resource[Object] | None = None
         self._modern = True
-        self.counts = Counts()
+        self.counts = EventCounts()
 
     def event(
         self,
@@ -76,7 +76,7 @@ class Recorder:
     ) -> None:
         """`reason`: a word for machines; `note`: a sentence for people; `action`: what we did or tried."""
         self.counts.heard += 1
-        what = Happening(
+        what = EventKey(
             _reference(regarding),
             type,
             reason[:_WORD],

@@ -67,7 +67,7 @@ class Handler(Generic[T]):
 
 
 @dataclass(slots=True)
-class Counts:
+class InformerCounts:
     """What an informer has done; for metrics and tests."""
 
     lists: int = 0
@@ -113,7 +113,7 @@ class Informer(Generic[T]):
         self._task: asyncio.Task[None] | None = None
         self.cache: Cache[T] = Cache(resource.identify, indexers)
         self.synced = asyncio.Event()
-        self.counts = Counts()
+        self.counts = InformerCounts()
         self.last_error: KubeError | None = None
 
     def handle(

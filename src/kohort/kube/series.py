@@ -28,7 +28,7 @@ class Reference(NamedTuple):
     uid: str = ""
 
 
-class Happening(NamedTuple):
+class EventKey(NamedTuple):
     """What happened; two equal ones are one event with a count."""
 
     regarding: Reference
@@ -43,7 +43,7 @@ class Happening(NamedTuple):
 class Series:
     """One event object on the server, written or to be written."""
 
-    what: Happening
+    what: EventKey
     name: str
     first: datetime
     last: datetime
@@ -58,11 +58,11 @@ class Series:
 class Correlator:
     """Remembers a bounded number of series and of objects that were spoken about."""
 
-    series: OrderedDict[Happening, Series] = field(default_factory=OrderedDict)
+    series: OrderedDict[EventKey, Series] = field(default_factory=OrderedDict)
     buckets: OrderedDict[Reference, Bucket] = field(default_factory=OrderedDict)
     made: int = 0
 
-    def hear(self, what: Happening, moment: datetime, now: float) -> Series | None:
+    def hear(self, what: EventKey, moment: datetime, now: float) -> Series | None:
         """The series it belongs to, one with count 1 if it is new; None if there was too much about that object."""
         known = self.series.get(what)
         if known is not None and now - known.heard < WINDOW:

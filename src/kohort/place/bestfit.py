@@ -14,7 +14,7 @@ _FINE: Final = 1000
 
 
 class BestFit:
-    """A way to seat pods that packs them."""
+    """A way to assume pods on nodes that packs them."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

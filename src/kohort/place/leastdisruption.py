@@ -80,7 +80,7 @@ def _amounts(engine: Engine, eq_classes: Sequence[EquivalenceClass]) -> Amounts:
 
 
 class LeastDisruption:
-    """A way to seat pods that disturbs as few victim sets as can be."""
+    """A way to assume pods on nodes that disturbs as few victim sets as can be."""
 
     def __init__(self, engine: Engine, victims: VictimArrays) -> None:
         self._engine, self._victims = engine, victims

@@ -242,7 +242,7 @@ class Preemptor:
 
 
 def _settled(engine: Engine, root: Demand, victims: VictimArrays, effort: Effort) -> list[VictimSet] | None:
-    """Who goes in the cheapest way to seat the root, everybody being removed now."""
+    """Who goes in the cheapest way to place the root, everybody being removed now."""
     stays = [KeptVictims({}) for _ in victims.victim_sets]
     for row, victim_set, amounts in zip(
         victims.rows.tolist(), victims.victim_set.tolist(), victims.amounts, strict=True

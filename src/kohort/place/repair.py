@@ -65,7 +65,7 @@ class Repair:
                 if found is None:
                     left.append(piece)
                 else:
-                    self._seat(piece, found)
+                    self._assume(piece, found)
         together = _TOGETHER
         for number in range(_ROUNDS):
             if not left or self._effort.spent:
@@ -79,7 +79,7 @@ class Repair:
             together = min(together * 2, _TOGETHER) if done else max(together // 2, 1)
         return None if left else {key: row for piece in self._pieces for key, row in piece.placed.items()}
 
-    def _seat(self, piece: Piece, placed: dict[str, int]) -> None:
+    def _assume(self, piece: Piece, placed: dict[str, int]) -> None:
         piece.placed, piece.rows = placed, frozenset(placed.values())
 
     def _parts(self) -> list[Rows]:
@@ -112,7 +112,7 @@ class Repair:
         answer = question.answer(values)
         for piece in everyone:
             mine = {pod.key: answer[pod.key] for leaf in piece.group.leaves() for pod in leaf.pods if pod.key in answer}
-            self._seat(piece, mine)
+            self._assume(piece, mine)
             for key, row in mine.items():
                 self._engine.assume_on(self._classes[key], row)
         return True

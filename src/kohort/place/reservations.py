@@ -55,7 +55,7 @@ class Reservation:
 
 
 class Reservations:
-    """One per root at the most. None of them is in the state but inside `Engine.honouring`."""
+    """One per root at the most. None of them is in the state but inside `Engine.respecting_nominations`."""
 
     def __init__(self) -> None:
         self._of: dict[str, Reservation] = {}

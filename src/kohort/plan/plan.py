@@ -20,7 +20,7 @@ from kohort.kube.clock import LoopClock
 from kohort.kube.discovery import NotServedError
 from kohort.kube.errors import ApiError
 from kohort.plan.loading import load
-from kohort.scheduler.settings import Settings as SchedulerSettings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.server import timestamps
 from kohort.server.server import Server
 from kohort.server.settings import Settings

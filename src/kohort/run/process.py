@@ -40,7 +40,7 @@ from kohort.run.plan import Plan, plan
 from kohort.run.survey import Managed, Survey, survey
 from kohort.scheduler.endpoints import guarded, listening
 from kohort.scheduler.loop import Scheduler
-from kohort.scheduler.settings import Settings, read_profile_file
+from kohort.scheduler.settings import SchedulerSettings, read_profile_file
 
 log = logging.getLogger(__name__)
 
@@ -74,11 +74,11 @@ async def look(client: Client, chosen: Options) -> Found:
 class Process:
     """`run` ends when it is cancelled; then everything has been put down."""
 
-    def __init__(self, client: Client, chosen: Options, found: Plan, settings: Settings | None = None) -> None:
+    def __init__(self, client: Client, chosen: Options, found: Plan, settings: SchedulerSettings | None = None) -> None:
         self.client, self.chosen, self.plan = client, chosen, found
         names, spaces = frozenset(chosen.scheduler_names), frozenset(chosen.namespaces)
         profile = read_profile_file(chosen.profile) if chosen.profile else Profile()
-        self._settings = settings or Settings(names=names, namespaces=spaces, profile=profile)
+        self._settings = settings or SchedulerSettings(names=names, namespaces=spaces, profile=profile)
         self.listener = _listener(chosen, found)
         self.reports_port = 0  # where reports are taken
         self.registry = CollectorRegistry()

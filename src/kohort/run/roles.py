@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kohort.api import registry
-from kohort.api.bundle import MANAGE, READ, UPDATE, Rule, bundles
+from kohort.api.bundle import MANAGE, READ, UPDATE, PolicyRule, bundles
 
 _CORE: Final = ("",)
 _GROUPS: Final = ("scheduling.k8s.io",)
@@ -26,19 +26,19 @@ class Role:
     """`parts`: whoever needs it: the scheduler, or the controllers, or both."""
 
     name: str
-    rules: tuple[Rule, ...]
+    rules: tuple[PolicyRule, ...]
     parts: tuple[str, ...] = ("controllers",)
     why: str = ""
     controller: str = ""  # that has to be switched on
     own_namespace: bool = False  # only where Kohort itself is
 
     @property
-    def wide(self) -> tuple[Rule, ...]:
+    def wide(self) -> tuple[PolicyRule, ...]:
         """Reading, which is about the whole cluster, and writing of what has no namespace."""
         return tuple(_halves(self.rules, wide=True))
 
     @property
-    def narrow(self) -> tuple[Rule, ...]:
+    def narrow(self) -> tuple[PolicyRule, ...]:
         """Writing within namespaces."""
         return tuple(_halves(self.rules, wide=False))
 
@@ -48,13 +48,13 @@ LOOK: Final = Role(
     parts=("scheduler", "controllers"),
     why="Finding out what the cluster has and who else works there. Read only.",
     rules=(
-        Rule(
+        PolicyRule(
             ("admissionregistration.k8s.io",),
             ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
             ("list",),
         ),
-        Rule(("coordination.k8s.io",), ("leases",), ("list",)),
-        Rule((), (), ("get",), paths=("/metrics",)),
+        PolicyRule(("coordination.k8s.io",), ("leases",), ("list",)),
+        PolicyRule((), (), ("get",), paths=("/metrics",)),
     ),
 )
 SCHEDULER: Final = Role(
@@ -62,51 +62,53 @@ SCHEDULER: Final = Role(
     parts=("scheduler",),
     why="Placing pods: read what decides, bind, evict what must make room, say why something waits.",
     rules=(
-        Rule(_CORE, ("nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
-        Rule(_CORE, ("persistentvolumes", "persistentvolumeclaims"), UPDATE),
-        Rule(_CORE, ("pods",), (*READ, "delete")),
-        Rule(_CORE, ("pods/binding",), ("create",)),
-        Rule(_CORE, ("pods/status",), UPDATE),
-        Rule(
+        PolicyRule(_CORE, ("nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
+        PolicyRule(_CORE, ("persistentvolumes", "persistentvolumeclaims"), UPDATE),
+        PolicyRule(_CORE, ("pods",), (*READ, "delete")),
+        PolicyRule(_CORE, ("pods/binding",), ("create",)),
+        PolicyRule(_CORE, ("pods/status",), UPDATE),
+        PolicyRule(
             _CORE,
             ("resourcequotas",),
             READ,
             "To name the quota that keeps members of a gang from being created; without it, it is not named.",
         ),
-        Rule(
+        PolicyRule(
             ("", "apps"),
             ("services", "replicationcontrollers", "replicasets", "statefulsets"),
             READ,
             "For pods that are spread by what selects them; without it they are not.",
         ),
-        Rule(("batch",), ("jobs",), READ, "For gangs whose members are done and gone: their Jobs have recorded them."),
-        Rule(("policy",), ("poddisruptionbudgets",), READ),
-        Rule(("storage.k8s.io",), ("storageclasses", "csinodes", "csidrivers", "csistoragecapacities"), READ),
-        Rule(("resource.k8s.io",), ("resourceclaims", "resourceslices", "deviceclasses"), READ),
-        Rule(("resource.k8s.io",), ("resourceclaims/status",), UPDATE),
-        Rule(_GROUPS, ("workloads", "podgroups", "compositepodgroups", "priorityclasses"), READ),
-        Rule(_GROUPS, ("podgroups/status", "compositepodgroups/status"), UPDATE),
+        PolicyRule(
+            ("batch",), ("jobs",), READ, "For gangs whose members are done and gone: their Jobs have recorded them."
+        ),
+        PolicyRule(("policy",), ("poddisruptionbudgets",), READ),
+        PolicyRule(("storage.k8s.io",), ("storageclasses", "csinodes", "csidrivers", "csistoragecapacities"), READ),
+        PolicyRule(("resource.k8s.io",), ("resourceclaims", "resourceslices", "deviceclasses"), READ),
+        PolicyRule(("resource.k8s.io",), ("resourceclaims/status",), UPDATE),
+        PolicyRule(_GROUPS, ("workloads", "podgroups", "compositepodgroups", "priorityclasses"), READ),
+        PolicyRule(_GROUPS, ("podgroups/status", "compositepodgroups/status"), UPDATE),
     ),
 )
 GROUPS: Final = Role(
     name="groups",
     why="What all controllers do: groups.",
     rules=(
-        Rule(_GROUPS, ("workloads", "podgroups", "compositepodgroups"), MANAGE),
-        Rule(_GROUPS, ("priorityclasses",), READ),
+        PolicyRule(_GROUPS, ("workloads", "podgroups", "compositepodgroups"), MANAGE),
+        PolicyRule(_GROUPS, ("priorityclasses",), READ),
     ),
 )
 EVENTS: Final = Role(
     name="events",
     parts=("scheduler", "controllers"),
     why="Saying what happened.",
-    rules=(Rule(("", "events.k8s.io"), ("events",), ("create", "patch", "update")),),
+    rules=(PolicyRule(("", "events.k8s.io"), ("events",), ("create", "patch", "update")),),
 )
 LEASE: Final = Role(
     name="lease",
     parts=("scheduler", "controllers"),
     why="One of several processes works.",
-    rules=(Rule(("coordination.k8s.io",), ("leases",), ("get", "create", "update")),),
+    rules=(PolicyRule(("coordination.k8s.io",), ("leases",), ("get", "create", "update")),),
     own_namespace=True,
 )
 JOBS: Final = Role(
@@ -116,11 +118,13 @@ JOBS: Final = Role(
         "`kohort run --controllers job,cronjob,…` stands in."
     ),
     rules=(
-        Rule(("batch",), ("jobs", "cronjobs"), MANAGE),
-        Rule(("batch",), ("jobs/status", "cronjobs/status", "jobs/finalizers", "cronjobs/finalizers"), UPDATE),
-        Rule(_CORE, ("pods",), MANAGE),
-        Rule(_CORE, ("pods/status",), UPDATE),
-        Rule(_CORE, ("resourcequotas",), READ, "Whether all pods of a gang fit into what the namespace may have."),
+        PolicyRule(("batch",), ("jobs", "cronjobs"), MANAGE),
+        PolicyRule(("batch",), ("jobs/status", "cronjobs/status", "jobs/finalizers", "cronjobs/finalizers"), UPDATE),
+        PolicyRule(_CORE, ("pods",), MANAGE),
+        PolicyRule(_CORE, ("pods/status",), UPDATE),
+        PolicyRule(
+            _CORE, ("resourcequotas",), READ, "Whether all pods of a gang fit into what the namespace may have."
+        ),
     ),
 )
 
@@ -150,7 +154,7 @@ def rbac_jobs() -> str:
     return _text([JOBS]).removeprefix("---\n")
 
 
-def as_objects(rules: Iterable[Rule]) -> list[dict[str, Any]]:
+def as_objects(rules: Iterable[PolicyRule]) -> list[dict[str, Any]]:
     """As the rules of a ClusterRole."""
     return [
         {"nonResourceURLs": list(rule.paths), "verbs": list(rule.verbs)}
@@ -175,7 +179,7 @@ def chart_roles() -> str:
     return json.dumps(made, indent=1) + "\n"
 
 
-def _halves(rules: Iterable[Rule], *, wide: bool) -> Iterator[Rule]:
+def _halves(rules: Iterable[PolicyRule], *, wide: bool) -> Iterator[PolicyRule]:
     for rule in rules:
         everywhere = tuple(one for one in rule.resources if one.partition("/")[0] in _without_namespace())
         within = tuple(one for one in rule.resources if one not in everywhere)
@@ -191,9 +195,9 @@ def _halves(rules: Iterable[Rule], *, wide: bool) -> Iterator[Rule]:
             yield from _rule(rule, within, writing)
 
 
-def _rule(rule: Rule, resources: tuple[str, ...], verbs: tuple[str, ...]) -> Iterator[Rule]:
+def _rule(rule: PolicyRule, resources: tuple[str, ...], verbs: tuple[str, ...]) -> Iterator[PolicyRule]:
     if resources and verbs:
-        yield Rule(rule.groups, resources, verbs, rule.why)
+        yield PolicyRule(rule.groups, resources, verbs, rule.why)
 
 
 def _without_namespace() -> frozenset[str]:
@@ -235,7 +239,7 @@ rules:
 """
 
 
-def _lines(rule: Rule) -> Iterator[str]:
+def _lines(rule: PolicyRule) -> Iterator[str]:
     if rule.why:
         yield f"# {rule.why}"
     if rule.paths:

@@ -20,7 +20,7 @@ from kohort.place.profile import Profile, ProfileError
 from kohort.scheduler.endpoints import served
 from kohort.scheduler.jsonlog import configure
 from kohort.scheduler.loop import Scheduler
-from kohort.scheduler.settings import KOHORT, Settings, read_profile_file
+from kohort.scheduler.settings import KOHORT, SchedulerSettings, read_profile_file
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
 async def serve(args: argparse.Namespace) -> None:
     profile = read_profile_file(args.profile) if args.profile else Profile()
     names = frozenset(args.scheduler_name or [KOHORT])
-    settings = Settings(names=names, profile=profile, groups_only=args.groups_only)
+    settings = SchedulerSettings(names=names, profile=profile, groups_only=args.groups_only)
     host, _, port = args.listen.rpartition(":")
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -17,13 +17,13 @@ from kohort.place.engine import Engine
 from kohort.place.reservations import Reservation
 from kohort.scheduler.queue import QueuedRoot
 from kohort.scheduler.queueinghint import QueueingHint, fits_empty, whole
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 
 
 class BackfillReservation:
     """Who holds room, since when."""
 
-    def __init__(self, engine: Engine, settings: Settings, freed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, engine: Engine, settings: SchedulerSettings, freed: Callable[[], None] = lambda: None) -> None:
         self._engine = engine
         self._kept = engine.reservations
         self._settings = settings

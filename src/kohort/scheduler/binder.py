@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kohort.kube.clock import Clock
     from kohort.scheduler.core import SchedulerCore
     from kohort.scheduler.decision import Decision
-    from kohort.scheduler.settings import Settings
+    from kohort.scheduler.settings import SchedulerSettings
     from kohort.scheduler.volumes import VolumeBinding
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Binder:
         self,
         core: SchedulerCore,
         client: Client,
-        settings: Settings,
+        settings: SchedulerSettings,
         clock: Clock,
         *,
         report: Callable[[Writes], None],

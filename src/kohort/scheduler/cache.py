@@ -37,7 +37,7 @@ from kohort.scheduler.model import (
     workload_group_spec,
 )
 from kohort.scheduler.recordedjobs import RecordedJobs
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.scheduler.trees import BrokenChain, Group, GroupTrees, PodInfo
 from kohort.scheduler.volumes import VolumeCache, device_claims
 
@@ -47,7 +47,7 @@ Json = dict[str, Any]
 class SchedulerCache:
     """The cluster as one process sees it."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SchedulerSettings) -> None:
         self.settings = settings
         self.state = ClusterState()
         self.trees = GroupTrees()

@@ -11,7 +11,7 @@ from kohort.kube.codec import identify
 from kohort.kube.errors import ApiError
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.release import ServedRelease, discover
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.scheduler.snapshot import ObjectStore
 from kohort.scheduler.sources import Source, served
 
@@ -30,11 +30,11 @@ class ClusterList:
 
 
 async def list_cluster(
-    client: Client, settings: Settings | None = None, stamp: Callable[[], str] = lambda: ""
+    client: Client, settings: SchedulerSettings | None = None, stamp: Callable[[], str] = lambda: ""
 ) -> ClusterList:
     """Pods of every scheduler are looked at: whoever is to place them, the question is the same."""
     release = await discover(client.discovery)
-    chosen = settings or Settings()
+    chosen = settings or SchedulerSettings()
     # What spreads pods softly keeps none of them waiting.
     default_spread = any(one["whenUnsatisfiable"] == "DoNotSchedule" for one in chosen.profile.default_spread)
     found = await served(client.discovery, release, default_spread=default_spread)

@@ -14,7 +14,7 @@ from kohort.scheduler.decision import Decision
 from kohort.scheduler.diagnosis import Pending, PendingDiagnosis
 from kohort.scheduler.notices import Notices
 from kohort.scheduler.schedulingcycle import SchedulingCycle
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.scheduler.status import SchedulerEvent, Writes
 from kohort.scheduler.trees import Group, startable
 from kohort.scheduler.volumes import VolumeBinding
@@ -27,7 +27,7 @@ class SchedulerCore(SchedulingCycle):
 
     def __init__(
         self,
-        settings: Settings,
+        settings: SchedulerSettings,
         stamp: Callable[[], str],
         group_condition: str = POD_GROUP_INITIALLY_SCHEDULED,
         *,

@@ -28,7 +28,7 @@ from kohort.scheduler.metrics import Metrics
 from kohort.scheduler.model import shown
 from kohort.scheduler.release import ServedRelease, discover
 from kohort.scheduler.schedulingcycle import Step
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.scheduler.solverprocesses import SolverProcesses
 from kohort.scheduler.sources import Source, served
 from kohort.scheduler.writer import StatusWriter
@@ -52,7 +52,7 @@ class Scheduler:
     def __init__(
         self,
         client: Client,
-        settings: Settings | None = None,
+        settings: SchedulerSettings | None = None,
         *,
         clock: Clock = REAL,
         lease: Leadership | None = None,
@@ -60,7 +60,7 @@ class Scheduler:
     ) -> None:
         """`is_leader`: asked before each write, for a leadership that is somebody else's to keep."""
         self.client = client
-        self.settings = settings or Settings()
+        self.settings = settings or SchedulerSettings()
         self.clock = clock
         self.lease = lease
         self._is_leader = is_leader

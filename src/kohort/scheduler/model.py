@@ -24,7 +24,7 @@ class Owner(msgspec.Struct, rename="camel", omit_defaults=True):
     controller: bool = False
 
 
-class Meta(codec.Meta, rename="camel"):
+class ObjectMeta(codec.Meta, rename="camel"):
     labels: dict[str, str] | None = None
     owner_references: list[Owner] | None = None
     creation_timestamp: str = ""
@@ -50,14 +50,14 @@ class Container(msgspec.Struct, rename="camel", omit_defaults=True):
     ports: list[Json] | None = None
 
 
-class Claim(msgspec.Struct, rename="camel", omit_defaults=True):
+class ClaimReference(msgspec.Struct, rename="camel", omit_defaults=True):
     claim_name: str = ""
     read_only: bool = False
 
 
 class Volume(msgspec.Struct, rename="camel", omit_defaults=True):
     name: str = ""
-    persistent_volume_claim: Claim | None = None
+    persistent_volume_claim: ClaimReference | None = None
     ephemeral: Json | None = None
 
 
@@ -107,7 +107,7 @@ class PodStatus(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class Pod(msgspec.Struct, rename="camel"):
-    metadata: Meta
+    metadata: ObjectMeta
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
@@ -152,7 +152,7 @@ class JobStatus(msgspec.Struct, rename="camel"):
 class Job(msgspec.Struct, rename="camel"):
     """Read for what it has recorded as done: the pods may be gone since."""
 
-    metadata: Meta
+    metadata: ObjectMeta
     spec: JobSpec = msgspec.field(default_factory=JobSpec)
     status: JobStatus = msgspec.field(default_factory=JobStatus)
 
@@ -181,7 +181,7 @@ class NodeStatus(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class Node(msgspec.Struct, rename="camel"):
-    metadata: Meta
+    metadata: ObjectMeta
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
@@ -196,13 +196,13 @@ class BudgetStatus(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class DisruptionBudget(msgspec.Struct, rename="camel"):
-    metadata: Meta
+    metadata: ObjectMeta
     spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
     status: BudgetStatus = msgspec.field(default_factory=BudgetStatus)
 
 
 class Namespace(msgspec.Struct, rename="camel"):
-    metadata: Meta
+    metadata: ObjectMeta
 
 
 # ---- groups
@@ -241,7 +241,7 @@ class GroupStatus(msgspec.Struct, rename="camel", omit_defaults=True):
 class GroupObject(msgspec.Struct, rename="camel"):
     """A PodGroup of 1.36 or 1.37, or a CompositePodGroup."""
 
-    metadata: Meta
+    metadata: ObjectMeta
     spec: GroupObjectSpec = msgspec.field(default_factory=GroupObjectSpec)
     status: GroupStatus = msgspec.field(default_factory=GroupStatus)
 
@@ -258,7 +258,7 @@ class WorkloadSpec(msgspec.Struct, rename="camel", omit_defaults=True):
 class Workload(msgspec.Struct, rename="camel"):
     """Of 1.35, where a Workload holds the groups that pods name; later ones hold templates, which nobody here reads."""
 
-    metadata: Meta
+    metadata: ObjectMeta
     spec: WorkloadSpec = msgspec.field(default_factory=WorkloadSpec)
 
 
@@ -333,7 +333,7 @@ def group_spec(obj: GroupObject, *, composite: bool = False) -> GroupSpec:
     )
 
 
-def _family(meta: Meta) -> str:
+def _family(meta: ObjectMeta) -> str:
     """The application that it is part of, by the label that Kubernetes recommends for it; else its controller.
 
     A PodCliqueSet owns its groups through PodGangs, which nobody here reads: the label says what owners do not.

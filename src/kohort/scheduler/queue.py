@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 
 _LOOK: Final = 0.5  # seconds between two looks whether the minimums that come before a surplus are placed
 
@@ -80,7 +80,7 @@ class _Timers:
 class Queue:
     """All roots that have pods to place."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SchedulerSettings) -> None:
         self._settings = settings
         self._entries: dict[str, QueuedRoot] = {}
         self._active: list[Order] = []

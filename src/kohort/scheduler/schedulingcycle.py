@@ -21,7 +21,7 @@ from kohort.scheduler.hardquestions import HardQuestion, HardQuestions
 from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
 from kohort.scheduler.queue import Queue, QueuedRoot, SubQueue
 from kohort.scheduler.queueinghint import QueueingHint, may_fit_now
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.scheduler.status import Eviction, StatusBuilder, Target, Writes
 from kohort.scheduler.trees import Group, PodInfo, startable
 
@@ -42,7 +42,7 @@ class SchedulingCycle:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: SchedulerSettings,
         stamp: Callable[[], str],
         group_condition: str = POD_GROUP_INITIALLY_SCHEDULED,
         *,

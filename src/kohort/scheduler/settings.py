@@ -13,7 +13,7 @@ KOHORT: Final = "kohort"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SchedulerSettings:
     """Durations are seconds."""
 
     names: frozenset[str] = frozenset({KOHORT})  # schedulerName of the pods we place

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from kohort.scheduler.core import SchedulerCore
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.scheduler.sources import SOURCES
 
 Json = dict[str, Any]
@@ -59,7 +59,9 @@ def dump(core: SchedulerCore, store: ObjectStore) -> Json:
     }
 
 
-def load(snapshot: object, settings: Settings | None = None, stamp: Callable[[], str] = lambda: "") -> SchedulerCore:
+def load(
+    snapshot: object, settings: SchedulerSettings | None = None, stamp: Callable[[], str] = lambda: ""
+) -> SchedulerCore:
     """A scheduler that knows what the snapshot says."""
     if not isinstance(snapshot, dict) or not isinstance(snapshot.get("objects"), dict):
         raise SnapshotError(
@@ -67,7 +69,7 @@ def load(snapshot: object, settings: Settings | None = None, stamp: Callable[[],
         )
     if snapshot.get("version") != VERSION:
         raise SnapshotError(f"version: found {snapshot.get('version')!r}, {VERSION} is known")
-    chosen = settings or Settings(names=frozenset(snapshot.get("schedulerNames") or ()))
+    chosen = settings or SchedulerSettings(names=frozenset(snapshot.get("schedulerNames") or ()))
     core = SchedulerCore(chosen, stamp)
     for source in SOURCES:
         for number, body in enumerate(snapshot["objects"].get(source.name) or ()):

@@ -196,10 +196,10 @@ async def cluster(
 
 def _watch(server: Server, denied: list[str]) -> None:
     """Write down what the roles do not allow."""
-    judge = server.api.authorizer
-    if not isinstance(judge, Authorizer):
+    authorizer = server.api.authorizer
+    if not isinstance(authorizer, Authorizer):
         return
-    allows = judge.allows
+    allows = authorizer.allows
 
     def watched(user: User, attributes: AuthorizerAttributes) -> tuple[bool, str]:
         allowed, reason = allows(user, attributes)
@@ -208,7 +208,7 @@ def _watch(server: Server, denied: list[str]) -> None:
             denied.append(f"{user.name}: {attributes}")
         return allowed, reason
 
-    judge.allows = watched  # type: ignore[method-assign]
+    authorizer.allows = watched  # type: ignore[method-assign]
 
 
 async def _account(server: Server, rbac: Sequence[Path], clock: LoopClock) -> User:

@@ -119,9 +119,9 @@ def kubernetes_namespace(kubernetes_environment: Environment, request: pytest.Fi
     return new_namespace(kubernetes_environment, request.node.name)
 
 
-def new_namespace(env: Environment, wish: str) -> Namespace:
-    """`wish`, made a valid name, with a random end."""
-    prefix = prefix_of(wish)
+def new_namespace(env: Environment, wanted: str) -> Namespace:
+    """`wanted`, made a valid name, with a random end."""
+    prefix = prefix_of(wanted)
     client = env.client()
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{prefix}-"}}
     made = client.create("/api/v1/namespaces", body)

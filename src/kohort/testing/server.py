@@ -98,8 +98,8 @@ class ServerThread:
             body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
             await client.resource("serviceaccounts").apply(body, manager="kohort-testing")
             path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
-            wish = msgspec.json.encode({"spec": {"expirationSeconds": _TOKEN_SECONDS}})
-            made = msgspec.json.decode(await client.calls.call("POST", path, body=wish))
+            request = msgspec.json.encode({"spec": {"expirationSeconds": _TOKEN_SECONDS}})
+            made = msgspec.json.decode(await client.calls.call("POST", path, body=request))
             return str(made["status"]["token"])
 
         token, path = str(self.run(ask)), self._folder / f"{namespace}-{account}.kubeconfig"

@@ -92,9 +92,9 @@ async def kohort_client(kohort_server: ServerThread, kohort_namespace: str) -> A
         yield client
 
 
-def prefix_of(wish: str) -> str:
+def prefix_of(wanted: str) -> str:
     """A valid beginning of a name."""
-    return re.sub(r"[^a-z0-9]+", "-", wish.lower()).strip("-")[:50].rstrip("-") or "test"
+    return re.sub(r"[^a-z0-9]+", "-", wanted.lower()).strip("-")[:50].rstrip("-") or "test"
 
 
 def _gates(text: str) -> dict[str, bool]:

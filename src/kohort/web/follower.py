@@ -19,7 +19,7 @@ from kohort.kube.informer import Informer
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.model import GroupObject, Node, Pod, composite_key
 from kohort.scheduler.release import discover
-from kohort.scheduler.settings import Settings
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.scheduler.sources import Source, served
 from kohort.web.units import Owners, Thing, Unit, Units
 
@@ -51,9 +51,9 @@ NodeSeen = Callable[["Node | None", "Node | None"], None]
 class ClusterFollower:
     """`touched`, `nodes`: what has changed since somebody last took it away; `changed` is set then."""
 
-    def __init__(self, client: Client, settings: Settings | None = None) -> None:
+    def __init__(self, client: Client, settings: SchedulerSettings | None = None) -> None:
         self.client = client
-        self._settings = settings or Settings()
+        self._settings = settings or SchedulerSettings()
         self.changed = asyncio.Event()
         self.touched: set[Unit] = set()
         self.nodes: set[str] = set()

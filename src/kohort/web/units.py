@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from kohort.scheduler.core import SchedulerCore
-from kohort.scheduler.model import FINISHED, Condition, Meta, Owner, Pod
+from kohort.scheduler.model import FINISHED, Condition, ObjectMeta, Owner, Pod
 from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 
 HIGHEST: Final = 8  # owners above one another; a circle of them ends here
@@ -22,7 +22,7 @@ class ThingStatus(msgspec.Struct, rename="camel", omit_defaults=True):
 class Thing(msgspec.Struct, rename="camel"):
     """An object that may own pods or groups: a TrainJob, a JobSet, a Job..."""
 
-    metadata: Meta
+    metadata: ObjectMeta
     api_version: str = ""
     kind: str = ""
     status: ThingStatus = msgspec.field(default_factory=ThingStatus)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kohort.api.convert import REPLICA_KEY, Converted, Place, convert
+from kohort.api.convert import REPLICA_KEY, ConvertedObjects, Place, convert
 
 Obj = dict[str, Any]
 GANG = {"gang": {"minCount": 4}}
@@ -43,12 +43,12 @@ def pod(link: Obj, **meta: Any) -> Obj:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ns", **meta}, "spec": spec}
 
 
-def texts(found: Converted) -> tuple[list[str], list[str]]:
+def texts(found: ConvertedObjects) -> tuple[list[str], list[str]]:
     return [str(one) for one in found.warnings], [str(one) for one in found.errors]
 
 
-def plain(*objects: Obj) -> Converted:
-    return Converted(objects)
+def plain(*objects: Obj) -> ConvertedObjects:
+    return ConvertedObjects(objects)
 
 
 # ---- 4.2 Workload

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Final
 
-from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Rule
+from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, PolicyRule
 from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Column, Context, Kind, Object
 from kohort.api.schema import Int, Obj, Str
@@ -188,9 +188,9 @@ BUNDLE: Final = Bundle(
             manages=(GROUP, KIND),
             leases=("band-operator",),
             rules=(
-                Rule((GROUP,), ("bands",), READ),
-                Rule((GROUP,), ("bands/status",), UPDATE),
-                Rule(("",), ("pods",), MANAGE),
+                PolicyRule((GROUP,), ("bands",), READ),
+                PolicyRule((GROUP,), ("bands/status",), UPDATE),
+                PolicyRule(("",), ("pods",), MANAGE),
             ),
         ),
     ),

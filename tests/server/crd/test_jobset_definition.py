@@ -139,7 +139,7 @@ def test_later(definition: Kind) -> None:
 
 
 @pytest.mark.parametrize("name", ["trainingruntimes", "clustertrainingruntimes"])
-def test_a_stencil_may_be_edited(name: str) -> None:
+def test_a_runtime_may_be_edited(name: str) -> None:
     schema = shipped()[f"{name}.trainer.kubeflow.org"].schema("v1alpha1")
     within = schema["properties"]["spec"]["properties"]["template"]
     assert len(within["properties"]["spec"]["x-kubernetes-validations"]) == 1

@@ -31,7 +31,7 @@ from kohort.api.kind import Object
 from kohort.api.registry import find
 from kohort.api.releases import RELEASES, SCHEDULING_GROUP, release
 
-__all__ = ["REPLICA_KEY", "Converted", "Finding", "Place", "convert"]
+__all__ = ["REPLICA_KEY", "ConvertedObjects", "Finding", "Place", "convert"]
 
 _VERSIONS: Final = {
     WORKLOAD: (V1ALPHA1, V1ALPHA2, V1ALPHA3, V1BETA1),
@@ -41,7 +41,7 @@ _VERSIONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConvertedObjects:
     """The objects in their new shape, none if something was refused; and what was lost on the way."""
 
     objects: tuple[Object, ...]
@@ -56,7 +56,7 @@ def convert(
     flatten: bool = False,
     recreate: bool = True,
     expected: Iterable[Place] = (),
-) -> Converted:
+) -> ConvertedObjects:
     """These objects together as a Kubernetes minor ("1.36"), or a version of its API ("v1alpha3"), knows them.
 
     `flatten`: below 1.37, make each leaf of a tree a gang of its own instead of refusing the tree.
@@ -71,7 +71,7 @@ def convert(
     _known_shapes(current, work)
     if not work.errors:
         current = _steps(current, work, expected)
-    return Converted(() if work.errors else tuple(current), tuple(work.warnings), tuple(work.errors))
+    return ConvertedObjects(() if work.errors else tuple(current), tuple(work.warnings), tuple(work.errors))
 
 
 def _target(to: str) -> tuple[str, str]:

@@ -49,8 +49,8 @@ def autoscaler_controller() -> Controller:
 
 
 @dataclass(slots=True)
-class _Look:
-    """One look at a target."""
+class _Turn:
+    """One evaluation of a target."""
 
     hpa: Object
     now: datetime
@@ -67,20 +67,20 @@ class _Look:
 def reconcile(hpa: Object | None, now: datetime) -> Reconcile:
     if hpa is None or is_deleting(hpa):
         return Result()
-    look = _Look(hpa, now, copied(status_of(hpa)))
+    turn = _Turn(hpa, now, copied(status_of(hpa)))
     get = _scale_request(hpa, "get")
     answer = yield from one(get)
     if answer.refusal is not None or answer.object is None:
         why = answer.refusal.message if answer.refusal is not None else "no answer"
         text = f"the HPA controller was unable to get the target's current scale: {why}"
-        look.says(_ABLE, False, "FailedGetScale", text)
-        look.warns("FailedGetScale", why)
+        turn.says(_ABLE, False, "FailedGetScale", text)
+        turn.warns("FailedGetScale", why)
     else:
         able = "the HPA controller was able to get the target's current scale"
-        look.says(_ABLE, True, "SucceededGetScale", able)
-        yield from _scaled(look, answer.object)
-    yield from emit(*look.events)
-    yield from _write(look)
+        turn.says(_ABLE, True, "SucceededGetScale", able)
+        yield from _scaled(turn, answer.object)
+    yield from emit(*turn.events)
+    yield from _write(turn)
     return Result(requeue_after=PERIOD)
 
 
@@ -92,56 +92,56 @@ def _scale_request(hpa: Object, verb: Any, body: Object | None = None) -> Write:
     )  # fmt: skip
 
 
-def _scaled(look: _Look, scale: Object) -> Generator[Step, Sequence[Answer], None]:
-    spec = look.hpa.get("spec") or {}
+def _scaled(turn: _Turn, scale: Object) -> Generator[Step, Sequence[Answer], None]:
+    spec = turn.hpa.get("spec") or {}
     now = int((scale.get("spec") or {}).get("replicas") or 0)
     least = 1 if spec.get("minReplicas") is None else int(spec["minReplicas"])
     most = int(spec.get("maxReplicas") or 0)
-    look.status["currentReplicas"] = now
+    turn.status["currentReplicas"] = now
     if not now:
-        del look.status["currentReplicas"]
+        del turn.status["currentReplicas"]
     if now == 0 and least:
-        look.status["desiredReplicas"] = 0
+        turn.status["desiredReplicas"] = 0
         why = "scaling is disabled since the replica count of the target is zero"
-        look.says(_ACTIVE, False, "ScalingDisabled", why)
+        turn.says(_ACTIVE, False, "ScalingDisabled", why)
     elif now > most:
-        yield from _rescale(look, scale, most, "Current number of replicas above Spec.MaxReplicas")
+        yield from _rescale(turn, scale, most, "Current number of replicas above Spec.MaxReplicas")
     elif now < least:
-        yield from _rescale(look, scale, least, "Current number of replicas below Spec.MinReplicas")
+        yield from _rescale(turn, scale, least, "Current number of replicas below Spec.MinReplicas")
     else:
-        look.status.setdefault("desiredReplicas", 0)
-        _no_metrics(look)
+        turn.status.setdefault("desiredReplicas", 0)
+        _no_metrics(turn)
 
 
-def _rescale(look: _Look, scale: Object, count: int, why: str) -> Generator[Step, Sequence[Answer], None]:
+def _rescale(turn: _Turn, scale: Object, count: int, why: str) -> Generator[Step, Sequence[Answer], None]:
     body = {**scale, "spec": {**(scale.get("spec") or {}), "replicas": count}}
-    answer = yield from one(_scale_request(look.hpa, "update", body))
+    answer = yield from one(_scale_request(turn.hpa, "update", body))
     if answer.refusal is not None:
         text = f"New size: {count}; reason: {why}; error: {answer.refusal.message}"
         note = f"the HPA controller was unable to update the target scale: {answer.refusal.message}"
-        look.says(_ABLE, False, "FailedUpdateScale", note)
-        look.warns("FailedRescale", text)
+        turn.says(_ABLE, False, "FailedUpdateScale", note)
+        turn.warns("FailedRescale", text)
         return
-    look.says(_ABLE, True, "SucceededRescale", f"the HPA controller was able to update the target scale to {count}")
-    look.events.append(Event(look.hpa, "Normal", "SuccessfulRescale", f"New size: {count}; reason: {why}"))
-    look.status["desiredReplicas"] = count
-    look.status["lastScaleTime"] = times.seconds(look.now)
+    turn.says(_ABLE, True, "SucceededRescale", f"the HPA controller was able to update the target scale to {count}")
+    turn.events.append(Event(turn.hpa, "Normal", "SuccessfulRescale", f"New size: {count}; reason: {why}"))
+    turn.status["desiredReplicas"] = count
+    turn.status["lastScaleTime"] = times.seconds(turn.now)
 
 
-def _no_metrics(look: _Look) -> None:
+def _no_metrics(turn: _Turn) -> None:
     """Nobody serves any: the first of them says why."""
-    metrics = (look.hpa.get("spec") or {}).get("metrics") or ()
+    metrics = (turn.hpa.get("spec") or {}).get("metrics") or ()
     first = ""
     for metric in metrics:
         reason, why = _failure(metric)
-        look.warns(reason, why)
+        turn.warns(reason, why)
         if not first:
             first = f"failed to get {_name(metric)} {_sort(metric)} metric value: {why}"
-            look.says(_ACTIVE, False, reason, f"the HPA was unable to compute the replica count: {why}")
+            turn.says(_ACTIVE, False, reason, f"the HPA was unable to compute the replica count: {why}")
     if first:
-        look.status["currentMetrics"] = [{"type": ""} for _ in metrics]
+        turn.status["currentMetrics"] = [{"type": ""} for _ in metrics]
         note = f"invalid metrics ({len(metrics)} invalid out of {len(metrics)}), first error is: {first}"
-        look.warns("FailedComputeMetricsReplicas", note)
+        turn.warns("FailedComputeMetricsReplicas", note)
 
 
 def _failure(metric: dict[str, Any]) -> tuple[str, str]:
@@ -167,13 +167,13 @@ def _sort(metric: dict[str, Any]) -> str:
     return words.get(str(metric.get("type")), "external")
 
 
-def _write(look: _Look) -> Generator[Step, Sequence[Answer], None]:
-    generation = meta_of(look.hpa).get("generation")
+def _write(turn: _Turn) -> Generator[Step, Sequence[Answer], None]:
+    generation = meta_of(turn.hpa).get("generation")
     if generation is not None:
-        look.status["observedGeneration"] = generation
-    if look.status == status_of(look.hpa):
+        turn.status["observedGeneration"] = generation
+    if turn.status == status_of(turn.hpa):
         return
-    write = update({**look.hpa, "status": look.status}, "status")
+    write = update({**turn.hpa, "status": turn.status}, "status")
     answer = yield from one(write)
     if answer.refusal is not None and not answer.refusal.not_found:
         raise ReconcileError(f"{write}: {answer.refusal.message}")

@@ -32,7 +32,7 @@ _UNMANAGED: Final = (
 _MOST_NAMES: Final = 5
 
 # The object that a kind, namespace and name mean, where it is watched; None where it is not there.
-Look = Callable[[str, str, str], Object | None]
+Getter = Callable[[str, str, str], Object | None]
 Asked = Generator[Step, Sequence[Answer], Any]
 
 
@@ -49,13 +49,13 @@ class Expected:
     unmanaged: tuple[str, ...] = ()
 
 
-def reconcile(budget: Object | None, pods: Sequence[Object], look: Look, now: datetime) -> Reconcile:
+def reconcile(budget: Object | None, pods: Sequence[Object], get: Getter, now: datetime) -> Reconcile:
     if budget is None or is_deleting(budget):
         return Result()
     if not pods:
         yield from emit(Event(budget, "Normal", "NoPods", "No matching pods found"))
     try:
-        expected: Expected = yield from _expected(budget, pods, look)
+        expected: Expected = yield from _expected(budget, pods, get)
     except ScaleError as error:
         note = f"Failed to calculate the number of expected pods: {error}"
         yield from emit(Event(budget, "Warning", "CalculateExpectedPodCountFailed", note))
@@ -76,19 +76,19 @@ def reconcile(budget: Object | None, pods: Sequence[Object], look: Look, now: da
 # ---- how many there should be
 
 
-def _expected(budget: Object, pods: Sequence[Object], look: Look) -> Asked:
+def _expected(budget: Object, pods: Sequence[Object], get: Getter) -> Asked:
     spec = budget.get("spec") or {}
     most, least = spec.get("maxUnavailable"), spec.get("minAvailable")
     if most is not None:
-        total, unmanaged = yield from _scale(pods, look)
+        total, unmanaged = yield from _scale(pods, get)
         return Expected(total, max(0, total - scaled(most, total, up=True)), unmanaged)
     if isinstance(least, str):
-        total, unmanaged = yield from _scale(pods, look)
+        total, unmanaged = yield from _scale(pods, get)
         return Expected(total, scaled(least, total, up=True), unmanaged)
     return Expected(len(pods), int(least or 0)) if least is not None else Expected(0, 0)
 
 
-def _scale(pods: Sequence[Object], look: Look) -> Asked:
+def _scale(pods: Sequence[Object], get: Getter) -> Asked:
     """The scales of all that control the pods, each counted once; and pods that nobody controls."""
     known: dict[str, int] = {}
     asked: set[str] = set()  # owners: many pods have the same
@@ -100,7 +100,7 @@ def _scale(pods: Sequence[Object], look: Look) -> Asked:
             continue
         if str(owner.get("uid")) in asked:
             continue
-        found = yield from _scale_of(owner, pod, look)
+        found = yield from _scale_of(owner, pod, get)
         if found is None:
             raise ScaleError(f'found no controllers for pod "{name_of(pod)}"')
         uid, count = found
@@ -109,16 +109,16 @@ def _scale(pods: Sequence[Object], look: Look) -> Asked:
     return sum(known.values()), tuple(unmanaged)
 
 
-def _scale_of(owner: Mapping[str, Any], pod: Object, look: Look) -> Asked:
+def _scale_of(owner: Mapping[str, Any], pod: Object, get: Getter) -> Asked:
     """The uid and the wanted replicas of what controls a pod; of a Deployment, where there is one behind it."""
     namespace = namespace_of(pod)
     if _is_workload(owner):
-        found = look(str(owner.get("kind")), namespace, str(owner.get("name")))
+        found = get(str(owner.get("kind")), namespace, str(owner.get("name")))
         if found is None or uid_of(found) != owner.get("uid"):
             return None
         above = controller_of(found)
         if owner.get("kind") == "ReplicaSet" and above is not None and above.get("kind") == "Deployment":
-            found = look("Deployment", namespace, str(above.get("name")))
+            found = get("Deployment", namespace, str(above.get("name")))
             if found is None or uid_of(found) != above.get("uid"):
                 return None
         return uid_of(found), _replicas(found)

@@ -13,7 +13,7 @@ from typing import Any
 
 from kohort.api.errors import FieldError, at, forbidden, invalid
 from kohort.api.kind import Context
-from kohort.api.rules import Look, check_value
+from kohort.api.rules import Operation, check_value
 from kohort.api.scheduling.blocks import COMPOSITE_POLICY, EMBEDDED
 from kohort.api.schema import Node, Update, but
 from kohort.gang import blocks
@@ -223,7 +223,7 @@ def _pairs(root: Item, old: Item | None) -> Iterator[tuple[Item, Item | None]]:
 
 def _rules(item: Item, old: Item | None, ctx: Context) -> Iterator[FieldError]:
     stored = old.block if old is not None else {}
-    look = Look(ctx, update=old is not None)
+    look = Operation(ctx, update=old is not None)
     for member, node in (_BRANCH if item.children else _LEAF).items():
         yield from check_value(node, item.block.get(member), item.place(member), look, stored.get(member))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.api.bundle import READ, Bundle, ControllerGroup, FeatureGate, Page, Rule
+from kohort.api.bundle import READ, Bundle, ControllerGroup, FeatureGate, Page, PolicyRule
 
 BUNDLE: Final = Bundle(
     name="grove",
@@ -28,9 +28,11 @@ BUNDLE: Final = Bundle(
             manages=("grove.io", "PodCliqueSet"),
             leases=("grove",),
             rules=(
-                Rule(("grove.io",), ("podcliquesets", "clustertopologybindings"), (*READ, "patch")),
-                Rule(("grove.io",), ("podcliques", "podcliquescalinggroups"), (*READ, "create", "patch", "delete")),
-                Rule(
+                PolicyRule(("grove.io",), ("podcliquesets", "clustertopologybindings"), (*READ, "patch")),
+                PolicyRule(
+                    ("grove.io",), ("podcliques", "podcliquescalinggroups"), (*READ, "create", "patch", "delete")
+                ),
+                PolicyRule(
                     ("grove.io",),
                     (
                         "podcliquesets/status",
@@ -40,25 +42,27 @@ BUNDLE: Final = Bundle(
                     ),
                     ("patch",),
                 ),
-                Rule(
+                PolicyRule(
                     ("grove.io",),
                     ("podcliquesets/finalizers", "podcliques/finalizers", "podcliquescalinggroups/finalizers"),
                     ("update",),
                 ),
-                Rule(("scheduler.grove.io",), ("podgangs",), (*READ, "create", "patch", "delete")),
-                Rule(("scheduler.grove.io",), ("podgangs/status",), ("patch",)),
-                Rule(("scheduler.grove.io",), ("podgangs/finalizers",), ("update",)),
-                Rule(("",), ("pods", "services", "serviceaccounts", "secrets"), (*READ, "create", "patch", "delete")),
-                Rule(
+                PolicyRule(("scheduler.grove.io",), ("podgangs",), (*READ, "create", "patch", "delete")),
+                PolicyRule(("scheduler.grove.io",), ("podgangs/status",), ("patch",)),
+                PolicyRule(("scheduler.grove.io",), ("podgangs/finalizers",), ("update",)),
+                PolicyRule(
+                    ("",), ("pods", "services", "serviceaccounts", "secrets"), (*READ, "create", "patch", "delete")
+                ),
+                PolicyRule(
                     ("",),
                     ("pods/status",),
                     READ,
                     "what init containers that wait for other cliques may do: nobody can give what they do not have",
                 ),
-                Rule(("rbac.authorization.k8s.io",), ("roles", "rolebindings"), (*READ, "create", "delete")),
-                Rule(("autoscaling",), ("horizontalpodautoscalers",), (*READ, "create", "patch", "delete")),
-                Rule(("resource.k8s.io",), ("resourceclaims",), (*READ, "create", "delete")),
-                Rule(("resource.k8s.io",), ("resourceclaimtemplates",), READ),
+                PolicyRule(("rbac.authorization.k8s.io",), ("roles", "rolebindings"), (*READ, "create", "delete")),
+                PolicyRule(("autoscaling",), ("horizontalpodautoscalers",), (*READ, "create", "patch", "delete")),
+                PolicyRule(("resource.k8s.io",), ("resourceclaims",), (*READ, "create", "delete")),
+                PolicyRule(("resource.k8s.io",), ("resourceclaimtemplates",), READ),
             ),
         ),
     ),

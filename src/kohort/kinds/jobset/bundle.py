@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, Rule
+from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, PolicyRule
 
 BUNDLE: Final = Bundle(
     name="jobset",
@@ -33,14 +33,14 @@ BUNDLE: Final = Bundle(
             manages=("jobset.x-k8s.io", "JobSet"),
             leases=("jobset",),
             rules=(
-                Rule(("jobset.x-k8s.io",), ("jobsets",), (*READ, "update", "patch", "delete")),
-                Rule(("jobset.x-k8s.io",), ("jobsets/status", "jobsets/finalizers"), UPDATE),
-                Rule(("batch",), ("jobs",), MANAGE),
-                Rule(("batch",), ("jobs/status",), UPDATE),
-                Rule(("",), ("pods",), (*READ, "patch", "delete")),
-                Rule(("",), ("pods/status",), UPDATE),
-                Rule(("",), ("services", "persistentvolumeclaims"), MANAGE),
-                Rule(("",), ("nodes",), READ),
+                PolicyRule(("jobset.x-k8s.io",), ("jobsets",), (*READ, "update", "patch", "delete")),
+                PolicyRule(("jobset.x-k8s.io",), ("jobsets/status", "jobsets/finalizers"), UPDATE),
+                PolicyRule(("batch",), ("jobs",), MANAGE),
+                PolicyRule(("batch",), ("jobs/status",), UPDATE),
+                PolicyRule(("",), ("pods",), (*READ, "patch", "delete")),
+                PolicyRule(("",), ("pods/status",), UPDATE),
+                PolicyRule(("",), ("services", "persistentvolumeclaims"), MANAGE),
+                PolicyRule(("",), ("nodes",), READ),
             ),
         ),
     ),

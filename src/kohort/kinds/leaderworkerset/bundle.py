@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, Rule
+from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, PolicyRule
 
 BUNDLE: Final = Bundle(
     name="leaderworkerset",
@@ -26,11 +26,13 @@ BUNDLE: Final = Bundle(
             manages=("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
             leases=("lws", "leaderworkerset"),
             rules=(
-                Rule(("leaderworkerset.x-k8s.io",), ("leaderworkersets",), (*READ, "update", "patch")),
-                Rule(("leaderworkerset.x-k8s.io",), ("leaderworkersets/status", "leaderworkersets/finalizers"), UPDATE),
-                Rule(("",), ("pods", "services", "persistentvolumeclaims"), MANAGE),
-                Rule(("apps",), ("controllerrevisions",), MANAGE),
-                Rule(("",), ("nodes",), READ),
+                PolicyRule(("leaderworkerset.x-k8s.io",), ("leaderworkersets",), (*READ, "update", "patch")),
+                PolicyRule(
+                    ("leaderworkerset.x-k8s.io",), ("leaderworkersets/status", "leaderworkersets/finalizers"), UPDATE
+                ),
+                PolicyRule(("",), ("pods", "services", "persistentvolumeclaims"), MANAGE),
+                PolicyRule(("apps",), ("controllerrevisions",), MANAGE),
+                PolicyRule(("",), ("nodes",), READ),
             ),
         ),
     ),

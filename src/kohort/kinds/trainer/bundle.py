@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, Rule
+from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, PolicyRule
 
 BUNDLE: Final = Bundle(
     name="trainer",
@@ -31,12 +31,12 @@ BUNDLE: Final = Bundle(
             needs=(("trainer.kubeflow.org", "ClusterTrainingRuntime"), ("jobset.x-k8s.io", "JobSet")),
             leases=("trainer.kubeflow", "kubeflow-trainer"),
             rules=(
-                Rule(
+                PolicyRule(
                     ("trainer.kubeflow.org",),
                     ("trainjobs", "trainingruntimes", "clustertrainingruntimes"),
                     (*READ, "update", "patch"),
                 ),
-                Rule(
+                PolicyRule(
                     ("trainer.kubeflow.org",),
                     (
                         "trainjobs/status",
@@ -46,15 +46,15 @@ BUNDLE: Final = Bundle(
                     ),
                     UPDATE,
                 ),
-                Rule(
+                PolicyRule(
                     ("authentication.k8s.io",),
                     ("tokenreviews",),
                     ("create",),
                     "whose report of progress it is (featureGates: TrainJobStatus)",
                 ),
-                Rule(("jobset.x-k8s.io",), ("jobsets",), MANAGE),
-                Rule(("",), ("configmaps", "secrets"), MANAGE),
-                Rule(("scheduling.x-k8s.io", "scheduling.volcano.sh"), ("podgroups",), MANAGE),
+                PolicyRule(("jobset.x-k8s.io",), ("jobsets",), MANAGE),
+                PolicyRule(("",), ("configmaps", "secrets"), MANAGE),
+                PolicyRule(("scheduling.x-k8s.io", "scheduling.volcano.sh"), ("podgroups",), MANAGE),
             ),
         ),
     ),

@@ -133,28 +133,28 @@ def _exceeded(what: str, cost: int, limit: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledRule:
     wrong: str = ""
     cost: int = 0  # at most
     names: frozenset[str] = field(default_factory=frozenset)
 
 
-def compiled(text: str, scope: Mapping[str, Type], wanted: Type, otherwise: str) -> Compiled:
+def compiled(text: str, scope: Mapping[str, Type], wanted: Type, otherwise: str) -> CompiledRule:
     """`otherwise`: what is said of an expression of another type."""
     checker = cel.Checker()
     try:
         tree = cel.parse(text)
         found = checker.resolved(checker.check(tree, scope))
     except cel.CelSyntaxError as error:
-        return Compiled(f"compilation failed: {shown(text, error)}")
+        return CompiledRule(f"compilation failed: {shown(text, error)}")
     except RecursionError:
-        return Compiled("compilation failed: ERROR: the expression is too deep")
+        return CompiledRule("compilation failed: ERROR: the expression is too deep")
     if checker.unfit:
-        return Compiled(checker.unfit)
+        return CompiledRule(checker.unfit)
     if found.kind != wanted.kind:
-        return Compiled(otherwise)
+        return CompiledRule(otherwise)
     cost = Estimator(scope.get("self"), checker).cost(tree)
-    return Compiled(cost=cost, names=frozenset(cel.names(tree)))
+    return CompiledRule(cost=cost, names=frozenset(cel.names(tree)))
 
 
 def shown(text: str, error: cel.CelSyntaxError) -> str:

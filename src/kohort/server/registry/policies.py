@@ -23,7 +23,7 @@ from kohort.server.crd.cel.syntax import RESERVED
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
-    from kohort.server.admission.policies.environment import Compiled, Environment
+    from kohort.server.admission.policies.environment import CompiledExpression, Environment
 
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _MUTABLE: Final = ("*", "CONNECT", "CREATE", "UPDATE")
@@ -177,7 +177,7 @@ def _resources(given: list[str], path: str) -> Iterator[FieldError]:
 # ---- expressions
 
 
-def _wrong(found: Compiled, path: str, shown: str) -> Iterator[FieldError]:
+def _wrong(found: CompiledExpression, path: str, shown: str) -> Iterator[FieldError]:
     if found.internal:
         yield FieldError(ErrorKind.INTERNAL, path, found.wrong)
     elif found.wrong:

@@ -10,7 +10,7 @@ from kohort.api.errors import FieldError
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
 from kohort.api.releases import Gate, default_gates
-from kohort.api.rules import Look
+from kohort.api.rules import Operation
 from kohort.kinds.leaderworkerset.api import LEADER_WORKER_SET
 
 K = "leaderworkerset.sigs.k8s.io/"
@@ -83,5 +83,5 @@ def update_errors(old: Object, patch: Object, ctx: Context | None = None) -> lis
     ctx = ctx or context()
     before = defaulted(old, ctx)
     after = defaulted(changed(before, patch), ctx)
-    declared = rules.check_schema(LEADER_WORKER_SET.schema, after, before, Look(ctx, update=True, native=False))
+    declared = rules.check_schema(LEADER_WORKER_SET.schema, after, before, Operation(ctx, update=True, native=False))
     return [*declared, *LEADER_WORKER_SET.validate_update(after, before, ctx)]

@@ -131,6 +131,6 @@ def redundant(obj: Object, binding: Object) -> list[str]:
     return [
         f"{path}.pack.preferred is coarser than {path}.pack.required and is redundant"
         for path, found, _ in parts.constraints(obj)
-        for must, wish in [(parts.required_domain(found), parts.preferred_domain(found))]
-        if must in known and wish in known and known.index(wish) < known.index(must)
+        for must, preferred in [(parts.required_domain(found), parts.preferred_domain(found))]
+        if must in known and preferred in known and known.index(preferred) < known.index(must)
     ]

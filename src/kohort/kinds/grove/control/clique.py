@@ -45,7 +45,7 @@ class PodCliqueView:
 
 
 @dataclass(slots=True)
-class _Pass:
+class _CliquePass:
     """What a reconcile has come to. `problems`: (code, text) of what did not work; `again`: it is not complete yet."""
 
     pclq: Object
@@ -75,7 +75,7 @@ def reconcile(view: PodCliqueView, side: backend.Backend | None, waiter: str) ->
     clique = pcs.clique_of(pclq) if pcs is not None else ""
     if pcs is None or side is None or not clique:
         return Result()
-    run = _Pass(pclq, pcs, side, view, waiter, pcs.template_hash(clique), copy_status(pclq), list(view.pods))
+    run = _CliquePass(pclq, pcs, side, view, waiter, pcs.template_hash(clique), copy_status(pclq), list(view.pods))
     yield from _finalizer(run)
     clique_update.begin(pcs, pclq, run.expected, run.status, view.now)
     yield from _claims(run)
@@ -90,13 +90,13 @@ def reconcile(view: PodCliqueView, side: backend.Backend | None, waiter: str) ->
     return Result(requeue_after=AGAIN if run.again else None)
 
 
-def _finalizer(run: _Pass) -> Part:
+def _finalizer(run: _CliquePass) -> Part:
     held = list(meta_of(run.pclq).get("finalizers") or ())
     if constants.CLIQUE_FINALIZER not in held:
         yield from all_done([patch(run.pclq, {"metadata": {"finalizers": [*held, constants.CLIQUE_FINALIZER]}})])
 
 
-def _claims(run: _Pass) -> Part:
+def _claims(run: _CliquePass) -> Part:
     level = claims.of_clique(run.pcs, run.pclq, podstate.reach(run.pods, run.replicas, CREATES_AT_MOST))
     wanted = {name_of(one): one for one in claims.wanted(run.pcs, level, run.view.find)}
     known = {name_of(one) for one in run.view.own_claims}
@@ -109,7 +109,7 @@ def _claims(run: _Pass) -> Part:
 # ---- how many
 
 
-def _size(run: _Pass) -> Part:
+def _size(run: _CliquePass) -> Part:
     gone = podstate.surplus(run.pods, run.replicas, run.expected)
     if gone:
         yield from _remove(run, gone)
@@ -125,7 +125,7 @@ def _size(run: _Pass) -> Part:
         batch *= 2
 
 
-def _must_wait(run: _Pass) -> Part:
+def _must_wait(run: _CliquePass) -> Part:
     """Whether the group that the pods would name is still that of an earlier gang: they would keep it alive (3.9)."""
     group = run.view.group
     if run.backend.groups is None or group is None or not is_leftover(group, run.view.podgang):
@@ -136,7 +136,7 @@ def _must_wait(run: _Pass) -> Part:
     return True
 
 
-def _warn(run: _Pass, reason: str, text: str) -> Part:
+def _warn(run: _CliquePass, reason: str, text: str) -> Part:
     """Event once, and kept in the status as long as it holds."""
     known = {(one.get("code"), one.get("description")) for one in status_of(run.pclq).get("lastErrors") or ()}
     run.status["lastErrors"] = [
@@ -148,7 +148,7 @@ def _warn(run: _Pass, reason: str, text: str) -> Part:
         run.status["lastErrors"] = status_of(run.pclq)["lastErrors"]
 
 
-def _make(run: _Pass, indices: Sequence[int]) -> Part:
+def _make(run: _CliquePass, indices: Sequence[int]) -> Part:
     pods = []
     for index in indices:
         pod = children.pod(run.pcs, run.pclq, index, run.waiter)
@@ -179,7 +179,7 @@ def _nameless(text: str, pod: Object) -> str:
     return re.sub(re.escape(prefix) + r"[a-z0-9]{5}\b", prefix, text)
 
 
-def _dropped(run: _Pass, pod: Object) -> list[Event]:
+def _dropped(run: _CliquePass, pod: Object) -> list[Event]:
     groups = run.backend.groups
     if groups is None or groups.is_member(pod):
         return []
@@ -190,7 +190,7 @@ def _dropped(run: _Pass, pod: Object) -> list[Event]:
     return [Event(run.pclq, "Warning", DROPPED, text)]
 
 
-def _remove(run: _Pass, pods: Sequence[Object]) -> Part:
+def _remove(run: _CliquePass, pods: Sequence[Object]) -> Part:
     answers = yield Step([delete(pod) for pod in pods])
     events, gone = [], set()
     for pod, answer in zip(pods, answers, strict=True):
@@ -208,7 +208,7 @@ def _remove(run: _Pass, pods: Sequence[Object]) -> Part:
 # ---- updates
 
 
-def _update(run: _Pass) -> Part:
+def _update(run: _CliquePass) -> Part:
     """Which pod is replaced is written before it is deleted."""
     gone = clique_update.step(run.pclq, run.pods, run.status, run.view.now)
     if gone:
@@ -220,7 +220,7 @@ def _update(run: _Pass) -> Part:
 # ---- gates
 
 
-def _ungate(run: _Pass) -> Part:
+def _ungate(run: _CliquePass) -> Part:
     """Only pods that their gang lists, when all its pods and groups are there, and after the gang that comes first."""
     gated = [pod for pod in run.pods if podstate.is_gated(pod) and not is_deleting(pod)]
     if not gated:
@@ -230,7 +230,7 @@ def _ungate(run: _Pass) -> Part:
     yield from all_done([patch(pod, {"spec": {"schedulingGates": _other_gates(pod)}}) for pod in open_now])
 
 
-def _is_open(run: _Pass) -> bool:
+def _is_open(run: _CliquePass) -> bool:
     gang = run.view.podgang
     if gang is None or is_deleting(gang) or not holds(status_of(gang), constants.INITIALIZED):
         return False
@@ -248,7 +248,7 @@ def _scheduled(pclq: Object | None) -> int:
     return int(status_of(pclq or {}).get("scheduledReplicas") or 0)
 
 
-def _may_go(run: _Pass, pod: Object) -> bool:
+def _may_go(run: _CliquePass, pod: Object) -> bool:
     groups: Groups | None = run.backend.groups
     listed = (run.view.podgang or {})["spec"]["podgroups"]
     mine = next((group for group in listed if group["name"] == name_of(run.pclq)), None)
@@ -265,7 +265,7 @@ def _other_gates(pod: Object) -> list[dict[str, Any]] | None:
 # ---- status
 
 
-def _report(run: _Pass) -> Part:
+def _report(run: _CliquePass) -> Part:
     status, pclq, now = run.status, run.pclq, run.view.now
     found = podstate.counts(run.pods)
     had = int(status_of(pclq).get("scheduledReplicas") or 0)
@@ -297,7 +297,7 @@ def _report(run: _Pass) -> Part:
     yield from write_status(pclq, status)
 
 
-def _errors(run: _Pass) -> None:
+def _errors(run: _CliquePass) -> None:
     known = {(one["code"], one["description"]): one for one in status_of(run.pclq).get("lastErrors") or ()}
     fresh = {"observedAt": times.seconds(run.view.now)}
     run.status["lastErrors"] = [

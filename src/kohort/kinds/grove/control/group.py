@@ -43,7 +43,7 @@ class ScalingGroupView:
 
 
 @dataclass(slots=True)
-class _Pass:
+class _ScalingGroupPass:
     group: Object
     pcs: CliqueSet
     view: ScalingGroupView
@@ -76,7 +76,7 @@ def reconcile(view: ScalingGroupView) -> Reconcile:
         return Result()
     if pcs is None or not pcs.group_of(group) or not pcs.stored_hash or pcs.expansion.is_too_large:
         return Result()  # a set that is too large says so itself
-    run = _Pass(group, pcs, view, copy_status(group), _by_replica(view.members))
+    run = _ScalingGroupPass(group, pcs, view, copy_status(group), _by_replica(view.members))
     _begin(run)
     yield from _claims(run)
     yield from _shrink(run)
@@ -99,7 +99,7 @@ def _by_replica(members: Iterable[Object]) -> Replicas:
     return found
 
 
-def _begin(run: _Pass) -> None:
+def _begin(run: _ScalingGroupPass) -> None:
     """An update starts when it is the turn of this replica of the set; with OnDelete it has ended at once."""
     pcs, progress = run.pcs, run.status.get("updateProgress")
     mine = number(run.group, constants.SET_INDEX)
@@ -116,7 +116,7 @@ def _begin(run: _Pass) -> None:
     }
 
 
-def _claims(run: _Pass) -> Part:
+def _claims(run: _ScalingGroupPass) -> Part:
     wanted = {name_of(one): one for one in claims.wanted(run.pcs, claims.of_group(run.pcs, run.group), run.view.find)}
     known = {name_of(one) for one in run.view.own_claims}
     yield from all_done([create(one) for name, one in wanted.items() if name not in known])
@@ -127,12 +127,12 @@ def _claims(run: _Pass) -> Part:
 # ---- members
 
 
-def _shrink(run: _Pass) -> Part:
+def _shrink(run: _ScalingGroupPass) -> Part:
     """From the highest index down."""
     yield from _remove(run, sorted(index for index in run.replicas if index >= run.size))
 
 
-def _remove(run: _Pass, indices: Iterable[int]) -> Part:
+def _remove(run: _ScalingGroupPass, indices: Iterable[int]) -> Part:
     for index in indices:
         gone = [one for one in run.replicas.get(index, ()) if not is_deleting(one)]
         if not gone:
@@ -143,7 +143,7 @@ def _remove(run: _Pass, indices: Iterable[int]) -> Part:
         yield from emit(Event(run.pcs.obj, "Normal", "PodCliqueScalingGroupReplicaDeleteSuccessful", note))
 
 
-def _grow(run: _Pass) -> Part:
+def _grow(run: _ScalingGroupPass) -> Part:
     """What is missing is made; a PodClique on its way out still has its name. -> whether some are left for later"""
     known = {name_of(one): one for one in run.view.members}
     wanted = _wanted(run, known)
@@ -168,14 +168,14 @@ def _grow(run: _Pass) -> Part:
     return len(missing) < len(absent)
 
 
-def _made(run: _Pass, what: str) -> Event:
+def _made(run: _ScalingGroupPass, what: str) -> Event:
     if run.pcs.on_delete:
         note = f"{what} created or updated successfully"
         return Event(run.group, "Normal", "PodCliqueCreateOrUpdateSuccessful", note)
     return Event(run.group, "Normal", "PodCliqueCreateSuccessful", f"{what} created successfully")
 
 
-def _wanted(run: _Pass, known: dict[str, Object]) -> dict[str, Object]:
+def _wanted(run: _ScalingGroupPass, known: dict[str, Object]) -> dict[str, Object]:
     """All members with OnDelete, whose templates change in place; otherwise those that are missing."""
     by_name = run.pcs.gangs_of(number(run.group, constants.SET_INDEX))
     found: dict[str, Object] = {}
@@ -187,7 +187,7 @@ def _wanted(run: _Pass, known: dict[str, Object]) -> dict[str, Object]:
     return found
 
 
-def _rewrite(run: _Pass, wanted: dict[str, Object], known: dict[str, Object]) -> Part:
+def _rewrite(run: _ScalingGroupPass, wanted: dict[str, Object], known: dict[str, Object]) -> Part:
     """With OnDelete the templates change in place, and pods when the user deletes them."""
     writes = []
     for name, one in wanted.items():
@@ -217,7 +217,7 @@ def rewriting(wanted: Object, stored: Object) -> Object | None:
 # ---- gang termination of one replica
 
 
-def _heal(run: _Pass) -> Part:
+def _heal(run: _ScalingGroupPass) -> Part:
     """As long as enough replicas are well, the ill are made again one by one; otherwise the set decides.
 
     -> how long until the next one is due."""
@@ -237,7 +237,7 @@ def _heal(run: _Pass) -> Part:
 # ---- rolling update
 
 
-def _roll(run: _Pass) -> Part:
+def _roll(run: _ScalingGroupPass) -> Part:
     progress: dict[str, Any] = run.status["updateProgress"]
     chosen = progress.get("readyReplicaIndicesSelectedToUpdate")
     old = [index for index in range(run.size) if _is_old(run, index)]
@@ -262,12 +262,12 @@ def _roll(run: _Pass) -> Part:
     yield from _remove(run, sorted(ill))
 
 
-def _is_old(run: _Pass, index: int) -> bool:
+def _is_old(run: _ScalingGroupPass, index: int) -> bool:
     members = [one for one in run.replicas.get(index, ()) if not is_deleting(one)]
     return any(label(one, constants.TEMPLATE_HASH) != run.pcs.template_hash(run.pcs.clique_of(one)) for one in members)
 
 
-def _is_ready(run: _Pass, index: int) -> bool:
+def _is_ready(run: _ScalingGroupPass, index: int) -> bool:
     return all(
         int(status_of(one).get(count) or 0) >= int(one["spec"].get("minAvailable") or 0)
         for one in run.replicas.get(index, ())
@@ -275,18 +275,18 @@ def _is_ready(run: _Pass, index: int) -> bool:
     )
 
 
-def _is_renewed(run: _Pass, index: int) -> bool:
+def _is_renewed(run: _ScalingGroupPass, index: int) -> bool:
     return run.is_complete(index) and all(is_current(run.pcs, one) for one in run.replicas[index])
 
 
 # ---- status
 
 
-def _is_scheduled(run: _Pass, index: int) -> bool:
+def _is_scheduled(run: _ScalingGroupPass, index: int) -> bool:
     return run.is_complete(index) and all(holds(status_of(one), constants.SCHEDULED) for one in run.replicas[index])
 
 
-def _is_available(run: _Pass, index: int) -> bool:
+def _is_available(run: _ScalingGroupPass, index: int) -> bool:
     return _is_scheduled(run, index) and all(
         int(status_of(one).get("readyReplicas") or 0) >= int(one["spec"].get("minAvailable") or 0)
         for one in run.replicas[index]
@@ -294,7 +294,7 @@ def _is_available(run: _Pass, index: int) -> bool:
     )
 
 
-def _report(run: _Pass) -> Part:
+def _report(run: _ScalingGroupPass) -> Part:
     status, group, pcs = run.status, run.group, run.pcs
     indices = range(run.size)
     had = int(status_of(group).get("scheduledReplicas") or 0)
@@ -326,7 +326,7 @@ def _report(run: _Pass) -> Part:
     yield from write_status(group, status)
 
 
-def _has_converged(run: _Pass, index: int) -> bool:
+def _has_converged(run: _ScalingGroupPass, index: int) -> bool:
     """All its PodCliques have come to the template and generation of today, whether they run or not."""
     pcs = run.pcs
     for one in run.replicas.get(index, ()):
@@ -338,7 +338,7 @@ def _has_converged(run: _Pass, index: int) -> bool:
     return run.is_complete(index)
 
 
-def _breached(run: _Pass) -> None:
+def _breached(run: _ScalingGroupPass) -> None:
     status, now = run.status, run.view.now
     if is_updating(status):
         set_condition(status, now, constants.BREACHED, None, "UpdateInProgress", "Update is in progress")

@@ -66,7 +66,7 @@ class PodCliqueSetView:
 
 
 @dataclass(slots=True)
-class _Pass:
+class _SetPass:
     pcs: CliqueSet
     view: PodCliqueSetView
     ctx: CompileContext
@@ -97,9 +97,9 @@ def reconcile(view: PodCliqueSetView, ctx: CompileContext) -> Reconcile:
         return Result()
     obj = yield from _finalizer(pcs.obj)
     obj = yield from _generation(CliqueSet(obj), view.now)
-    run = _Pass(CliqueSet(obj, list(view.groups)), view, ctx, copy_status(obj))
+    run = _SetPass(CliqueSet(obj, list(view.groups)), view, ctx, copy_status(obj))
     try:
-        yield from _furniture(run)
+        yield from _shared_objects(run)
     except ReconcileError as error:
         run.problems.append(("ERR_SYNC_RESOURCES", str(error)))
     after, breached, ended = yield from _terminate(run)
@@ -140,7 +140,7 @@ def _generation(pcs: CliqueSet, now: datetime) -> Part:
 # ---- what stands around the pods
 
 
-def _furniture(run: _Pass) -> Part:
+def _shared_objects(run: _SetPass) -> Part:
     pcs = run.pcs
     wanted = [*children.access(pcs)]
     for index in range(pcs.replicas):
@@ -168,7 +168,7 @@ def _lacking(wanted: Object, stored: Object) -> Object | None:
 # ---- gang termination
 
 
-def _terminate(run: _Pass) -> Part:
+def _terminate(run: _SetPass) -> Part:
     """All PodCliques of a replica go when one of its parts has been below its minimum for too long.
 
     -> (how long until the next is due, replicas that are breached, replicas that were ended)"""
@@ -192,7 +192,7 @@ def _terminate(run: _Pass) -> Part:
     return min(waiting.values(), default=None), set(waiting), set(ended)
 
 
-def _end(run: _Pass, index: int) -> Part:
+def _end(run: _SetPass, index: int) -> Part:
     gone = [one for one in run.view.cliques if replica_of(one) == index and not is_deleting(one)]
     yield from all_done([delete(one) for one in gone])
     yield from emit(
@@ -213,7 +213,9 @@ def _end(run: _Pass, index: int) -> Part:
 # ---- children
 
 
-def _put(run: _Pass, wanted: Iterable[Object], known: Sequence[Object], change: _Change, kind: str, done: str) -> Part:
+def _put(
+    run: _SetPass, wanted: Iterable[Object], known: Sequence[Object], change: _Change, kind: str, done: str
+) -> Part:
     """Makes what is missing, changes what differs, removes what is not wanted (any more)."""
     stored = by_name(known)
     objects = by_name(wanted)
@@ -247,7 +249,7 @@ def _words(what: str, kind: str) -> str:
     return f"Created/Updated {what}" if kind == "PodGang" else f"Created {what}"
 
 
-def _gangs(run: _Pass) -> Part:
+def _gangs(run: _SetPass) -> Part:
     """Made here, kept right by their own controller."""
     pcs = run.pcs
     external = run.ctx.on(options.GANG) and backend_rules.concerned(pcs.obj) and backend_rules.external(pcs.obj)
@@ -265,7 +267,7 @@ def _gangs(run: _Pass) -> Part:
         yield from emit(Event(pcs.obj, "Warning", "GangNotAtomic", text))
 
 
-def _cliques(run: _Pass) -> Part:
+def _cliques(run: _SetPass) -> Part:
     pcs = run.pcs
     wanted = []
     for index in range(pcs.replicas):
@@ -275,7 +277,7 @@ def _cliques(run: _Pass) -> Part:
     yield from _put(run, wanted, known, rewriting, "PodClique", "CreateOrUpdate")
 
 
-def _groups(run: _Pass) -> Part:
+def _groups(run: _SetPass) -> Part:
     pcs = run.pcs
     wanted = [children.scaling_group(pcs, index, group) for index in range(pcs.replicas) for group in pcs.groups]
     yield from _put(run, wanted, run.view.groups, _annotations, "PodCliqueScalingGroup", "Create")
@@ -292,7 +294,7 @@ def _annotations(wanted: Object, stored: Object) -> Object | None:
 # ---- status
 
 
-def _is_complete(run: _Pass) -> bool:
+def _is_complete(run: _SetPass) -> bool:
     """All gangs have had all their pods, all PodCliques have them now, and nothing is being rolled."""
     gangs = by_name(run.view.gangs)
     if any(not holds(status_of(gangs.get(gang.name) or {}), constants.INITIALIZED) for gang in run.pcs.expansion.gangs):
@@ -305,7 +307,7 @@ def _is_complete(run: _Pass) -> bool:
     return not short and not CliqueSet({**run.pcs.obj, "status": run.status}).is_rolling
 
 
-def _report(run: _Pass) -> Part:
+def _report(run: _SetPass) -> Part:
     pcs, status = run.pcs, run.status
     rollout.count(run.children, status)
     status["hpaPodSelector"] = selector(pcs.name)
@@ -316,7 +318,7 @@ def _report(run: _Pass) -> Part:
     yield from write_status(pcs.obj, status)
 
 
-def _errors(run: _Pass) -> None:
+def _errors(run: _SetPass) -> None:
     """What did not work here, and what the gangs' controllers could not do."""
     found = list(run.problems)
     for gang in run.view.gangs:
@@ -332,7 +334,7 @@ def _errors(run: _Pass) -> None:
         run.status.pop("lastErrors", None)
 
 
-def _topology(run: _Pass) -> None:
+def _topology(run: _SetPass) -> None:
     obj, now, status = run.pcs.obj, run.view.now, run.status
     domains = [
         domain

@@ -58,8 +58,8 @@ def _preferred_topology(gang: Gang, topology: Topology) -> str:
     """A preference that groups cannot express; empty if there is none."""
     packs = [topology.of_gang(gang), *(topology.of_group(clique.group) for clique in gang.cliques)]
     packs += [topology.pack(clique.template.get("topologyConstraint")) for clique in gang.cliques]
-    wish = next((pack.preferred for pack in packs if pack.preferred), "")
-    return f"preferred topology {wish} cannot be expressed; only required topology can" if wish else ""
+    found = next((pack.preferred for pack in packs if pack.preferred), "")
+    return f"preferred topology {found} cannot be expressed; only required topology can" if found else ""
 
 
 @dataclass(frozen=True, slots=True)

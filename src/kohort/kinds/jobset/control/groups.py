@@ -28,7 +28,7 @@ from kohort.kinds.jobset.settings import JobSetSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Gangs:
+class GangLinks:
     """What Jobs need to know: their links, by name the member of their pods' spec that names the group, and templates.
 
     `wait`: why no Job may start yet.
@@ -49,11 +49,11 @@ def _compiled(jobset: Object, ctx: CompileContext) -> Part:
     return done.plans[0] if done.plans else None
 
 
-def _for_jobs(plan: Plan, ctx: CompileContext, wait: str = "") -> Gangs:
+def _for_jobs(plan: Plan, ctx: CompileContext, wait: str = "") -> GangLinks:
     links = pod_links(plan, ctx.release)
     template_of = {group.name: group.template for group in plan.groups}
     named = {member.job: member.group for member in plan.members if member.group is not None}
-    return Gangs(
+    return GangLinks(
         {job: links[group] for job, group in named.items()},
         {job: template_of[group] for job, group in named.items()},
         wait,
@@ -61,11 +61,11 @@ def _for_jobs(plan: Plan, ctx: CompileContext, wait: str = "") -> Gangs:
 
 
 def ensure(jobset: Object, jobs: Jobs, view: JobSetView, ctx: CompileContext, *, served: bool) -> Part:
-    """-> Gangs. While suspended no group is made, but Jobs name theirs already. `served`: the server has groups."""
+    """-> GangLinks. While suspended no group is made, but Jobs name theirs already. `served`: the server has groups."""
     plan: Plan | None = yield from _compiled(jobset, ctx)
     if plan is None:
         yield from _external(jobset)
-        return Gangs()
+        return GangLinks()
     if is_suspended(jobset):
         return _for_jobs(plan, ctx)
     if not served:

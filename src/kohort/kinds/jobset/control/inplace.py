@@ -25,7 +25,7 @@ def is_wanted(jobset: Object) -> bool:
     return (spec_of(jobset).get("failurePolicy") or {}).get("restartStrategy") == STRATEGY
 
 
-def judge(jobset: Object, status: dict[str, Any], pods: Sequence[Object]) -> bool:
+def record_attempts(jobset: Object, status: dict[str, Any], pods: Sequence[Object]) -> bool:
     """Write the two attempts into the status; False if there were too many restarts."""
     most = int((spec_of(jobset).get("failurePolicy") or {}).get("maxRestarts") or 0)
     if max((count for pod in pods for count in restarts(pod)), default=0) > most:

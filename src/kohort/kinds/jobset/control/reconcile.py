@@ -196,7 +196,7 @@ def _go_on(
         claim = children.claim(jobset, kept, template)
         if claim["metadata"]["name"] not in known:
             yield from _make(draft, claim, "PVCCreationFailed", "{error}")
-    gangs: groups.Gangs = yield from groups.ensure(jobset, jobs, view, ctx, served=grouping)
+    gangs: groups.GangLinks = yield from groups.ensure(jobset, jobs, view, ctx, served=grouping)
     if ctx.on("ElasticJobSet"):
         yield from startup.scale(jobset, jobs.active)
     if gangs.wait:
@@ -213,12 +213,12 @@ def _go_on(
     else:
         yield from startup.resume(jobset, jobs.active, rows)
         startup.reflect(jobset, draft, rows)
-    if inplace.is_wanted(jobset) and not inplace.judge(jobset, draft.status, view.pods()):
+    if inplace.is_wanted(jobset) and not inplace.record_attempts(jobset, draft.status, view.pods()):
         _fail(draft, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts")
     return sum(map(len, absent)) >= CREATES_AT_MOST
 
 
-def _wire(jobset: Object, gangs: groups.Gangs, view: JobSetView, ctx: CompileContext) -> startup.Wire:
+def _wire(jobset: Object, gangs: groups.GangLinks, view: JobSetView, ctx: CompileContext) -> startup.Wire:
     status = jobset.get("status") or {}
     counted, alone = ctx.on("RestartJob"), placement_by_template(ctx)
 
@@ -259,7 +259,7 @@ def _make(draft: JobSetStatus, obj: Object, reason: str, text: str) -> Part:
         raise ReconcileError(note)
 
 
-def _create(draft: JobSetStatus, batches: Sequence[Sequence[Object]], gangs: groups.Gangs) -> Part:
+def _create(draft: JobSetStatus, batches: Sequence[Sequence[Object]], gangs: groups.GangLinks) -> Part:
     """ReplicatedJob by ReplicatedJob: if one of its Jobs cannot be made, those after it are not tried.
 
     What is forbidden (a quota is used up) is so for all of them, and one batch finds that out.

@@ -13,9 +13,9 @@ from kohort.kinds.trainer.api.schema import META
 
 
 def _thawed(node: Node) -> Any:
-    """The same node where nothing is frozen: a runtime is a stencil and may be edited, unlike what it makes.
+    """The same node where nothing is frozen: a runtime is a template and may be edited, unlike what it makes.
 
-    Rules of a whole JobSet are not for a stencil either, except the one that upstream has in the type itself.
+    Rules of a whole JobSet are not for a template either, except the one that upstream has in the type itself.
     """
     free = replace(node, update=Update.FREE)
     if isinstance(free, Obj):

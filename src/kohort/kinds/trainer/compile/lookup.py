@@ -11,7 +11,7 @@ import yaml
 from kohort.api import defaults
 from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Object
-from kohort.api.rules import Look, check_schema
+from kohort.api.rules import Operation, check_schema
 from kohort.gang.compile import CompileContext, namespace_of
 from kohort.gang.stand_in import has_uid, uid_of
 from kohort.kinds.trainer.api import builtin_runtime, runtime_validation
@@ -67,7 +67,7 @@ def _usable(job: Object, runtime: Object, ctx: CompileContext, warnings: tuple[s
     """Admission may have been switched off for the runtime, so it is judged again."""
     ready = tidy(runtime)
     defaults.apply(SCHEMA, ready, ctx)
-    wrong = [*check_schema(SCHEMA, ready, None, Look(ctx, native=False)), *runtime_validation.recheck(ready, ctx)]
+    wrong = [*check_schema(SCHEMA, ready, None, Operation(ctx, native=False)), *runtime_validation.recheck(ready, ctx)]
     return Found(ready, tuple(of_runtime(job, error) for error in wrong), warnings)
 
 

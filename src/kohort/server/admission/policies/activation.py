@@ -9,8 +9,7 @@ from kohort.server.admission import versions
 from kohort.server.admission.webhooks import matching, review
 from kohort.server.auth import users
 from kohort.server.auth.attributes import AuthorizerAttributes
-from kohort.server.crd.cel.lib_authorizer import Authorizer as AuthorizerValue
-from kohort.server.crd.cel.lib_authorizer import ResourceCheck
+from kohort.server.crd.cel.lib_authorizer import AuthorizerValue, ResourceCheck
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object

@@ -87,7 +87,7 @@ PATCH: Final = (list_of(cel.JSON_PATCH),)
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledExpression:
     """`tree` is None if something is wrong with it; `internal`: not with what was written."""
 
     text: str
@@ -117,23 +117,23 @@ class Environment:
 
     def compiled(
         self, text: str, wanted: Sequence[Type] = (), *, authorizer: bool = True, patches: bool = False
-    ) -> Compiled:
+    ) -> CompiledExpression:
         """Without `wanted` it may be of any type."""
         checker = cel.Checker(patches=patches)
         try:
             tree = cel.parse(text)
             found = _closed(checker.resolved(checker.check(tree, self.scope(authorizer=authorizer))))
         except cel.CelSyntaxError as error:
-            return Compiled(text, wrong=f"compilation failed: {shown(text, error)}")
+            return CompiledExpression(text, wrong=f"compilation failed: {shown(text, error)}")
         except RecursionError:
-            return Compiled(text, wrong="compilation failed: ERROR: the expression is too deep")
+            return CompiledExpression(text, wrong="compilation failed: ERROR: the expression is too deep")
         if checker.unfit:
-            return Compiled(text, wrong=checker.unfit, internal=True)
+            return CompiledExpression(text, wrong=checker.unfit, internal=True)
         if wanted and not any(_exactly(one, found) for one in wanted):
-            return Compiled(text, wrong=f"must evaluate to {_choice(wanted)} but got {_named(found)}")
-        return Compiled(text, tree, type=found)
+            return CompiledExpression(text, wrong=f"must evaluate to {_choice(wanted)} but got {_named(found)}")
+        return CompiledExpression(text, tree, type=found)
 
-    def declare(self, name: str, text: str) -> Compiled:
+    def declare(self, name: str, text: str) -> CompiledExpression:
         """A variable, for the expressions after it. One that does not compile may still be named."""
         self.composed = True
         found = self.compiled(text)

@@ -14,7 +14,7 @@ from kohort.server.crd.cel.run import PER_CALL, run
 from kohort.server.crd.cel.values import NO_OVERLOAD, NoOverloadError
 
 if TYPE_CHECKING:
-    from kohort.server.admission.policies.environment import Compiled
+    from kohort.server.admission.policies.environment import CompiledExpression
 
 BUDGET: Final = 10_000_000  # of a policy with one binding and one parameter
 CONDITIONS_BUDGET: Final = 2_500_000
@@ -37,7 +37,7 @@ class _Variables:
 
     kind = "object"
 
-    def __init__(self, declared: Mapping[str, Compiled], names: dict[str, Any]) -> None:
+    def __init__(self, declared: Mapping[str, CompiledExpression], names: dict[str, Any]) -> None:
         self._declared, self._names = declared, names
         self._known: dict[str, Any] = {}
         self.spent = 0
@@ -66,13 +66,15 @@ class _Variables:
 class Evaluation:
     """One budget, one set of variables; expressions in order."""
 
-    def __init__(self, names: Mapping[str, Any], variables: Mapping[str, Compiled], budget: int = BUDGET) -> None:
+    def __init__(
+        self, names: Mapping[str, Any], variables: Mapping[str, CompiledExpression], budget: int = BUDGET
+    ) -> None:
         self._names = dict(names)
         self._variables = _Variables(variables, self._names)
         self._names["variables"] = self._variables
         self.left = budget
 
-    def value(self, compiled: Compiled) -> Any:
+    def value(self, compiled: CompiledExpression) -> Any:
         """EvaluationError: this expression failed; OutOfBudgetError: no other is to be tried."""
         if compiled.tree is None:
             raise EvaluationError(f"compilation error: {compiled.wrong}")
@@ -100,7 +102,9 @@ def _text(error: cel.CelError) -> str:
     return NO_OVERLOAD if isinstance(error, NoOverloadError) else str(error)
 
 
-def conditions(names: Mapping[str, Any], variables: Mapping[str, Compiled], found: Sequence[Compiled]) -> bool:
+def conditions(
+    names: Mapping[str, Any], variables: Mapping[str, CompiledExpression], found: Sequence[CompiledExpression]
+) -> bool:
     """Whether all match conditions hold. One that is false decides, whatever errors others have."""
     evaluation = Evaluation(names, variables, CONDITIONS_BUDGET)
     wrong: list[str] = []

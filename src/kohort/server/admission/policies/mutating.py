@@ -15,7 +15,7 @@ from kohort.server.admission.policies.source import PolicySource
 if TYPE_CHECKING:
     from kohort.api.kind import Context
     from kohort.server.admission.attributes import AdmissionAttributes
-    from kohort.server.admission.policies.environment import Compiled
+    from kohort.server.admission.policies.environment import CompiledExpression
     from kohort.server.admission.policies.source import Invocation
     from kohort.server.auth.lister import Lister
     from kohort.server.auth.rbac import Authorizer
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledPolicy:
-    variables: Mapping[str, Compiled]
-    conditions: tuple[Compiled, ...]
-    mutations: tuple[tuple[str, Compiled], ...]  # with their patchType
+class CompiledMutatingPolicy:
+    variables: Mapping[str, CompiledExpression]
+    conditions: tuple[CompiledExpression, ...]
+    mutations: tuple[tuple[str, CompiledExpression], ...]  # with their patchType
 
     again: bool  # reinvocationPolicy IfNeeded
 
 
-def compile_policy(spec: Mapping[str, Any]) -> CompiledPolicy:
+def compile_policy(spec: Mapping[str, Any]) -> CompiledMutatingPolicy:
     from kohort.server.admission.policies import environment as env
 
     found = env.Environment(spec.get("paramKind") is not None, composed=True)
@@ -42,7 +42,7 @@ def compile_policy(spec: Mapping[str, Any]) -> CompiledPolicy:
         sort = str(one.get("patchType"))
         member, wanted = ("jsonPatch", env.PATCH) if sort == "JSONPatch" else ("applyConfiguration", env.APPLY)
         mutations.append((sort, found.compiled(one[member]["expression"], wanted, patches=True)))
-    return CompiledPolicy(
+    return CompiledMutatingPolicy(
         variables,
         tuple(found.compiled(one["expression"], env.CONDITION) for one in spec.get("matchConditions") or ()),
         tuple(mutations),
@@ -64,17 +64,17 @@ class MutatingAdmissionPolicies:
         self._lister, self._ctx, self._authorizer, self._fields = lister, ctx, authorizer, field_manager
         self._source = PolicySource(lister, resources, "mutating", compile_policy)
 
-    def concerned(self, attrs: AdmissionAttributes) -> list[Invocation[CompiledPolicy]]:
+    def concerned(self, attrs: AdmissionAttributes) -> list[Invocation[CompiledMutatingPolicy]]:
         if attrs.operation == DELETE or not self._source.hooks():
             return []
         return self._source.concerned(attrs)
 
     def run(
-        self, attrs: AdmissionAttributes, concerned: list[Invocation[CompiledPolicy]]
-    ) -> tuple[bool, list[Invocation[CompiledPolicy]]]:
+        self, attrs: AdmissionAttributes, concerned: list[Invocation[CompiledMutatingPolicy]]
+    ) -> tuple[bool, list[Invocation[CompiledMutatingPolicy]]]:
         """One after the other. Whether the object changed; if so, those that want to see it again."""
-        failures: list[tuple[Invocation[CompiledPolicy], str]] = []
-        asked: list[Invocation[CompiledPolicy]] = []
+        failures: list[tuple[Invocation[CompiledMutatingPolicy], str]] = []
+        asked: list[Invocation[CompiledMutatingPolicy]] = []
         first = deepcopy(attrs.object)
         for one in concerned:
             try:
@@ -88,7 +88,7 @@ class MutatingAdmissionPolicies:
         changed = first != attrs.object
         return changed, asked if changed else []
 
-    def _mutate(self, one: Invocation[CompiledPolicy], attrs: AdmissionAttributes) -> bool:
+    def _mutate(self, one: Invocation[CompiledMutatingPolicy], attrs: AdmissionAttributes) -> bool:
         """Whether its match conditions hold."""
         from kohort.server.admission.policies import evaluate, patches
         from kohort.server.admission.policies.activation import Activation
@@ -115,11 +115,11 @@ class MutatingAdmissionPolicies:
 
     def _patch(
         self,
-        one: Invocation[CompiledPolicy],
+        one: Invocation[CompiledMutatingPolicy],
         attrs: AdmissionAttributes,
         activation: Any,
         sort: str,
-        expression: Compiled,
+        expression: CompiledExpression,
     ) -> None:
         from kohort.server.admission.policies import evaluate, patches
 
@@ -145,7 +145,9 @@ class _FailedError(Exception):
     """The policy could not do its work; its failurePolicy says what follows."""
 
 
-def _refusal(attrs: AdmissionAttributes, failures: list[tuple[Invocation[CompiledPolicy], str]]) -> status.ApiError:
+def _refusal(
+    attrs: AdmissionAttributes, failures: list[tuple[Invocation[CompiledMutatingPolicy], str]]
+) -> status.ApiError:
     messages = []
     for one, text in failures:
         if one.failed is not None and one.failed.of_policy:

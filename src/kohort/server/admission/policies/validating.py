@@ -12,7 +12,7 @@ from kohort.server.admission.policies.source import PolicySource
 if TYPE_CHECKING:
     from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.admission.policies.activation import Activation
-    from kohort.server.admission.policies.environment import Compiled
+    from kohort.server.admission.policies.environment import CompiledExpression
     from kohort.server.admission.policies.evaluate import Evaluation
     from kohort.server.admission.policies.source import Invocation
     from kohort.server.auth.lister import Lister
@@ -24,12 +24,12 @@ _LONGEST_MESSAGE: Final = 5 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledPolicy:
-    variables: Mapping[str, Compiled]
-    conditions: tuple[Compiled, ...]
-    validations: tuple[Compiled, ...]
-    messages: tuple[Compiled | None, ...]
-    annotations: tuple[Compiled, ...]
+class CompiledValidatingPolicy:
+    variables: Mapping[str, CompiledExpression]
+    conditions: tuple[CompiledExpression, ...]
+    validations: tuple[CompiledExpression, ...]
+    messages: tuple[CompiledExpression | None, ...]
+    annotations: tuple[CompiledExpression, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ class _Denied:
     always: bool = False
 
 
-def compile_policy(spec: Mapping[str, Any]) -> CompiledPolicy:
+def compile_policy(spec: Mapping[str, Any]) -> CompiledValidatingPolicy:
     from kohort.server.admission.policies import environment as env
 
     found = env.Environment(spec.get("paramKind") is not None, composed=True)
     variables = {str(one["name"]): found.declare(one["name"], one["expression"]) for one in spec.get("variables") or ()}
     rules = spec.get("validations") or ()
-    return CompiledPolicy(
+    return CompiledValidatingPolicy(
         variables,
         tuple(found.compiled(one["expression"], env.CONDITION) for one in spec.get("matchConditions") or ()),
         tuple(found.compiled(one["expression"], env.CONDITION) for one in rules),
@@ -91,7 +91,7 @@ class ValidatingAdmissionPolicies:
             raise refusal
 
 
-def _refusal(attrs: AdmissionAttributes, one: Invocation[CompiledPolicy], denied: _Denied) -> status.ApiError:
+def _refusal(attrs: AdmissionAttributes, one: Invocation[CompiledValidatingPolicy], denied: _Denied) -> status.ApiError:
     bound = "" if one.failed is not None and one.failed.of_policy else f" with binding '{one.binding_name}'"
     message = f"ValidatingAdmissionPolicy '{one.name}'{bound} denied request: {denied.message}"
     found = status.forbidden(attrs.resource.group, attrs.resource.plural, attrs.name, message)
@@ -101,7 +101,7 @@ def _refusal(attrs: AdmissionAttributes, one: Invocation[CompiledPolicy], denied
     return found
 
 
-def _evaluate(one: Invocation[CompiledPolicy], activation: Activation) -> list[_Denied]:
+def _evaluate(one: Invocation[CompiledValidatingPolicy], activation: Activation) -> list[_Denied]:
     """What the policy has against the request."""
     from kohort.server.admission.policies import evaluate
 
@@ -119,7 +119,7 @@ def _evaluate(one: Invocation[CompiledPolicy], activation: Activation) -> list[_
         return [] if one.ignores_failure else [_Denied(str(error))]
 
 
-def _validations(one: Invocation[CompiledPolicy], names: Mapping[str, Any]) -> list[_Denied]:
+def _validations(one: Invocation[CompiledValidatingPolicy], names: Mapping[str, Any]) -> list[_Denied]:
     from kohort.server.admission.policies import evaluate
 
     evaluation = evaluate.Evaluation(names, one.policy.variables)
@@ -137,7 +137,9 @@ def _validations(one: Invocation[CompiledPolicy], names: Mapping[str, Any]) -> l
     return [found[place] for place in sorted(found)]
 
 
-def _messages(one: Invocation[CompiledPolicy], evaluation: Evaluation, failed: list[int]) -> dict[int, _Denied]:
+def _messages(
+    one: Invocation[CompiledValidatingPolicy], evaluation: Evaluation, failed: list[int]
+) -> dict[int, _Denied]:
     """The text for each validation that failed; they share what the validations have left of the budget."""
     from kohort.server.admission.policies import evaluate
 
@@ -161,7 +163,7 @@ def _messages(one: Invocation[CompiledPolicy], evaluation: Evaluation, failed: l
     }
 
 
-def _evaluated(expression: Compiled, evaluation: Evaluation) -> str:
+def _evaluated(expression: CompiledExpression, evaluation: Evaluation) -> str:
     """The text of a messageExpression; empty if it has none that can be shown."""
     from kohort.server.admission.policies import evaluate
 
@@ -173,7 +175,7 @@ def _evaluated(expression: Compiled, evaluation: Evaluation) -> str:
     return "" if "\n" in text or len(text.encode()) > _LONGEST_MESSAGE else text
 
 
-def _annotations(one: Invocation[CompiledPolicy], names: Mapping[str, Any]) -> list[_Denied]:
+def _annotations(one: Invocation[CompiledValidatingPolicy], names: Mapping[str, Any]) -> list[_Denied]:
     """Audit annotations are evaluated, because their errors refuse a request; their values have nowhere to go."""
     from kohort.server.admission.policies import evaluate
 

@@ -16,7 +16,7 @@ Ask = Callable[[Any, dict[str, str]], tuple[bool, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Authorizer:
+class AuthorizerValue:
     """`user` is what `ask` wants to be told; `account` makes such a user of a namespace and a name."""
 
     user: Any
@@ -27,7 +27,7 @@ class Authorizer:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    of: Authorizer
+    of: AuthorizerValue
     group: str = ""
     resource: str = ""
     subresource: str = ""
@@ -61,14 +61,14 @@ class Decision:
 
 
 @defined("path", "Authorizer.(string) PathCheck")
-def _path(of: Authorizer, path: str) -> PathCheck:
+def _path(of: AuthorizerValue, path: str) -> PathCheck:
     if not path.strip():
         raise CelError("path must not be empty")
     return PathCheck(of, path=path)
 
 
 @defined("serviceAccount", "Authorizer.(string, string) Authorizer")
-def _service_account(of: Authorizer, namespace: str, name: str) -> Authorizer:
+def _service_account(of: AuthorizerValue, namespace: str, name: str) -> AuthorizerValue:
     if formats.subdomain(name):
         raise CelError("Invalid service account name")
     if formats.label(namespace):

@@ -58,7 +58,7 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
         owners = [ref for top in _reference(new) for ref in (top, *_between(top, parents))]
         return [item for ref in owners for item in waiting.enqueue(ref)]
 
-    gated, ledger = grouping and ctx.release.has_pod_groups and not ctx.settings.of(JobSettings).parity, GangQuota()
+    gated, quota = grouping and ctx.release.has_pod_groups and not ctx.settings.of(JobSettings).parity, GangQuota()
     groups = {"group": _group_of_pod} if gated else {}
     watches = [
         Watch("batch/v1", "Job", of_job),
@@ -80,7 +80,7 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
     def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         view = view_of(key, reader, now, grouping=grouping)
         if gated:
-            view = replace(view, quota=_QuotaOf(ledger, key.namespace, reader, now))
+            view = replace(view, quota=_QuotaOf(quota, key.namespace, reader, now))
         if view.job is None:
             memories.pop(key, None)
         return reconcile(
@@ -94,7 +94,7 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
 class _QuotaOf:
     """The gangs of a namespace before its quotas."""
 
-    ledger: GangQuota
+    quota: GangQuota
     namespace: str
     reader: Reader
     now: datetime
@@ -110,7 +110,7 @@ class _QuotaOf:
             least = (policy.get("gang") or {}).get("minCount")
         if not least:
             return ""
-        short = self.ledger.shortage(
+        short = self.quota.shortage(
             quotas, (self.namespace, group), pod_requests(pod["spec"]), int(least), there=self._there, now=self.now
         )
         return told(group, int(least), short) if short is not None else ""
@@ -119,7 +119,7 @@ class _QuotaOf:
         return len(self.reader.indexed("Pod", "group", gang))
 
     def refused(self, pod: Object) -> None:
-        self.ledger.refused((self.namespace, _group_name(pod)))
+        self.quota.refused((self.namespace, _group_name(pod)))
 
 
 def _group_name(pod: Object) -> str:
