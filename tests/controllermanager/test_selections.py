@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from tests.controllermanager.build import pod
 
 from kohort.api.kind import Object
@@ -55,3 +56,21 @@ def test_any_history() -> None:
         for one in owners.values():
             right = {k for k, p in pods.items() if matches(one["spec"].get("selector"), p["metadata"]["labels"])}
             assert {key_of(found) for found in chosen.pods(key_of(one), pods)} == right
+
+
+def test_a_pod_is_compared_with_those_that_may_choose_it_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+
+    def seen(selector: Object, labels: Object) -> bool:
+        compared.append(selector["matchLabels"]["app"])
+        return matches(selector, labels)
+
+    chosen = Selections()
+    for number in range(1000):
+        chosen.see_owner(None, owner(f"o{number}", f"app-{number}"))
+    monkeypatch.setattr("kohort.controllermanager.selections.matches", seen)
+    new = pod("p", labels={"app": "app-7", "tier": "back"})
+    assert chosen.see_pod(None, new) == {Key("lab", "o7")}
+    assert chosen.see_pod(new, pod("p", labels={"app": "app-7", "tier": "back"})) == {Key("lab", "o7")}
+    assert chosen.see_pod(new, None) == {Key("lab", "o7")}
+    assert compared == ["app-7"]

@@ -5,12 +5,14 @@ A reconcile then reads the pods of its object, and not all pods of its namespace
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from kohort.api.kind import Object
 from kohort.api.objects import meta_of, namespace_of
 from kohort.apimachinery.labels import matches
 from kohort.controllers.controller import Key, Reader, key_of
+
+_Mark = tuple[str, str, str]  # namespace, name and value of a label; without a name: nothing that must be equal
 
 
 def _selector(obj: Object) -> Object | None:
@@ -19,13 +21,19 @@ def _selector(obj: Object) -> Object | None:
 
 
 class Selections:
-    """`selector`: of an owner; None: it selects nothing."""
+    """`selector`: of an owner; None: it selects nothing.
+
+    Thousands of owners may be in one namespace (each JobSet has a Service): a pod is compared only with those that ask
+    for one of its labels, and with those that ask for none by its value.
+    """
 
     def __init__(self, selector: Callable[[Object], Object | None] = _selector) -> None:
         self._selector = selector
-        self._owners: dict[str, dict[Key, Object]] = {}  # namespace -> owner -> selector
+        self._owners: dict[Key, Object] = {}  # owner -> selector
+        self._asking: dict[_Mark, dict[Key, None]] = {}  # what a selector asks for -> owners
         self._labels: dict[str, dict[Key, Object]] = {}  # namespace -> pod -> labels
         self._chosen: dict[Key, set[Key]] = {}  # owner -> pods
+        self._choosers: dict[Key, set[Key]] = {}  # pod -> owners
 
     def see_owner(self, old: Object | None, new: Object | None) -> None:
         """All pods of its namespace are looked at where its selector is another."""
@@ -33,16 +41,28 @@ class Selections:
         if owner is None:
             return
         key = key_of(owner)
-        owners = self._owners.setdefault(key.namespace, {})
         selector = self._selector(new) if new is not None else None
-        if selector == owners.get(key):
+        if selector == self._owners.get(key):
             return
-        self._chosen.pop(key, None)
-        owners.pop(key, None)
+        self._forget(key)
         if selector is not None:
-            owners[key] = selector
+            self._owners[key] = selector
+            self._asking.setdefault(_mark(key.namespace, selector), {})[key] = None
             pods = self._labels.get(key.namespace, {})
             self._chosen[key] = {pod for pod, labels in pods.items() if matches(selector, labels)}
+            for pod in self._chosen[key]:
+                self._choosers.setdefault(pod, set()).add(key)
+
+    def _forget(self, owner: Key) -> None:
+        selector = self._owners.pop(owner, None)
+        if selector is None:
+            return
+        mark = _mark(owner.namespace, selector)
+        del self._asking[mark][owner]
+        if not self._asking[mark]:
+            del self._asking[mark]
+        for pod in self._chosen.pop(owner):
+            self._choosers[pod].discard(owner)
 
     def see_pod(self, old: Object | None, new: Object | None) -> set[Key]:
         """The owners that select it now, and those that did."""
@@ -54,20 +74,34 @@ class Selections:
         had = pods.pop(key, None)
         if new is not None:
             pods[key] = labels
+        before = self._choosers.get(key, set())
         if had is not None and new is not None and had == labels:
-            return {owner for owner in self._owners.get(key.namespace, ()) if key in self._chosen[owner]}
-        found = set()
-        for owner, selector in self._owners.get(key.namespace, {}).items():
-            chosen, now = self._chosen[owner], new is not None and matches(selector, labels)
-            if now or key in chosen:
-                found.add(owner)
-            if now:
-                chosen.add(key)
-            else:
-                chosen.discard(key)
-        return found
+            return set(before)
+        now = set(self._selecting(key.namespace, labels)) if new is not None else set()
+        for owner in before - now:
+            self._chosen[owner].discard(key)
+        for owner in now - before:
+            self._chosen[owner].add(key)
+        if now:
+            self._choosers[key] = now
+        else:
+            self._choosers.pop(key, None)
+        return before | now
+
+    def _selecting(self, namespace: str, labels: Object) -> Iterator[Key]:
+        for mark in ((namespace, "", ""), *((namespace, name, value) for name, value in labels.items())):
+            for owner in self._asking.get(mark, ()):
+                if matches(self._owners[owner], labels):
+                    yield owner
 
     def pods(self, owner: Key, reader: Reader) -> list[Object]:
         """In no order."""
         found = (reader.get("Pod", key) for key in self._chosen.get(owner, ()))
         return [pod for pod in found if pod is not None and namespace_of(pod) == owner.namespace]
+
+
+def _mark(namespace: str, selector: Object) -> _Mark:
+    """A label that every pod of the selector has; of several the longest: `app: web` is common, a whole name is not."""
+    wanted = selector.get("matchLabels") or {}
+    name, value = max(wanted.items(), key=lambda one: len(str(one[1])), default=("", ""))
+    return (namespace, name, value)
