@@ -23,6 +23,13 @@ PAGES = [
 ]
 FILE = re.compile(r"`((?:[\w.-]+/)*[\w-]+\.py)(?:::\w+)?`")
 MODULE = re.compile(r"(?<![\w./-])kohort(?:\.[A-Za-z_]\w*)+")
+PACKAGES = sorted(
+    path.stem for path in (ROOT / "src" / "kohort").iterdir() if path.stem[0] not in "_." and path.name != "py.typed"
+)
+# scheduler/queue, kinds/<family>/api, kinds/jobset/{api,admission}: places in the package, as maps name them
+PLACE = re.compile(
+    rf"(?<![\w./<>-])(?:src/kohort/)?((?:{'|'.join(PACKAGES)})(?:/(?:[\w*.-]*[\w*]|<\w+>|\{{[\w,]+\}}))+)(?![\w/])"
+)
 TARGET = re.compile(r"(?:`|\$ )make ([a-z][a-z0-9-]*)")
 
 
@@ -68,6 +75,26 @@ def _targets() -> set[str]:
     return {name for file in files for name in re.findall(r"^([a-z][a-z0-9-]*):", file.read_text(), re.MULTILINE)}
 
 
+def _places(text: str) -> Iterator[str]:
+    for name in PLACE.findall(text):
+        if not name.endswith((".md", ".go")):  # a page of docs/kinds, a file of upstream's
+            yield from _spread(re.sub(r"<\w+>", "*", name))
+
+
+def _spread(name: str) -> Iterator[str]:
+    found = re.search(r"\{([\w,]+)\}", name)
+    if found is None:
+        yield name
+        return
+    for one in found[1].split(","):
+        yield from _spread(name[: found.start()] + one + name[found.end() :])
+
+
+def _is_place(name: str) -> bool:
+    package = ROOT / "src" / "kohort"
+    return any(package.glob(name)) or any(package.glob(f"{name}.py"))
+
+
 @pytest.fixture(scope="module")
 def texts() -> list[tuple[str, str]]:
     found = list(_texts())
@@ -85,6 +112,20 @@ def test_modules(texts: list[tuple[str, str]]) -> None:
     assert [f"{place}: {name}" for place, name in named if not _is_module(name)] == []
 
 
+def test_places_of_the_package() -> None:
+    found = [
+        (page.name, name) for page in PAGES if page.parent.name != "spec" for name in _places(page.read_text())
+    ]  # the specification names files of upstream's repositories
+    assert len(found) > 90
+    assert [f"{page}: {name}" for page, name in found if not _is_place(name)] == []
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_every_package_is_on_the_map(page: str) -> None:
+    text = (ROOT / page).read_text()
+    assert [name for name in PACKAGES if not re.search(rf"(?<![\w/]){name}(?![\w])", text)] == []
+
+
 def test_make_targets(texts: list[tuple[str, str]]) -> None:
     targets = _targets()
     assert [
@@ -94,5 +135,7 @@ def test_make_targets(texts: list[tuple[str, str]]) -> None:
 
 @pytest.mark.parametrize("name", ["kohort.nowhere", "kohort.library.nothing", "kohort.kinds.jobset.control.gone"])
 def test_what_is_not_there_is_found(name: str) -> None:
+    (place,) = _places(f"see `{name.removeprefix('kohort.').replace('.', '/')}/x`") if name.count(".") > 1 else ("x/y",)
+    assert not _is_place(place)
     assert not _is_module(name)
     assert not _is_file(f"{name.replace('.', '/')}.py")
