@@ -18,9 +18,14 @@ def micros(moment: datetime) -> str:
 def parse(text: str | None) -> datetime | None:
     """Either of them; None if it is neither."""
     try:
-        found = datetime.fromisoformat(text or "")
+        return moment(text or "")
     except ValueError:
         return None
+
+
+def moment(text: str) -> datetime:
+    """Of a text that a server has stored; ValueError if it is none."""
+    found = datetime.fromisoformat(text)
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 

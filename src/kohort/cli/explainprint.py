@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from kohort.api.scheduling.constants import REASON_SCHEDULER_ERROR
+from kohort.apimachinery import times
 from kohort.cli.common import count
 from kohort.cli.lookup import Found
 from kohort.place.demand import Reason
@@ -69,7 +70,7 @@ def _length(since: str, now: datetime) -> str:
 
 def _age(since: str, now: datetime) -> str:
     try:
-        seconds = int((now - datetime.fromisoformat(since.replace("Z", "+00:00"))).total_seconds())
+        seconds = int((now - times.moment(since)).total_seconds())
     except ValueError:
         return ""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from kohort.apimachinery import times
 from kohort.sim import statuses
 from kohort.sim.behaviour import Behaviour
 from kohort.sim.command import Ending
-from kohort.sim.pod import Container, Pod, moment
+from kohort.sim.pod import Container, Pod
 
 # Whether an init container that waits for other pods has to wait on; None: it waits for nobody.
 Holds = Callable[[Container], bool | None]
@@ -77,7 +78,7 @@ def _one(
     ended = (stored.get("state") or {}).get("terminated")
     if ended:
         found.statuses.append(stored)
-        found.done = moment(ended["finishedAt"]) if not ended.get("exitCode") else None
+        found.done = times.moment(ended["finishedAt"]) if not ended.get("exitCode") else None
         return
     one = _current(stored, found.done)
     while True:
@@ -117,9 +118,9 @@ def _current(stored: dict[str, Any], begin: datetime) -> _Try:
     last = (stored.get("lastState") or {}).get("terminated")
     running = (stored.get("state") or {}).get("running")
     if running and running.get("startedAt"):
-        return _Try(moment(running["startedAt"]), restarts, last)
+        return _Try(times.moment(running["startedAt"]), restarts, last)
     if last and last.get("finishedAt"):
-        return _Try(moment(last["finishedAt"]) + statuses.pause(restarts + 1), restarts + 1, last)
+        return _Try(times.moment(last["finishedAt"]) + statuses.pause(restarts + 1), restarts + 1, last)
     return _Try(begin, 0)
 
 
@@ -155,7 +156,7 @@ def _stopped(status: dict[str, Any], code: int, end: datetime) -> dict[str, Any]
     running = (status.get("state") or {}).get("running")
     if not running:
         return status
-    ended = statuses.terminated(code, moment(running["startedAt"]), end)
+    ended = statuses.terminated(code, times.moment(running["startedAt"]), end)
     return {**status, "state": {"terminated": ended}, "ready": False, "started": False}
 
 
@@ -172,7 +173,7 @@ def began(pod: Pod) -> datetime | None:
     for one in pod.status.init_container_statuses:
         running = (one.get("state") or {}).get("running")
         if running and running.get("startedAt"):
-            return moment(running["startedAt"])
+            return times.moment(running["startedAt"])
     return None
 
 

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from kohort.api.kind import Object
+from kohort.apimachinery import times
 from kohort.apimachinery.times import seconds
 from kohort.sim.behaviour import FOR_EVER, PREFIX, SOON, Behaviour, read
 
@@ -169,7 +170,7 @@ def _tolerated_until(node: Object, pod: Object) -> datetime | None:
     """None: for ever."""
     since = next(
         (
-            datetime.fromisoformat(one["timeAdded"])
+            times.moment(one["timeAdded"])
             for one in (node.get("spec") or {}).get("taints") or ()
             if one.get("key") == UNREACHABLE and one.get("effect") == "NoExecute" and one.get("timeAdded")
         ),

@@ -117,7 +117,7 @@ class Pod(msgspec.Struct):
         """When it was given its node."""
         for one in self.status.conditions:
             if one.get("type") == "PodScheduled" and one.get("status") == "True" and one.get("lastTransitionTime"):
-                return moment(one["lastTransitionTime"])
+                return times.moment(one["lastTransitionTime"])
         return self.metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC)
 
 
@@ -143,11 +143,3 @@ def _field(pod: Pod, path: str) -> str | None:
         return pod.spec.node_name if path == "spec.nodeName" else plain.get(path.removeprefix("metadata."))
     kind, key = keyed.groups()
     return pod.metadata.labels.get(key) if kind == "labels" else pod.metadata.annotations.get(key)
-
-
-def moment(written: str) -> datetime:
-    return datetime.fromisoformat(written)
-
-
-def text(found: datetime) -> str:
-    return times.seconds(found)

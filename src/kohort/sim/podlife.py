@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from kohort.apimachinery import times
 from kohort.sim import initlife
 from kohort.sim.behaviour import FOR_EVER, SOON, Behaviour, read
 from kohort.sim.initlife import Holds
-from kohort.sim.pod import Pod, moment, text
+from kohort.sim.pod import Pod
 from kohort.sim.statuses import CRASHING, INITIALIZING, container, pause, resized, running, terminated
 
 
@@ -53,7 +54,7 @@ def step(pod: Pod, now: datetime, usual: Behaviour | None = None, holds: Holds =
                 begin, init = found.done, found.statuses
         else:
             restarts += 1
-            begin = moment(last["finishedAt"]) + pause(restarts)
+            begin = times.moment(last["finishedAt"]) + pause(restarts)
         if now < begin:
             return Next(at=begin)
         status = _running(pod, begin, behaviour, now, restarts, last)
@@ -143,7 +144,7 @@ def _running(
     state = running(started)
     return {
         "phase": "Running",
-        "startTime": text(pod.bound),
+        "startTime": times.seconds(pod.bound),
         "conditions": _conditions(pod, ready, now),
         "containerStatuses": [container(one, state, restarts, ready, last) for one in pod.spec.containers],
     }
@@ -164,7 +165,7 @@ def _initializing(pod: Pod, found: initlife.Init, now: datetime) -> Next:
         return Next(at=found.at)
     status = {
         "phase": "Pending" if found.failed is None else "Failed",
-        "startTime": text(pod.bound),
+        "startTime": times.seconds(pod.bound),
         "conditions": _conditions(pod, False, found.failed or now, "ContainersNotReady", initlife.words(found)),
         "initContainerStatuses": found.statuses,
         "containerStatuses": [container(one, INITIALIZING) for one in pod.spec.containers],
@@ -209,7 +210,7 @@ def _conditions(pod: Pod, ready: bool, now: datetime, reason: str = "", missing:
         if same and before.get("message") == why.get("message"):
             kept.append(before)
             continue
-        since = before["lastTransitionTime"] if same else text(now)
+        since = before["lastTransitionTime"] if same else times.seconds(now)
         kept.append({"type": kind, "status": status, "lastProbeTime": None, "lastTransitionTime": since, **why})
     return kept
 
@@ -221,7 +222,7 @@ def _started(pod: Pod) -> datetime | None:
     for one in pod.status.container_statuses:
         running = (one.get("state") or {}).get("running")
         if running and running.get("startedAt"):
-            return moment(running["startedAt"])
+            return times.moment(running["startedAt"])
     return None
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from kohort.apimachinery import quantity
-from kohort.sim.pod import Container, text
+from kohort.apimachinery import quantity, times
+from kohort.sim.pod import Container
 
 INITIALIZING: Final[dict[str, Any]] = {"waiting": {"reason": "PodInitializing"}}
 CRASHING: Final[dict[str, Any]] = {
@@ -57,15 +57,15 @@ def _values(amounts: dict[str, Any]) -> dict[str, Any]:
 
 
 def running(started: datetime) -> dict[str, Any]:
-    return {"running": {"startedAt": text(started)}}
+    return {"running": {"startedAt": times.seconds(started)}}
 
 
 def terminated(code: int | None, started: datetime, end: datetime) -> dict[str, Any]:
     return {
         "exitCode": code or 0,
         "reason": "Error" if code else "Completed",
-        "startedAt": text(started),
-        "finishedAt": text(end),
+        "startedAt": times.seconds(started),
+        "finishedAt": times.seconds(end),
     }
 
 

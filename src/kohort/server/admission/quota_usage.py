@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.apimachinery import podresources, quantity
+from kohort.apimachinery import podresources, quantity, times
 from kohort.apimachinery.quantity import ONE, Quantities, Quantity
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _runs(pod: Object, now: datetime) -> bool:
         return False
     meta = pod["metadata"]
     gone, grace = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
-    return not gone or grace is None or now <= datetime.fromisoformat(gone) + timedelta(seconds=grace)
+    return not gone or grace is None or now <= times.moment(gone) + timedelta(seconds=grace)
 
 
 def _named(requests: Quantities, limits: Quantities) -> Iterator[tuple[str, Quantity]]:

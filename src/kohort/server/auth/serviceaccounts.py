@@ -202,7 +202,7 @@ class ServiceAccountTokens:
             raise TokenError(f"{what} is another one now: its UID is not the token's")
         gone = found["metadata"].get("deletionTimestamp")
         # A minute is left for what a pod or an account does last.
-        if gone and self._now().timestamp() > datetime.fromisoformat(gone).timestamp() + 60:
+        if gone and self._now().timestamp() > times.moment(gone).timestamp() + 60:
             raise TokenError(f"{what} is being deleted")
 
     def _legacy(self, claims: Claims, token: str) -> User:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Final
 
 from kohort.api import formats
 from kohort.api.kind import Column, Context, Kind, Object
+from kohort.apimachinery import times
 from kohort.kinds.batch.api import schema
 from kohort.kinds.batch.api.defaults import default
 from kohort.kinds.batch.api.status import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED, holds
@@ -82,7 +82,7 @@ def _duration(job: Object) -> str:
     start, end = status.get("startTime"), status.get("completionTime")
     if not start or not end:
         return ""
-    seconds = int((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
+    seconds = int((times.moment(end) - times.moment(start)).total_seconds())
     return f"{seconds}s" if seconds < 120 else f"{seconds // 60}m{seconds % 60}s"
 
 

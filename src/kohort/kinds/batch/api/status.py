@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.errors import OMITTED, FieldError, duplicate, invalid, required
 from kohort.api.rules import same
+from kohort.apimachinery import times
 from kohort.kinds.batch.api import indexes
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _finish(job: Object, status: Status) -> Iterator[FieldError]:
     if not complete and end is not None:
         text = "cannot set completionTime when there is no Complete=True condition"
         yield invalid("status.completionTime", end, text)
-    if start and end and _time(end) < _time(start):
+    if start and end and times.moment(end) < times.moment(start):
         yield invalid("status.completionTime", end, "completionTime cannot be set before startTime")
     if not is_finished(job):
         return
@@ -96,10 +96,6 @@ def _finish(job: Object, status: Status) -> Iterator[FieldError]:
     uncounted = status.get("uncountedTerminatedPods") or {}
     if any(uncounted.values()):
         yield invalid("status.uncountedTerminatedPods", uncounted, "must be empty for finished job")
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 def _index_lists(spec: Status, status: Status) -> Iterator[FieldError]:
