@@ -20,6 +20,7 @@ from kohort.cli.lookup import find_in_state
 from kohort.cli.main import app
 from kohort.place.demand import Reason
 from kohort.scheduler.model import Workload
+from kohort.scheduler.reasonwords import reason_and_message
 from kohort.scheduler.rootstatus import root_status
 
 NOW = datetime(2026, 1, 1, 0, 12, tzinfo=UTC)
@@ -52,7 +53,7 @@ def asked(sim: Sim, kind: str, name: str) -> tuple[str, set[Reason]]:
 def waiting_for_group(sim: Sim) -> str:
     create(sim, {"pod": "p", "in": "nobody", "cpu": "1"})
     return f"""\
-Pod p in default waits for {SINCE}: its pod has no node
+Pod p in default waits for {SINCE}: it has no node
 
   WaitingForPodGroup
   default/nobody does not exist
@@ -259,6 +260,24 @@ def test_where_it_runs() -> None:
         "  runs on    PodGroup x: 2 pods on a (2), in rack=A\n"
         "  runs on    PodGroup y: 3 pods on b (3), in rack=B\n"
     )
+
+
+def test_a_pod_is_spoken_of_as_one() -> None:
+    sim = cluster()
+    gang(sim, "g", 8)
+    create(sim, {"pod": "alone", "cpu": "1", "node": "b"})
+    assert asked(sim, "Pod", "g-0")[0].splitlines()[0].endswith(": none of its group's 8 pods has a node")
+    assert asked(sim, "Pod", "alone")[0].splitlines()[0] == "Pod alone in default runs: it has a node"
+
+
+def test_in_a_list_the_causes_are_named_where_no_node_suits() -> None:
+    sim = cluster()
+    body = pod_body({"pod": "p", "cpu": "1"})
+    body["spec"]["nodeSelector"] = {"pool": "x"}
+    sim.put("pod", "p", body)
+    member = next(iter(sim.core.cache.members.values()))
+    said = reason_and_message(root_status(sim.core, member))
+    assert said == ("NoMatchingNode", "none of 2 nodes suits its pods: 2 nodes are not selected (pool=x)")
 
 
 def test_what_runs_in_part_says_both() -> None:

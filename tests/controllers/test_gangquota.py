@@ -47,7 +47,8 @@ def test_the_second_of_two_gangs_gets_no_pod_and_says_why() -> None:
     assert (found["status"], found["reason"]) == ("True", "QuotaExceeded")
     assert "before all 4 fit: ResourceQuota q leaves" in found["message"]
     assert "raise pods of ResourceQuota q to 8" in found["message"]
-    assert world.reasons("Warning").count("QuotaExceeded") == 1
+    told = [one for one in world.driver.events if one.reason == "QuotaExceeded"]
+    assert [one.regarding["metadata"]["name"] for one in told if one.regarding["kind"] == "Job"] == [second]
     counted(world, 6, 4)
     world.run(20)
     assert pods_of(world, second) == 0
@@ -55,6 +56,8 @@ def test_the_second_of_two_gangs_gets_no_pod_and_says_why() -> None:
     world.run(10)
     assert pods_of(world, second) == 4
     assert waits(world, second)["status"] == "False"
+    available = [one.regarding["kind"] for one in world.driver.events if one.reason == "QuotaAvailable"]
+    assert available == ["Job", "PodGroup"]
     assert waits(world, first) is None
 
 

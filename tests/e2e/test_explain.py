@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.e2e import training
+from tests.e2e.test_gang_quota import quota
 from tests.e2e.test_whole_cluster import JOBSET, gang, job
 
 from kohort.cli.common import UsageError
 from kohort.cli.lookup import find_in_cluster
 from kohort.cli.targets import Question, answer
 from kohort.scheduler.clusterlist import list_cluster
+from kohort.scheduler.reasonwords import reason_and_message
 from kohort.scheduler.rootstatus import RootState, RootStatus, root_status
 from kohort.testing.cluster import Cluster
 
@@ -66,6 +69,48 @@ async def test_what_has_no_pods_says_why(cluster: Cluster) -> None:
     assert note.startswith("it is suspended")
     with pytest.raises(UsageError, match="nobody: not found in namespace"):
         await asked(cluster, "", "nobody")
+
+
+@pytest.mark.releases("1.37")
+async def test_a_gang_without_a_pod_that_waits_for_a_quota_is_in_the_list(cluster: Cluster) -> None:
+    await quota(cluster, {"pods": "1"})
+    jobs = [{"name": name, "replicas": 1, "template": {"spec": job("unused", 2, "1")["spec"]}} for name in "ab"]
+    spec = {"gangConfig": {"gangMode": "Gang"}, "replicatedJobs": jobs}
+    await cluster.create({"apiVersion": JOBSET, "kind": "JobSet", "metadata": {"name": "aurora"}, "spec": spec})
+
+    async def listed() -> Any:
+        reply = await answer(cluster.client, Question((), namespace=cluster.namespace))
+        return [one.status for one in reply.uncreated if len(one.uids) == 3]  # both Jobs, and what they are of
+
+    (status,) = await cluster.until(listed, what="a JobSet that waits for the quota")
+    assert (status.kind, status.name) == ("JobSet", "aurora")
+    reason, message = reason_and_message(status)
+    assert reason == "WaitingForMembers"
+    assert "before all 4 fit: ResourceQuota team leaves" in message
+    for kind, name in (("jobset", "aurora"), ("job", "aurora-b-0")):
+        _, note = await asked(cluster, kind, name)
+        assert note == f"it waits for a quota: {message}"
+
+
+@pytest.mark.releases("1.37")
+async def test_a_gang_that_lost_pods_names_who_took_them(cluster: Cluster) -> None:
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}}
+    await training.put(cluster, {**urgent, "value": 1000})
+    low = job("low", 8, "9")
+    low["spec"] |= {"scheduling": {"schedulingPolicy": {"gang": {}}}, "backoffLimit": 100}
+    low["spec"]["template"]["metadata"]["annotations"]["sim.kohort.dev/run-seconds"] = "600"
+    await cluster.create(low)
+    await cluster.running(8)
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "9"}}}
+    pod = {"priorityClassName": "urgent", "containers": [container]}
+    await cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "high"}, "spec": pod})
+
+    async def lost() -> Any:
+        seen = await list_cluster(cluster.client)
+        return (await find_in_cluster(cluster.client, seen, "job", "low", cluster.namespace)).preempted
+
+    (said,) = await cluster.until(lost, what="a word on who preempted it")
+    assert said.startswith(f"1 of its pods was preempted by pod {cluster.namespace}/high (priority 1000")
 
 
 @pytest.mark.releases("1.37")

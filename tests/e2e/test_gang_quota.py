@@ -28,15 +28,20 @@ def gang(name: str, size: int) -> Object:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
 
 
-async def test_the_second_gang_waits_whole(cluster: Cluster) -> None:
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}}
-    await cluster.create({**quota, "spec": {"hard": {"requests.cpu": "4"}}})
+async def quota(cluster: Cluster, hard: Object) -> None:
+    """A ResourceQuota "team" that somebody has counted: before that it says nothing."""
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}}
+    await cluster.create({**body, "spec": {"hard": hard}})
 
     async def counted() -> Object | None:
         found = await cluster.get("v1", "ResourceQuota", "team") or {}
         return found if (found.get("status") or {}).get("used") else None
 
     await cluster.until(counted, what="a status of the quota")
+
+
+async def test_the_second_gang_waits_whole(cluster: Cluster) -> None:
+    await quota(cluster, {"requests.cpu": "4"})
     await cluster.create(gang("one", 3), gang("two", 3))
 
     async def waiting() -> Any:

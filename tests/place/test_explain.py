@@ -74,7 +74,15 @@ def test_larger_than_any_node() -> None:
     explanation = _explained(short, _gang(short, 1, 9))
     assert explanation.reason is Reason.INSUFFICIENT
     assert "even when empty" in explanation.detail
-    assert explanation.remedies == []
+    assert [str(one) for one in explanation.remedies] == ["on nodes with at least 9 cpu (the largest has 4)"]
+
+
+def test_a_resource_that_no_node_has() -> None:
+    short = Short()
+    short.node("n1", 4, more={"example.com/chip": "0"})
+    explanation = _explained(short, Leaf("g", [short.pod("p", asks={"example.com/chip": "2"})], 1))
+    assert [str(cause) for cause in explanation.causes] == ["1 node has no example.com/chip"]
+    assert [str(one) for one in explanation.remedies] == ["on nodes with at least 2 example.com/chip (there is none)"]
 
 
 def test_a_domain_that_is_too_small() -> None:
@@ -97,6 +105,10 @@ def test_t10_no_node_has_the_label() -> None:
     explanation = _explained(short, _gang(short, 2, topology="rack"))
     assert explanation.reason is Reason.NO_MATCHING_NODE
     assert explanation.detail == "no node has the label rack"
+    remedies = ["on nodes labelled rack (there is none)", "without the constraint to one rack"]
+    assert [str(one) for one in explanation.remedies] == remedies
+    tree = _explained(short, Branch("root", [_gang(short, 2, name="a")], 1, "rack"))
+    assert "on nodes labelled rack (there is none)" in tree.advice()
 
 
 def test_t7_members_in_two_domains() -> None:
@@ -222,6 +234,11 @@ def _apply(short: Short, leaf: Leaf, explanation: Explanation, remedy: Remedy) -
         for number in range(remedy.amount):
             cpu = int(short.state.alloc[row, 0]) / 1000
             short.node(f"extra{number}", cpu, rack=short.state.node(row).labels["rack"])
+        return leaf
+    if remedy.kind == "resource":  # so large, and as many as it takes
+        cpu = float(remedy.text.split()[5])
+        for number in range(len(leaf.pods)):
+            short.node(f"large{number}", cpu, rack="A")
         return leaf
     assert remedy.kind == "free"
     _free(short, remedy)

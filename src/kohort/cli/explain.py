@@ -62,12 +62,14 @@ def _answers(found: Found) -> list[RootStatus]:
 
 
 def _data(found: Found, answers: list[RootStatus]) -> dict[str, Any]:
-    return {"asked": found.asked, "note": found.note, "answers": [asdict(one) for one in answers]}
+    answered = [asdict(one) for one in answers]
+    return {"asked": found.asked, "note": found.note, "answers": answered, "preempted": found.preempted}
 
 
 def _waiting(reply: Reply, output: str, *, everywhere: bool) -> Answer:
     assert reply.core is not None
     statuses = [root_status(reply.core, root, member) for root, member in reply.waiting]
+    statuses += [one.status for one in reply.uncreated]
     statuses.sort(key=lambda one: (one.namespace, one.since or "~", one.name))
     data = [_waiting_data(one) for one in statuses]
 

@@ -28,15 +28,23 @@ def page(found: Found, answers: Sequence[RootStatus], now: datetime) -> Renderab
     title = Text.assemble(f"{found.kind} ", (found.name, "bold"), f" in {found.namespace}")
     if not answers:
         return Text.assemble(title, ": ", found.note)
-    lines: list[Text] = [Text.assemble(title, *_summary(answers, now))]
+    lines: list[Text] = [Text.assemble(title, *_summary(answers, now, whose=_whose(found, answers)))]
     for answer in answers:
         lines.append(Text(""))
         itself = len(answers) == 1 and (answer.kind, answer.name) == (found.kind, found.name)
         lines += answer_lines(answer, alone=itself)
+    lines += [label_line("preempted", said) for said in found.preempted]
     return Lines(*lines)
 
 
-def _summary(answers: Sequence[RootStatus], now: datetime) -> tuple[str | tuple[str, str], ...]:
+def _whose(found: Found, answers: Sequence[RootStatus]) -> str:
+    """A pod has no pods: it is one, alone or of a group."""
+    if found.kind != "Pod":
+        return "its"
+    return "" if all(answer.kind == "Pod" for answer in answers) else "its group's"
+
+
+def _summary(answers: Sequence[RootStatus], now: datetime, *, whose: str = "its") -> tuple[str | tuple[str, str], ...]:
     """One sentence: does it run, and if not, how long has it waited."""
     pending, placed = sum(one.pending for one in answers), sum(one.placed for one in answers)
     finished = sum(one.finished for one in answers)
@@ -47,21 +55,25 @@ def _summary(answers: Sequence[RootStatus], now: datetime) -> tuple[str | tuple[
         return " runs in part: ", (few, "yellow"), f"; {'it has a node' if placed == 1 else 'they have nodes'}{ended}"
     if not pending:
         if placed:
-            return " ", ("runs", "green"), f": {_all(placed)} {'has a node' if placed == 1 else 'have nodes'}{ended}"
+            return " ", ("runs", "green"), f": {_all(placed, whose)}{ended}"
         return (f" has no pods that need a node{ended}",)
     since = min(one.since for one in answers if one.pending)
     length = f" for {_length(since, now)}" if since else ""
     if placed:
         return " runs in part: ", (f"{pending} of {pending + placed} pods wait", "yellow"), f"{length}{ended}"
-    return " ", ("waits", "yellow"), f"{length}: {_none(pending)}{ended}"
+    return " ", ("waits", "yellow"), f"{length}: {_none(pending, whose)}{ended}"
 
 
-def _all(number: int) -> str:
-    return "its pod" if number == 1 else f"all {number} pods"
+def _all(number: int, whose: str) -> str:
+    if number == 1:
+        return f"{whose} pod has a node" if whose else "it has a node"
+    return f"all {number} pods have nodes"
 
 
-def _none(number: int) -> str:
-    return "its pod has no node" if number == 1 else f"none of its {number} pods has a node"
+def _none(number: int, whose: str) -> str:
+    if number == 1:
+        return f"{whose} pod has no node" if whose else "it has no node"
+    return f"none of {whose} {number} pods has a node"
 
 
 def _length(since: str, now: datetime) -> str:

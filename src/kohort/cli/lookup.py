@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kohort.api.bundle import bundles
 from kohort.cli.common import UsageError
+from kohort.cli.quotawait import waiting_for_quota
 from kohort.cli.up import default_folder
 from kohort.kube.client import Client
 from kohort.kube.discovery import NotServedError, ResourceType
@@ -41,6 +42,7 @@ class Found:
     name: str
     roots: list[Root] = field(default_factory=list)
     note: str = ""  # where there are no roots: why
+    preempted: list[str] = field(default_factory=list)  # who took pods of it, where it lacks some
     unread: list[str] = field(default_factory=list)
 
     @property
@@ -115,8 +117,40 @@ async def found_of(
     if not made.roots:
         made.note = _ended(body)
         if not made.note:  # else what once kept it waiting is of no interest
-            made.note = _idle(kind, body, grouped=bool(owned)) + await _warning(client, body, namespace)
+            idle = _idle(kind, body, grouped=bool(owned))
+            made.note = await _no_pods(client, body, namespace, idle)
+    made.preempted = await _preempted(client, _short_of_pods(made.roots), namespace)
     return made
+
+
+async def _no_pods(client: Client, body: Json, namespace: str, note: str) -> str:
+    """Why it has no pods, as its controller tells: by a condition, or by its last complaint."""
+    for one in await waiting_for_quota(client, namespace):
+        if body["metadata"]["uid"] in one.uids:
+            return f"it waits for a quota: {one.message}"
+    return note + await _warning(client, body, namespace)
+
+
+def _short_of_pods(roots: Iterable[Root]) -> set[str]:
+    """Uids of the groups that lack members, or have some without a node."""
+    groups = [leaf for root, _ in roots if isinstance(root, Group) for leaf in root.leaves()]
+    return {leaf.spec.uid for leaf in groups if leaf.spec is not None and (leaf.pending or not leaf.ready)}
+
+
+async def _preempted(client: Client, groups: set[str], namespace: str) -> list[str]:
+    """Who took pods of these groups, as the scheduler told: the pods themselves are gone."""
+    if not groups:
+        return []
+    try:
+        found = (await client.kind("v1", "Event").list(namespace, fields="reason=Preempted")).items
+    except ApiError:
+        return []
+    told = [one for one in found if (one.get("involvedObject") or {}).get("uid") in groups]
+    return [f"{one.get('message')} ({_last(one)})" for one in sorted(told, key=_last)]
+
+
+def _last(event: Json) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
 async def _warning(client: Client, body: Json, namespace: str) -> str:
@@ -126,7 +160,7 @@ async def _warning(client: Client, body: Json, namespace: str) -> str:
         found = (await client.kind("v1", "Event").list(namespace, fields=fields)).items
     except ApiError:
         return ""
-    last = max(found, key=lambda one: one.get("lastTimestamp") or one.get("eventTime") or "", default=None)
+    last = max(found, key=_last, default=None)
     return f"\n{last.get('reason')}: {last.get('message')}" if last is not None else ""
 
 

@@ -22,6 +22,7 @@ from kohort.cli.lookup import (
     is_kind,
     waiting_roots,
 )
+from kohort.cli.quotawait import QuotaWait, waiting_for_quota
 from kohort.kube.client import Client
 from kohort.kube.discovery import NotServedError
 from kohort.kube.errors import ApiError, ConfigError, TransportError
@@ -85,6 +86,7 @@ class Reply:
     unread: list[str] = field(default_factory=list)
     core: SchedulerCore | None = None
     waiting: list[Root] = field(default_factory=list)
+    uncreated: list[QuotaWait] = field(default_factory=list)  # that wait, too, without a pod
     where: str = ""  # in words
     one: bool = False  # one thing was named: programs get it alone, not in a list
 
@@ -179,6 +181,7 @@ async def answer(client: Client, question: Question) -> Reply:
             pods = (await client.kind("v1", "Pod").list(namespace, labels=question.labels)).items
             uids = {str(pod["metadata"]["uid"]) for pod in pods}
         reply.waiting = waiting_roots(seen.core, namespace, uids)
+        reply.uncreated = await waiting_for_quota(client, namespace) if uids is None else []
         return reply
     if question.selects:
         return await _of_type(client, seen, question, reply, namespace)

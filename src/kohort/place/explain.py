@@ -17,7 +17,7 @@ from kohort.place.leaf import assume_leaf
 from kohort.place.nodecauses import CauseKind, NodeCause, node_causes
 from kohort.place.nodesets import NodeSet
 from kohort.place.openings import openings
-from kohort.place.remedies import NearestMiss, Remedy, RemedyKind, leaf_remedies, nearest_miss
+from kohort.place.remedies import NearestMiss, Remedy, RemedyKind, leaf_remedies, nearest_miss, unlabelled
 
 _SIMPLE = {
     Reason.WAITING_FOR_GROUP,
@@ -121,6 +121,10 @@ def more_members(missing: int, of: str = "member", by: str = "") -> Remedy:
     return Remedy(RemedyKind.MEMBERS, f"{count(missing, f'more {of}')} {has} to exist{whom}", missing)
 
 
+def _without(topology: str) -> Remedy:
+    return Remedy(RemedyKind.TOPOLOGY, f"without the constraint to one {topology}", 0)
+
+
 def waits(group: str, reason: Reason, detail: str) -> Explanation:
     """A root that did not come as far as a search: gated, incomplete, misconfigured, preempting."""
     return Explanation(group, 0, False, reason, detail, proven=reason is not Reason.NOT_FOUND)
@@ -154,6 +158,7 @@ class _Explainer:
     def _leaf(self, leaf: Leaf, node_set: NodeSet, explanation: Explanation) -> None:
         where = self._closest(leaf, node_set)
         if where is None:
+            explanation.remedies = self._unlabelled(leaf, node_set)
             return
         wanted = explanation.need
         if explanation.reason is Reason.BLOCKED_BY_SIBLING:
@@ -179,9 +184,14 @@ class _Explainer:
             and not leaf.running
             and self._fits_unkeyed(leaf, node_set)
         ):
-            explanation.remedies.append(
-                Remedy(RemedyKind.TOPOLOGY, f"without the constraint to one {leaf.topology}", 0)
-            )
+            explanation.remedies.append(_without(leaf.topology))
+
+    def _unlabelled(self, group: Demand, node_set: NodeSet) -> list[Remedy]:
+        """Its domains are those of a label that no node has: label nodes, or do without if that would do."""
+        if group.topology is None or len(node_set.split(group.topology)):
+            return []
+        alone = isinstance(group, Leaf) and not group.running and self._fits_unkeyed(group, node_set)
+        return [unlabelled(group.topology), *([_without(group.topology)] if alone else [])]
 
     def _closest(self, leaf: Leaf, node_set: NodeSet) -> NodeSet | None:
         """The domain that takes most of it."""
@@ -215,6 +225,7 @@ class _Explainer:
         if best[1] is not None and branch.topology is not None:
             text = f"{branch.topology}={best[1].value} takes {best[0]} of {branch.need} groups"
             explanation.nearest = NearestMiss(text, best[1].value, best[0], branch.need)
+        explanation.remedies += self._unlabelled(branch, node_set)
         if 0 < explanation.can < branch.need:
             explanation.remedies.append(
                 Remedy(RemedyKind.MINIMUM, f"with minGroupCount {explanation.can}, now", explanation.can)

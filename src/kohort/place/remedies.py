@@ -45,6 +45,7 @@ class RemedyKind(StrEnum):
     MEMBERS = "members"
     TOPOLOGY = "topology"
     LABEL = "label"
+    RESOURCE = "resource"  # nodes that have it, or more of it, than any there is
     UNCORDON = "uncordon"
     TOLERATE = "tolerate"
     TAINT = "taint"  # one that the node has for its own state: it goes when that is well again
@@ -125,7 +126,7 @@ def leaf_remedies(engine: Engine, leaf: Leaf, node_set: NodeSet, placed: Mapping
     left = [pod for pod in leaf.pods if pod.key not in placed][: (leaf.missing or 1) - len(placed)]
     freed = _freed(engine, leaf, node_set, len(left), list(placed.values()))
     found = [_more_nodes(engine, leaf, node_set, left), _more_domains(engine, leaf, node_set, len(left)), freed]
-    found.append(_labels(engine, leaf))
+    found += [_labels(engine, leaf), _larger(engine, leaf)]
     total = len(placed) + leaf.members
     if placed and leaf.minimum is not None and total < leaf.minimum:
         found.append(Remedy(RemedyKind.MINIMUM, f"with minCount {total}, now", total))
@@ -251,6 +252,31 @@ def _labels(engine: Engine, leaf: Leaf) -> Remedy | None:
         if code is None or not (column.codes == code).any():
             return Remedy(RemedyKind.LABEL, f"on nodes labelled {key}={value} (there is none)", 0)
     return None
+
+
+def unlabelled(topology: str) -> Remedy:
+    """Of a group that is kept to one domain of a label that no node has."""
+    return Remedy(RemedyKind.LABEL, f"on nodes labelled {topology} (there is none)", 0)
+
+
+# ---- nodes larger than any
+
+
+def _larger(engine: Engine, leaf: Leaf) -> Remedy | None:
+    """What a node would have to have, where none of the cluster has enough for a pod even when it is empty."""
+    signature, state = scarcest(leaf).signature, engine.state
+    alloc = state.alloc[np.ix_(np.flatnonzero(state.alive), signature.columns)]
+    if not len(alloc) or (alloc >= signature.amounts).all(axis=1).any():
+        return None
+    most = alloc.max(axis=0)
+    short = np.flatnonzero(most < signature.amounts)
+    names = [state.resources.names[column] for column in signature.columns.tolist()]
+    asked = [f"at least {shown(names[n], int(signature.amounts[n]))} {names[n]}" for n in range(len(names))]
+    if not len(short):
+        return Remedy(RemedyKind.RESOURCE, f"on nodes with {' and '.join(asked)} (none has all of it)", 0)
+    has = [f"the largest has {shown(names[n], int(most[n]))}" if most[n] else "there is none" for n in short]
+    parts = [f"{asked[n]} ({said})" for n, said in zip(short.tolist(), has, strict=True)]
+    return Remedy(RemedyKind.RESOURCE, f"on nodes with {' and '.join(parts)}", 0)
 
 
 def _nodes(count: int) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kohort.place.demand import Reason
+from kohort.place.diagnosis import count
 from kohort.place.explain import Explanation, more_members, waits
 from kohort.place.remedies import Remedy, RemedyKind
 from kohort.place.requests import pod_requests
@@ -84,7 +85,7 @@ class PendingDiagnosis:
     def _told(self, entry: QueuedRoot, root: Group | PodInfo | None) -> Explanation | None:
         if entry.queue is SubQueue.PREEMPTING:
             victims = len(self._victims.get(entry.key, ()))
-            return waits(entry.key, Reason.PREEMPTING, f"{victims} pods must go first")
+            return waits(entry.key, Reason.PREEMPTING, f"{count(victims, 'pod')} must go first")
         if entry.queue is SubQueue.GATED and root is not None:
             return gate(root, self._cache)
         decision = self._decisions.get(entry.key)
@@ -137,6 +138,7 @@ def _gate(group: Group, level: int, cache: SchedulerCache, *, held: bool) -> Exp
     if not wrong:
         return explanation
     explanation.can = group.ready_children if spec.composite else group.members
+    missing = spec.need - explanation.can
     if held:
         gated = [one for leaf in group.leaves() for one in leaf.pending.values() if one.gated]
         explanation.reason = Reason.GATED
@@ -144,9 +146,12 @@ def _gate(group: Group, level: int, cache: SchedulerCache, *, held: bool) -> Exp
         explanation.remedies = [
             Remedy(RemedyKind.GATES, "whoever set the scheduling gates has to take them away", len(gated))
         ]
+        if not spec.composite and missing > 0:  # the gates may be there until all are
+            explanation.detail += f"; {explanation.can} of {spec.need} members exist"
+            explanation.remedies.append(more_members(missing, by=_creator(group)))
+            _blame_quota(explanation, group, missing, cache)
         return explanation
     explanation.reason = Reason.WAITING_FOR_MEMBERS
-    missing = explanation.need - explanation.can
     if spec.composite:
         explanation.detail = f"{explanation.can} of {spec.need} groups have the members they need"
         explanation.remedies = [more_members(missing, "group", _creator(group))]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kohort.place.demand import Reason
+from kohort.place.explain import Explanation
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.diagnosis import gate, told, unrooted, volumes_under_way
 from kohort.scheduler.queue import Queue, SubQueue
@@ -48,6 +49,7 @@ class Notices:
             explanation = gate(root, self._cache)
             text = told(explanation)
             writes.events += self._status.waiting(root.spec, text)
+            self._tell_groups(explanation, writes)
             if explanation.reason is not Reason.GATED:  # of gates the API server speaks
                 for leaf in root.leaves():
                     self._tell(leaf, text, writes)
@@ -63,6 +65,8 @@ class Notices:
             if group.spec is not None:
                 writes.events += self._status.waiting(group.spec, text)
             if now - parked[group.key] >= self._after:
+                if group.spec is not None:
+                    writes.patches += self._status.group_waiting(group.spec, text, self._stamp())
                 self._tell(group, text, writes)
         self._parked = parked
 
@@ -75,6 +79,23 @@ class Notices:
                 explanation = volumes_under_way(member, self._cache)
                 if explanation is not None:
                     self._add(writes, member, told(explanation))
+                    self._tell_above(member, told(explanation), writes)
+
+    def _tell_groups(self, explanation: Explanation, writes: Writes) -> None:
+        """Each group of a tree that is not ready, in its condition."""
+        for one in explanation.every():
+            group = None if one.ok else self._cache.trees.get(one.group)
+            if group is not None and group.spec is not None:
+                writes.patches += self._status.group_waiting(group.spec, told(one), self._stamp())
+
+    def _tell_above(self, member: PodInfo, text: str, writes: Writes) -> None:
+        """The groups of a pod, and the owners of its root. What holds one up holds up all that start with it."""
+        above = self._cache.trees.get(member.pod.group or "")
+        while above is not None and above.spec is not None:
+            if not self._status.is_scheduled(above):
+                writes.events += self._status.waiting(above.spec, text, root=above.parent is None)
+                writes.patches += self._status.group_waiting(above.spec, text, self._stamp())
+            above = above.parent
 
     def _tell(self, group: Group, text: str, writes: Writes) -> None:
         said = (text, len(group.pending), max((one.order for one in group.pending.values()), default=0))

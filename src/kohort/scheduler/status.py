@@ -15,6 +15,7 @@ import msgspec
 
 from kohort.api.scheduling import constants as words
 from kohort.place.demand import Outcome
+from kohort.place.diagnosis import count
 from kohort.place.victims import VictimSet
 from kohort.scheduler.decision import Decision, DecisionKind
 from kohort.scheduler.model import COMPOSITE_PREFIX, Condition, GroupSpec, Pod
@@ -160,7 +161,9 @@ class StatusBuilder:
                 self._owners_told[group.key] = ""
             writes.patches += self._condition(group.spec, "True", words.REASON_SCHEDULED, "", now)
             if writes.patches:
-                text = f"{len(group.placed)} pods have nodes" if not group.spec.composite else "its groups have nodes"
+                placed = len(group.placed)
+                text = f"{count(placed, 'pod')} {'has a node' if placed == 1 else 'have nodes'}"
+                text = "its groups have nodes" if group.spec.composite else text
                 writes.events += self._new_event(group.spec, "Normal", "Scheduled", "Binding", text)
         return writes
 
@@ -182,6 +185,10 @@ class StatusBuilder:
         """It is not ready to be tried, and has not been for a while."""
         events = self._new_event(spec, "Normal", "Waiting", "Scheduling", text)
         return [*events, *(self._tell_owners(spec, "Normal", "Waiting", text) if root else ())]
+
+    def group_waiting(self, spec: GroupSpec, text: str, now: str) -> list[Patch]:
+        """The same in its condition, unless it has been scheduled once."""
+        return list(self._condition(spec, "False", words.REASON_UNSCHEDULABLE, text, now))
 
     def member_waiting(self, member: PodInfo, text: str, now: str) -> Writes:
         """A pod whose group is not ready to be tried, or not there."""

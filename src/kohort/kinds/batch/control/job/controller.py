@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -115,6 +115,14 @@ class _QuotaOf:
         )
         return told(group, int(least), short) if short is not None else ""
 
+    def concerned(self, pod: Object) -> Sequence[Object]:
+        group = self.reader.get("PodGroup", Key(self.namespace, _group_name(pod)))
+        if group is None:
+            return []
+        owners = group["metadata"].get("ownerReferences") or ()
+        above = [one for one in owners if one.get("controller") and one["kind"] != "Job"]
+        return [group, *(_owner(one, self.namespace) for one in above)]
+
     def _there(self, gang: tuple[str, str]) -> int:
         return len(self.reader.indexed("Pod", "group", gang))
 
@@ -124,6 +132,12 @@ class _QuotaOf:
 
 def _group_name(pod: Object) -> str:
     return str((pod["spec"].get("schedulingGroup") or {}).get("podGroupName") or "")
+
+
+def _owner(owner: Object, namespace: str) -> Object:
+    """As much of an owner as an event about it needs."""
+    meta = {"name": owner["name"], "namespace": namespace, "uid": owner["uid"]}
+    return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "metadata": meta}
 
 
 def _group_of_pod(pod: Object) -> Iterable[Hashable]:

@@ -31,6 +31,7 @@ from kohort.kinds.batch.control.job.writes import adopt, delete_all, let_all_go,
 from kohort.kinds.batch.settings import JobSettings
 
 _SLOW_START: Final = 1
+_FITS: Final = "the pods of its gang fit into the quotas of the namespace"
 
 
 @dataclass(slots=True)
@@ -56,6 +57,9 @@ class Quota(Protocol):
 
     def shortage(self, pod: Object, least: int | None) -> str:
         """Why none is made; `least`: of a gang that this reconcile made. Empty: go on."""
+
+    def concerned(self, pod: Object) -> Sequence[Object]:
+        """The group that waits, and whose it is: a JobSet or a TrainJob further up."""
 
     def refused(self, pod: Object) -> None: ...
 
@@ -240,15 +244,17 @@ def _waits_for_quota(book: Book, index: int | None, grouped: Grouped, quota: Quo
     """Whether the gang's pods do not all fit into what the namespace may have. -> bool"""
     found = book.tally
     began = bool(found.active or found.succeeded or found.failed)
-    note = "" if began else quota.shortage(_pod(found, index, grouped), grouped.least)
+    pod = _pod(found, index, grouped)
+    note = "" if began else quota.shortage(pod, grouped.least)
     known = condition(book.status, CONDITION) or {}
     if note and (known.get("status"), known.get("message")) != ("True", note):
         set_condition(book.status, book.now, CONDITION, True, EXCEEDED, note)
         book.dirty = True
-        yield from emit(Event(book.job, "Warning", EXCEEDED, note))
+        yield from emit(*(Event(one, "Warning", EXCEEDED, note) for one in (book.job, *quota.concerned(pod))))
     elif not note and known.get("status") == "True":
-        set_condition(book.status, book.now, CONDITION, False, AVAILABLE, "the pods of its gang fit")
+        set_condition(book.status, book.now, CONDITION, False, AVAILABLE, _FITS)
         book.dirty = True
+        yield from emit(*(Event(one, "Normal", AVAILABLE, _FITS) for one in (book.job, *quota.concerned(pod))))
     return bool(note)
 
 
