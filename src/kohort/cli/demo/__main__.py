@@ -152,4 +152,6 @@ A cluster of your own, for kubectl; its nodes are virtual as well:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    from kohort.cli.main import app
+
+    app(["demo", *sys.argv[1:]], prog_name="kohort")
