@@ -221,7 +221,7 @@ def test_the_preemptor_names_who_goes() -> None:
     sim.settle()
     said = sim.condition("group", "g", "PodGroupInitiallyScheduled")
     assert said is not None
-    assert "preempting 1 victim: default/low" in said["message"]
+    assert "preempting 1 victims: default/low" in said["message"]
 
 
 def quota(sim: Sim, hard: str, used: str) -> None:

@@ -14,7 +14,6 @@ from time import monotonic
 import numpy as np
 
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason, Result
-from kohort.place.diagnosis import count
 from kohort.place.effort import Effort
 from kohort.place.explain import Explanation, explain, waits
 from kohort.place.interpod import EquivalenceClass
@@ -308,9 +307,8 @@ class Decider:
         name = cache.state.node
         decision.nominations = {uid: name(row).name for uid, row in plan.result.placed.items()}
         kind = "pod" if decision.is_pod else "podgroup"
-        decision.note = (
-            f"found a placement for {kind}, preempting {count(plan.evictions, 'victim')}: {_named_pods(plan)}"
-        )
+        # In the words of kube-scheduler, which has no singular.
+        decision.note = f"found a placement for {kind}, preempting {plan.evictions} victims: {_named_pods(plan)}"
         if not plan.evictions:
             decision.note = _UNDER_WAY
 

@@ -135,7 +135,7 @@ class Screen:
         self.console.print(table)
         for fault in faults:
             self.console.print(Text(f"broken: {fault}", "bold red"))
-        words = f"{len(faults)} promises broken" if faults else "every promise kept"
+        words = f"{count(len(faults), 'promise')} broken" if faults else "every promise kept"
         self.console.print(Text(f"{words}, after {seconds:.1f} s", "bold red" if faults else "bold green"))
         return not faults
 

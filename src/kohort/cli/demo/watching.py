@@ -14,7 +14,7 @@ from kohort.cli.demo.stories import Story
 from kohort.kube.client import Client
 from kohort.kube.informer import Informer
 
-TOGETHER: Final = 5.0  # seconds between the first and the last binding of a gang's minimum
+TOGETHER: Final = 15.0  # seconds between the bindings of a gang's minimum: many on a machine with other work, too
 
 
 @dataclass(slots=True)
