@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.e2e.grove_short import clique, cliqueset
+from tests.server.crd.server import Running
 from tests.server.talk import Talk
 
 from kohort.kube.wire import Request
@@ -192,3 +194,15 @@ async def test_without_a_token_no_body_is_asked_for(tmp_path: Path) -> None:
         writer.write("\r\n".join((*lines, *more)).encode())
         assert (await asyncio.wait_for(reader.readline(), 30)).startswith(b"HTTP/1.1 401 ")
         writer.transport.abort()
+
+
+@pytest.mark.parametrize(
+    "delay", ["9" * 5_000 + "s", "0." + "1" * 6_000 + "h" * 2, "2562048h", "\u0663s"], ids=range(4)
+)
+def test_long_durations_are_no_fault_of_the_server(delay: str) -> None:
+    body = cliqueset("x", clique("a", 1))
+    body["spec"]["template"]["terminationDelay"] = delay
+    with Running(shipped=True) as server:
+        found = server.request("POST", "/apis/grove.io/v1alpha1/namespaces/default/podcliquesets", body)
+    assert found.code == 400
+    assert "terminationDelay: Cannot decode: expected duration" in found.json()["message"]

@@ -5,7 +5,6 @@ Nothing is changed: unknown fields stay in the object. `null` counts as absent e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from functools import singledispatch
@@ -15,9 +14,9 @@ from kohort.api import definitions
 from kohort.api.errors import ErrorKind, FieldError, at, show
 from kohort.api.schema import Anything, Arr, Bool, Duration, Int, IntOrStr, Map, Node, Obj, Ref, Str, Time, known
 from kohort.apimachinery import quantity
+from kohort.apimachinery.duration import DurationError, nanoseconds
 
 _META: Final = Ref(definition="io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
-_GO_DURATION: Final = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
 _BARE: Final = {False: {"off", "no", "n"}, True: {"on", "yes", "y"}}
 _PLAIN: Final = {"string": str, "boolean": bool}
 _NAMES: Final = {dict: "object", list: "list", str: "string", bool: "boolean", int: "number", float: "number"}
@@ -96,9 +95,17 @@ def _is_time(text: str) -> bool:
         return False
 
 
+def _is_duration(text: str) -> bool:
+    try:
+        nanoseconds(text)
+    except DurationError:
+        return False
+    return True
+
+
 @check.register
 def _(_node: Duration, value: Any, path: str, _minor: str) -> Iterator[FieldError]:
-    if value is not None and not (isinstance(value, str) and _GO_DURATION.fullmatch(value)):
+    if value is not None and not (isinstance(value, str) and _is_duration(value)):
         yield _wrong(path, value, "duration such as 90s or 4h")
 
 

@@ -6,13 +6,13 @@ comes twice is due twice.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-_DURATION: Final = re.compile(r"((\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h))+")
+from kohort.apimachinery.duration import DurationError, nanoseconds
+
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _FIELDS: Final[tuple[tuple[str, int, int, tuple[str, ...]], ...]] = (
@@ -31,7 +31,8 @@ _WORDS: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_EVERY: Final = "@every "
+_DIGITS: Final = 9  # of a number in a field, zeros in front aside
 _YEARS: Final = 5  # a schedule that is not due in so many years never is (30 February)
 
 
@@ -102,9 +103,8 @@ def parse(text: str, zone: str | None = None) -> Schedule:
     wrong = problem(text)
     if wrong:
         raise BadScheduleError(f"{text!r}: {wrong}")
-    if text.startswith("@every "):
-        parts = re.findall(r"([\d.]+)(ns|us|µs|ms|s|m|h)", text.removeprefix("@every "))
-        return Every(sum(float(number) * _UNITS[unit] for number, unit in parts))
+    if text.startswith(_EVERY):
+        return Every(nanoseconds(text.removeprefix(_EVERY)) / 1e9)
     given = _WORDS.get(text, text).split()
     sets = [_field(field, least, most, words) for field, (_, least, most, words) in zip(given, _FIELDS, strict=True)]
     minutes, hours, days, months, weekdays = sets
@@ -134,7 +134,7 @@ def _field(text: str, least: int, most: int, words: tuple[str, ...]) -> frozense
             ends = [_number(end, least, words) for end in span.split("-")]
             # "5/15" means from 5 on
             first, last = ends[0], most if slash and len(ends) == 1 else ends[-1]
-        found.update(range(first, last + 1, int(step) if slash else 1))
+        found.update(range(first, last + 1, int(step.lstrip("0")) if slash else 1))
     return frozenset(found)
 
 
@@ -166,9 +166,12 @@ def problem(schedule: str) -> str | None:
 
 
 def _word(schedule: str) -> str | None:
-    if schedule.startswith("@every "):
-        wrong = not _DURATION.fullmatch(schedule.removeprefix("@every "))
-        return "@every needs a duration such as 90m" if wrong else None
+    if schedule.startswith(_EVERY):
+        try:
+            nanoseconds(schedule.removeprefix(_EVERY))
+        except DurationError:
+            return "@every needs a duration such as 90m"
+        return None
     return (
         None if schedule in _WORDS else f"unknown word; accepted are {', '.join(sorted(_WORDS))} and @every <duration>"
     )
@@ -176,7 +179,7 @@ def _word(schedule: str) -> str | None:
 
 def _part(part: str, least: int, most: int, words: tuple[str, ...]) -> str | None:
     span, slash, step = part.partition("/")
-    if slash and (not step.isdigit() or int(step) == 0):
+    if slash and not (_is_number(step) and step.strip("0")):
         return f'step "{step}" must be a positive number'
     if span in {"*", "?"}:
         return None
@@ -194,4 +197,8 @@ def _part(part: str, least: int, most: int, words: tuple[str, ...]) -> str | Non
 def _read(text: str, least: int, words: tuple[str, ...]) -> int | None:
     if text.lower() in words:
         return words.index(text.lower()) + least
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(text.lstrip("0") or 0) if _is_number(text) else None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text.lstrip("0")) <= _DIGITS

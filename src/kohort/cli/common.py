@@ -105,10 +105,10 @@ def parse_gates(text: str) -> dict[str, bool]:
 
 def duration(option: str, text: str) -> float:
     """Seconds of Go's 1h2m3s, more than none."""
-    from kohort.server.crd.cel.times import parse_duration
+    from kohort.apimachinery.duration import nanoseconds
 
     try:
-        found = parse_duration(text).nanos / 1e9
+        found = nanoseconds(text) / 1e9
     except ValueError:
         found = 0.0
     if found <= 0:

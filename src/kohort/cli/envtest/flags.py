@@ -150,10 +150,10 @@ def seconds(flags: Flags, name: str, default: float) -> float:
     text = flags.last(name)
     if not text:
         return default
-    from kohort.server.crd.cel.times import parse_duration
+    from kohort.apimachinery.duration import nanoseconds
 
     try:
-        return parse_duration(text).nanos / 1e9
+        return nanoseconds(text) / 1e9
     except ValueError:
         raise FlagError(f'--{name}: the value is "{text}"; expected a duration such as 1h0m0s') from None
 

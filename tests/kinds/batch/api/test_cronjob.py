@@ -35,6 +35,11 @@ def test_good_schedules(text: str) -> None:
         ("9-3 * * * *", "begins after its end"),
         ("@fortnightly", "unknown word"),
         ("@every soon", "duration"),
+        ("@every 2562048h", "duration"),
+        pytest.param("@every " + "9" * 5_000 + "s", "duration", id="every 9s"),
+        pytest.param("9" * 5_000 + " * * * *", "neither a number", id="9s"),
+        pytest.param("*/" + "9" * 5_000 + " * * * *", "positive number", id="step of 9s"),
+        ("*/\u00b2 * * * *", "positive number"),
         ("TZ=UTC * * * * *", "timeZone"),
     ],
 )

@@ -13,7 +13,8 @@ from tests.kinds.grove.api.cases import FABRIC, clique, defaulted, group, on, pc
 from kohort.api import admit
 from kohort.api.options import known_option
 from kohort.api.registry import find, kinds
-from kohort.kinds.grove.api import OPTIONS, duration, mnnvl
+from kohort.apimachinery import duration
+from kohort.kinds.grove.api import OPTIONS, mnnvl
 
 TEMPLATE = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "d"}}]}}}
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from kohort.api import defaults
 from kohort.api.kind import Context, Object
-from kohort.kinds.grove.api import duration, parts
+from kohort.apimachinery import duration
+from kohort.kinds.grove.api import parts
 from kohort.kinds.grove.api.schema import SET_SPEC
 
 TERMINATION_DELAY: Final = "4h0m0s"

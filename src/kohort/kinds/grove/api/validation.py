@@ -11,7 +11,8 @@ from typing import Any, Final
 from kohort.api import formats, meta
 from kohort.api.errors import FieldError, duplicate, invalid, required
 from kohort.api.kind import Context, Object
-from kohort.kinds.grove.api import backend, duration, mnnvl, options, parts, podspec, sharing, startup, topology
+from kohort.apimachinery import duration
+from kohort.kinds.grove.api import backend, mnnvl, options, parts, podspec, sharing, startup, topology
 
 MAX_NAME: Final = 45  # of set, scaling group and clique together, so that pod names stay below 63
 

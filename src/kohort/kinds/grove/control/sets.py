@@ -12,9 +12,10 @@ from kohort.api.copying import copied
 from kohort.api.kind import Context, Object
 from kohort.api.objects import label, name_of, namespace_of, status_of
 from kohort.api.releases import NEWEST
+from kohort.apimachinery import duration
 from kohort.apimachinery.podresources import in_canonical_form
 from kohort.gang.compile import Lookup
-from kohort.kinds.grove.api import constants, duration
+from kohort.kinds.grove.api import constants
 from kohort.kinds.grove.api.defaults import TERMINATION_DELAY, podcliqueset
 from kohort.kinds.grove.compile import names
 from kohort.kinds.grove.compile.expand import Clique, Expansion, Gang

@@ -7,19 +7,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, Final
 
+from kohort.apimachinery.duration import DurationError, nanoseconds
 from kohort.server.crd.cel.values import SECOND, CelError, Duration, Timestamp
 
-_NANOS: Final = {
-    "ns": 1,
-    "us": 1_000,
-    "µs": 1_000,
-    "μs": 1_000,
-    "ms": 1_000_000,
-    "s": SECOND,
-    "m": 60 * SECOND,
-    "h": 3600 * SECOND,
-}
-_PART: Final = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _STAMP: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _FIRST: Final = -62_135_596_800 * SECOND
 _LAST: Final = 253_402_300_800 * SECOND
@@ -41,19 +31,10 @@ def timestamp(nanos: int) -> Timestamp:
 
 def parse_duration(text: str) -> Duration:
     """Go's time.ParseDuration."""
-    sign, rest = (text[0], text[1:]) if text[:1] in {"-", "+"} else ("", text)
-    total = 0
-    if rest != "0":
-        at = 0
-        while at < len(rest) or not rest:
-            found = _PART.match(rest, at)
-            if found is None or not (found[1] or found[2]) or len(found[1]) > 19:
-                raise CelError(f'time: invalid duration "{text[:100]}"')
-            unit = _NANOS[found[3]]
-            more = (found[2] or "")[:18]
-            total += int(found[1] or "0") * unit + (int(more) * unit // 10 ** len(more) if more else 0)
-            at = found.end()
-    return duration(-total if sign == "-" else total)
+    try:
+        return Duration(nanoseconds(text))
+    except DurationError as error:
+        raise CelError(str(error)) from None
 
 
 def parse_timestamp(text: str) -> Timestamp:
