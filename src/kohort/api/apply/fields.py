@@ -8,7 +8,8 @@ in place: every function returns a new one and may share parts with what it was 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -107,10 +108,7 @@ def paths(fields: Fields, above: Path = ()) -> Iterator[Path]:
 
 
 def of(*members: Path) -> Fields:
-    made: Fields = {}
-    for path in members:
-        made = union(made, _chain(path))
-    return made
+    return union_of(map(_chain, members))
 
 
 def _chain(path: Path) -> Fields:
@@ -143,6 +141,14 @@ def union(one: Fields, other: Fields) -> Fields:
         else:
             merged[element] = theirs
     return merged
+
+
+def union_of(many: Iterable[Fields]) -> Fields:
+    """Of all of them, two by two: what was put together is not copied for each one that follows."""
+    left = list(many)
+    while len(left) > 1:
+        left = [reduce(union, left[at : at + 2]) for at in range(0, len(left), 2)]
+    return left[0] if left else {}
 
 
 def _both(one: Fields, other: Fields) -> Fields:

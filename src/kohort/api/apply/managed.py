@@ -165,7 +165,7 @@ def capped(managed: Managed) -> Managed:
     excess = len(updaters) - MOST_UPDATERS
     if excess <= 0:
         return managed
-    kept, first = dict(managed), dict[str, Manager]()
+    kept, first, buckets = dict(managed), dict[str, Manager](), dict[Manager, list[Fields]]()
     for who in sorted(updaters, key=lambda who: (managed[who].time or "", who.identity)):
         if excess <= 0:
             break
@@ -176,9 +176,11 @@ def capped(managed: Managed) -> Managed:
         bucket = Manager.of(_ANCIENT, UPDATE, version)
         if bucket not in kept:
             kept[bucket] = kept.pop(first[version])
-        fields = sets.union(managed[who].fields, kept[bucket].fields)
+        buckets.setdefault(bucket, [kept[bucket].fields]).append(managed[who].fields)
         if who != bucket:
             del kept[who]
-        kept[bucket] = Owned(fields, version, managed[who].time)
+        kept[bucket] = managed[who]
         excess -= 1
+    for bucket, parts in buckets.items():
+        kept[bucket] = replace(kept[bucket], fields=sets.union_of(reversed(parts)))
     return kept

@@ -133,9 +133,7 @@ def _pruned(merged: Object, owners: Managed, last: Fields, structure: Structure)
     there = sets.with_parents(field_set(merged, structure), structure)
     cut = remove(merged, last, structure) or {}
     kept = sets.with_parents(field_set(cut, structure), structure)
-    everybodys: Fields = {}
-    for owned in owners.values():
-        everybodys = sets.union(everybodys, owned.fields)
+    everybodys = sets.union_of(owned.fields for owned in owners.values())
     kept = sets.union(kept, sets.with_parents(everybodys, structure))
     cut = remove(merged, sets.difference(there, kept), structure) or {}
     left = sets.with_parents(field_set(cut, structure), structure)

@@ -72,10 +72,12 @@ def _entry(name: str, value: Any) -> Iterator[FieldError]:
 
 
 def _scopes(scopes: Sequence[Any], hard: Object, path: str, shown: Any) -> Iterator[FieldError]:
+    plain = {name for name in hard if "/" not in name}
+    unfit = {scope for scope, names in _FIT.items() if not plain <= names}
     for scope in scopes:
         if scope not in _FIT:
             yield invalid(path, shown, "unsupported scope")
-        elif any(name not in _FIT[scope] for name in hard if "/" not in name):
+        elif scope in unfit:
             yield invalid(path, shown, "unsupported scope applied to resource")
     if any(pair <= set(map(str, scopes)) for pair in _OPPOSITES):
         yield invalid(path, shown, "conflicting scopes")
