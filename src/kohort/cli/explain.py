@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from kohort.cli.common import UsageError, friendly, out
 from kohort.cli.explainprint import page, waiting_page
 from kohort.cli.following import Answer, follow_cluster
 from kohort.cli.lookup import Found
-from kohort.cli.targets import Question, Reply, as_data, ask_cluster, ask_state, check_output, finish, print_data
+from kohort.cli.targets import (
+    Question,
+    Reply,
+    as_data,
+    ask_cluster,
+    ask_state,
+    check_output,
+    finish,
+    print_data,
+    state_document,
+)
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.reasonwords import reason_and_message
 from kohort.scheduler.rootstatus import RootStatus, root_status
@@ -92,11 +99,8 @@ def _waiting_data(status: RootStatus) -> dict[str, Any]:
 
 def _core(path: str) -> SchedulerCore:
     try:
-        document = msgspec.json.decode(Path(path).read_bytes())
-        core = load(document)
-    except OSError as error:
-        raise UsageError(f"--state {path}: cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, SnapshotError) as error:
+        core = load(state_document(path))
+    except SnapshotError as error:
         raise UsageError(f"--state {path}: {error}") from None
     core.sync(0.0)
     return core

@@ -279,7 +279,7 @@ def nodes(kubeconfig: str, context: str, attach: bool, keep: bool, **asked: Any)
 @_watch
 @_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
 @_context
-@_text("--state", metavar="FILE", says="Ask a saved /debug/state instead of a cluster.")
+@_text("--state", metavar="FILE", says="Ask a file of kohort snapshot instead of a cluster.")
 @_output("text|json|yaml")
 def explain(kubeconfig: str, context: str, state: str, output: str, watch: bool, **asked: Any) -> None:
     """Say why something waits, what came closest and what would help; or where it runs.
@@ -322,7 +322,7 @@ def tree(kubeconfig: str, context: str, every: bool, output: str, watch: bool, *
 @_text("-n", "--namespace", metavar="NS", says="Of objects that name none; else the kubeconfig's.")
 @_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
 @_context
-@_text("--state", metavar="FILE", says="Ask a saved /debug/state instead of a cluster.")
+@_text("--state", metavar="FILE", says="Ask a file of kohort snapshot instead of a cluster.")
 @_text("--cluster", metavar="FILE", says="Ask about an empty cluster of the nodes that a file describes, as for up.")
 @_text("--config", metavar="FILE", says="Profile and settings in a file, as for run.")
 @_set
@@ -361,6 +361,37 @@ def manifests(**asked: Any) -> None:
     from kohort.cli import manifests as command
 
     sys.exit(command.run(command.Asked(**asked)))
+
+
+@app.command()
+@_text(
+    "-o", "--output", metavar="FILE", default="-", says="Where to; FILE.json.gz is compressed, - is standard output."
+)
+@_flag("--anonymise", "--anonymize", "anonymise", says="Numbers instead of names; the answers stay the same.")
+@_flag("--support", says="An archive with logs, events and what doctor says, too. No secrets are read.")
+@_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
+@_context
+def snapshot(output: str, kubeconfig: str, context: str, **chosen: Any) -> None:
+    """Save what decides whether something starts: for plan --state and explain --state, or for whoever helps you."""
+    from kohort.cli import snapshot as command
+
+    sys.exit(command.run(output, kubeconfig, context, **chosen))
+
+
+@app.command()
+@_text("-n", "--namespace", metavar="NS", says="Of Kohort; else where its Deployment is.")
+@_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
+@_context
+@_output("text|json")
+def doctor(namespace: str, kubeconfig: str, context: str, output: str) -> None:
+    """Say what is wrong with Kohort on a cluster, and the command that mends it. Nothing is changed.
+
+    Looks at versions, gates, processes, leases, roles, clocks, other schedulers, definitions and webhooks. Exit code 1:
+    something does not work.
+    """
+    from kohort.cli import doctor as command
+
+    sys.exit(command.run(namespace, kubeconfig, context, output))
 
 
 @app.group()

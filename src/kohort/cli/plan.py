@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from rich.text import Text
 
 from kohort.api.objects import name_of, namespace_of
 from kohort.cli.common import UsageError, configured, count, friendly, out, say
 from kohort.cli.explainprint import answer_lines, label_line
 from kohort.cli.lookup import Found, find_in_cluster, is_kind
-from kohort.cli.targets import check_output, connected, print_data
+from kohort.cli.targets import check_output, connected, print_data, state_document
 from kohort.cli.up import read_pools, read_profile
 from kohort.gang.settings import DEFAULTS
 from kohort.manifest import read
@@ -118,11 +115,8 @@ def _cluster(asked: PlanOptions) -> tuple[ClusterCopy, str]:
 
 def _snapshot(path: str) -> ClusterCopy:
     try:
-        raw = Path(path).read_bytes()
-        return read_snapshot(msgspec.json.decode(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw))
-    except OSError as error:
-        raise UsageError(f"--state {path}: cannot be read: {error.strerror or error}") from None
-    except (EOFError, msgspec.DecodeError, SnapshotError) as error:
+        return read_snapshot(state_document(path))
+    except SnapshotError as error:
         raise UsageError(f"--state {path}: {error}") from None
 
 

@@ -5,9 +5,13 @@ TYPE/NAME..., a TYPE alone, with -l or -A, or nothing at all, which is everythin
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
+
+import msgspec
 
 from kohort.api.objects import name_of, namespace_of
 from kohort.cli.common import UsageError, as_json, choice, say, write
@@ -162,6 +166,17 @@ def connected(kubeconfig: str, context: str, manager: str, work: Callable[[Clien
         raise UsageError(str(error)) from None
     except ApiError as error:
         raise UsageError(f"the API server refused: {error}") from None
+
+
+def state_document(path: str) -> Any:
+    """What a file of `kohort snapshot`, or a saved /debug/state, holds; compressed or not."""
+    try:
+        raw = Path(path).read_bytes()
+        return msgspec.json.decode(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+    except OSError as error:
+        raise UsageError(f"--state {path}: cannot be read: {error.strerror or error}") from None
+    except (EOFError, msgspec.DecodeError) as error:
+        raise UsageError(f"--state {path}: {error}") from None
 
 
 async def answer(client: Client, question: Question) -> Reply:
