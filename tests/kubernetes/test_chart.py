@@ -78,9 +78,16 @@ VALUES: Mapping[str, Any] = {
     "metrics.serviceMonitor.enabled": True,
     "metrics.serviceMonitor.interval": "5s",
     "metrics.serviceMonitor.labels": {"release": "prometheus"},
+    "metrics.prometheusRule.enabled": True,
+    "metrics.prometheusRule.labels": {"release": "prometheus"},
+    "metrics.dashboard.enabled": True,
+    "metrics.dashboard.labels": {"grafana": "yes"},
 }  # fmt: skip
 # What shows only where something else is switched on.
-WITH = {"networkPolicy": "networkPolicy.enabled", "metrics.serviceMonitor": "metrics.serviceMonitor.enabled"}
+WITH = {
+    "networkPolicy": "networkPolicy.enabled",
+    **{f"metrics.{name}": f"metrics.{name}.enabled" for name in ("serviceMonitor", "prometheusRule", "dashboard")},
+}
 NOT_SHOWN = {"global"}  # Helm's own
 
 
@@ -140,7 +147,7 @@ def test_a_value_has_an_effect(path: str) -> None:
     beside.pop(path, None)
     changed = rendered({**beside, path: VALUES[path]}, definitions=whole)
     assert changed != rendered(beside, definitions=whole)
-    for config in of(changed, "ConfigMap"):
+    for config in (one for one in of(changed, "ConfigMap") if "config.yaml" in one["data"]):
         parse(yaml.safe_load(config["data"]["config.yaml"]))  # kohort run accepts it
 
 

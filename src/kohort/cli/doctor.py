@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from rich.table import Table
 from rich.text import Text
 
 from kohort.cli.common import as_json, choice, friendly, out, write
@@ -45,11 +44,9 @@ def run(namespace: str, kubeconfig: str, context: str, output: str) -> int:
 
 
 def show(found: Sequence[Finding]) -> None:
-    table = Table.grid(padding=(0, 2))
+    width = max((len(one.what) for one in found), default=0)
     for one in found:
         word, style = _WORD[one.state]
-        text = Text(one.text)
+        out.print(Text.assemble((f"{word:<4} ", style), (f"{one.what:<{width}}  ", "bold"), one.text))
         if one.mend:
-            text.append(f"\n→ {one.mend}", "dim")
-        table.add_row(Text(word, style), Text(one.what, "bold"), text)
-    out.print(table)
+            out.print(Text(f"{'':{width + 7}}→ {one.mend}", "dim"))

@@ -115,6 +115,7 @@ class Informer(Generic[T]):
         self.synced = asyncio.Event()
         self.counts = InformerCounts()
         self.last_error: KubeError | None = None
+        self.failing_since: float | None = None  # what the cache knows is as old as this
 
     def handle(
         self,
@@ -198,6 +199,8 @@ class Informer(Generic[T]):
         if not expired and str(error) != str(self.last_error):
             log.warning("%s: %s; trying again", self._resource.name, error)
         self.last_error = error
+        if self.failing_since is None:
+            self.failing_since = self._clock.monotonic()
         return expired and self._progress
 
     async def _list(self) -> None:
@@ -265,7 +268,7 @@ class Informer(Generic[T]):
                 await asyncio.sleep(0)
         self.cache.replaced(version)
         self._listed = True
-        self.last_error = None
+        self.last_error = self.failing_since = None
         self.synced.set()
 
     async def _watch(self, codec: Codec[T], batches: AsyncIterator[list[bytes]]) -> None:
@@ -273,7 +276,7 @@ class Informer(Generic[T]):
             for line in batch:
                 self._take(codec.event(line, self._unreadable))
             self._progress = True
-            self.last_error = None
+            self.last_error = self.failing_since = None
             # With data waiting, reading does not yield; others want to run, too.
             await asyncio.sleep(0)
 

@@ -70,7 +70,7 @@ def judge(facts: Facts) -> list[Finding]:
 
 def worst(found: Iterable[Finding]) -> State:
     states = {one.state for one in found}
-    return next((state for state in ("bad", "odd", "unknown") if state in states), "good")  # type: ignore[return-value]
+    return next((state for state in ("bad", "odd", "unknown") if state in states), "good")
 
 
 def _version(facts: Facts) -> Finding:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,8 @@ from typing import Final
 import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from kohort.api import registry
 from kohort.api.kind import Context
@@ -173,13 +175,22 @@ class Process:
     # ---- what it shows
 
     def metrics(self) -> bytes:
-        text = generate_latest(self.registry)
+        text = generate_latest(self.registry) + generate_latest(_only(_Leads(self)))
         if self.watchdog is not None:
             text += generate_latest(_only(self.watchdog))
         return text + (self.scheduler.metrics.text() if self.scheduler is not None else b"")
 
 
-def _only(collector: Watchdog) -> CollectorRegistry:
+class _Leads(Collector):
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def collect(self) -> Iterable[Metric]:
+        text = "1: this process works; 0: it stands by"
+        yield GaugeMetricFamily("kohort_leader", text, int(self._process.leads))
+
+
+def _only(collector: Collector) -> CollectorRegistry:
     registry = CollectorRegistry()
     registry.register(collector)
     return registry

@@ -6,6 +6,7 @@ step says, and reports back what came of it. Time is passed in.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -34,6 +35,7 @@ class SchedulerCore(SchedulingCycle):
         aside: bool = False,
     ) -> None:
         super().__init__(settings, stamp, group_condition, aside=aside)
+        self.bindings: Counter[str] = Counter()  # by what the API server said
         self.why = PendingDiagnosis(self.cache, self.decider, self.decisions, self.evictions.victims)
         self._notices = Notices(self.cache, self.queue, self.status, settings.notice_after, stamp)
 
@@ -115,12 +117,14 @@ class SchedulerCore(SchedulingCycle):
 
     def bound(self, uid: str, node: str) -> list[SchedulerEvent]:
         """The API server took the binding. The watch confirms it."""
+        self.bindings["bound"] += 1
         member = self.cache.members.get(uid)
         return [] if member is None else self.status.bound(member, node)
 
     def refused(self, uid: str, node: str, text: str, now: float, *, answered: bool = True) -> Writes:
         """A binding was refused, or not answered: the room stays the pod's, and it is tried again later, elsewhere if
         that can be."""
+        self.bindings["refused" if answered else "unanswered"] += 1
         member = self.cache.members.get(uid)
         if member is None or not member.assumed:
             return Writes()

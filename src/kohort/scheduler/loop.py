@@ -74,7 +74,9 @@ class Scheduler:
         # In virtual time nothing goes on beside a decision: it is the same each time.
         aside = self.clock is REAL and self.settings.search_processes > 0
         self.core = SchedulerCore(self.settings, lambda: seconds(self.clock.now()), release.condition, aside=aside)
-        self.metrics = Metrics(self.core, ",".join(sorted(self.settings.names)))
+        self._informers: list[Informer[Any]] = []
+        names = ",".join(sorted(self.settings.names))
+        self.metrics = Metrics(self.core, names, self.clock.monotonic, self._failing_since)
         self.objects = snapshot.ObjectStore()
 
     async def run(self) -> None:
@@ -119,6 +121,9 @@ class Scheduler:
             await self._follow(stack)
             self.started.set()
             await self._decide(writer, binder, solvers)
+
+    def _failing_since(self) -> list[float]:
+        return [one.failing_since for one in self._informers if one.failing_since is not None]
 
     def _answered(self, question: HardQuestion, verdict: Verdict) -> None:
         self.core.answered(question, verdict, self.clock.monotonic())
@@ -192,7 +197,8 @@ class Scheduler:
         rest = asyncio.Event()
         informers = [self._informer(*one) for one in first]
         last = self._informer(*pods, hold=rest)
-        for informer in (*informers, last):
+        self._informers = [*informers, last]
+        for informer in self._informers:
             await stack.enter_async_context(informer)
         await asyncio.gather(*(informer.ready() for informer in informers))
         rest.set()

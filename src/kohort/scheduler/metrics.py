@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -13,6 +13,7 @@ from kohort.place.demand import Reason
 from kohort.scheduler.decision import Decision, DecisionKind
 from kohort.scheduler.model import is_pod_key
 from kohort.scheduler.queue import SubQueue
+from kohort.scheduler.trees import Group
 
 if TYPE_CHECKING:
     from kohort.scheduler.core import SchedulerCore
@@ -27,7 +28,14 @@ _QUEUES: Final = ("active", "backoff", "unschedulable", "gated")
 class Metrics:
     """Of one scheduler."""
 
-    def __init__(self, core: SchedulerCore, profile: str) -> None:
+    def __init__(
+        self,
+        core: SchedulerCore,
+        profile: str,
+        now: Callable[[], float] = lambda: 0.0,
+        failing_since: Callable[[], Iterable[float]] = tuple,
+    ) -> None:
+        """`now`: of the core's clock; `failing_since`: of informers that hear nothing from the API server."""
         self.registry = CollectorRegistry()
         self._profile = profile
         registry = self.registry
@@ -95,6 +103,7 @@ class Metrics:
             registry=registry,
         )
         registry.register(_Now(core))
+        registry.register(_Ages(core, now, failing_since))
 
     def faulted(self) -> None:
         self._errors.inc()
@@ -165,6 +174,48 @@ class _Now(Collector):
         for (queue, event), count in self._core.queue.incoming.items():
             incoming.add_metric([queue, event], count)
         yield incoming
+
+
+class _Ages(Collector):
+    """How long something has not been as it should be: what alerts look at."""
+
+    def __init__(
+        self, core: SchedulerCore, now: Callable[[], float], failing_since: Callable[[], Iterable[float]]
+    ) -> None:
+        self._core, self._now, self._failing_since = core, now, failing_since
+
+    def collect(self) -> Iterable[Metric]:
+        now = self._now()
+        longest, half = 0.0, 0
+        for entry in self._core.queue:
+            if is_pod_key(entry.key):
+                continue
+            if entry.failing_since is not None:
+                longest = max(longest, now - entry.failing_since)
+            half += sum(1 for group in _below(self._core.root(entry.key)) if group.placed and not group.settled)
+        text = "Time since the first vain decision about the group that has waited longest"
+        yield GaugeMetricFamily("kohort_scheduler_longest_wait_seconds", text, longest)
+        text = "Groups of which some members have a place and fewer than the minimum"
+        yield GaugeMetricFamily("kohort_scheduler_half_bound_groups", text, half)
+        stale = max((now - since for since in self._failing_since()), default=0.0)
+        text = "Time for which what is known of the cluster has not been kept current; 0: it is"
+        yield GaugeMetricFamily("kohort_scheduler_cache_stale_seconds", text, stale)
+        bindings = CounterMetricFamily(
+            "kohort_scheduler_bindings", "Bindings by the answer of the API server", labels=["result"]
+        )
+        for result in ("bound", "refused", "unanswered"):
+            bindings.add_metric([result], self._core.bindings[result])
+        yield bindings
+
+
+def _below(root: object) -> Iterator[Group]:
+    """The leaves of a tree."""
+    if not isinstance(root, Group):
+        return
+    if not root.children:
+        yield root
+    for child in root.children.values():
+        yield from _below(child)
 
 
 def _known(decision: Decision) -> str:
