@@ -196,9 +196,24 @@ async def test_without_a_token_no_body_is_asked_for(tmp_path: Path) -> None:
         writer.transport.abort()
 
 
+DELAYS = ("9" * 5_000 + "s", "0." + "1" * 6_000 + "h" * 2, "2562048h", "\u0663s")
+
+
 @pytest.mark.parametrize(
-    "delay", ["9" * 5_000 + "s", "0." + "1" * 6_000 + "h" * 2, "2562048h", "\u0663s"], ids=range(4)
+    ("digits", "code"), [("9" * 5_000, 422), ("0" * 5_000, 201), ("\u0663", 422)], ids=["nines", "zeros", "not ASCII"]
 )
+def test_long_percentages_are_no_fault_of_the_server(talk: Talk, digits: str, code: int) -> None:
+    talk.create("/api/v1/namespaces", {"metadata": {"name": "default"}})
+    budget = {"metadata": {"name": "a"}, "spec": {"selector": {}, "maxUnavailable": f"{digits}%"}}
+    assert talk.request("POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget).code == code
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    rules = {"rules": [{"succeededIndexes": f"0-{digits}"}]}
+    spec = {"completionMode": "Indexed", "completions": 3, "parallelism": 1, "template": template}
+    job = {"metadata": {"name": "a"}, "spec": {**spec, "successPolicy": rules}}
+    assert talk.request("POST", "/apis/batch/v1/namespaces/default/jobs", job).code in (201, 422)
+
+
+@pytest.mark.parametrize("delay", DELAYS, ids=range(len(DELAYS)))
 def test_long_durations_are_no_fault_of_the_server(delay: str) -> None:
     body = cliqueset("x", clique("a", 1))
     body["spec"]["template"]["terminationDelay"] = delay

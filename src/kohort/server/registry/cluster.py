@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kohort.api import formats
 from kohort.api.errors import FieldError, forbidden, invalid, not_supported, required
 from kohort.api.rules import same
+from kohort.apimachinery.intstr import PERCENT, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,9 +76,9 @@ def disruption_budget(obj: Object, _: Context) -> list[FieldError]:
 def _share(path: str, value: Any) -> Iterator[FieldError]:
     if isinstance(value, int) and value < 0:
         yield invalid(path, value, "must be greater than or equal to 0")
-    elif isinstance(value, str) and not (value.endswith("%") and value[:-1].isdecimal()):
+    elif isinstance(value, str) and not PERCENT.fullmatch(value):
         yield invalid(path, value, "a valid percent string must be a numeric string followed by an ending '%'")
-    elif isinstance(value, str) and int(value[:-1]) > 100:
+    elif isinstance(value, str) and percent(value) > 100:
         yield invalid(path, value, "must not be greater than 100%")
 
 

@@ -47,9 +47,10 @@ def _interval(part: str, completions: int) -> tuple[int, int]:
 def _index(text: str, completions: int) -> int:
     if not text.isascii() or not text.isdigit():
         raise BadIndexesError(f'cannot convert string to integer for index: "{text}"')
-    if len(text.lstrip("0")) > _DIGITS or int(text) >= completions:
+    digits = text.lstrip("0") or "0"
+    if len(digits) > _DIGITS or int(digits) >= completions:
         raise BadIndexesError(f'too large index: "{text}"')
-    return int(text)
+    return int(digits)
 
 
 class IndexSet:

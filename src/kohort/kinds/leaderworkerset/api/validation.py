@@ -13,7 +13,7 @@ from kohort.api.core.pod_template import check_pod_template
 from kohort.api.errors import ErrorKind, FieldError, at, duplicate, forbidden, invalid, required
 from kohort.api.kind import Context, Object
 from kohort.api.objects import annotation
-from kohort.apimachinery.intstr import PERCENT, scaled
+from kohort.apimachinery.intstr import PERCENT, percent, scaled
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.levels import replicas, size
 from kohort.kinds.leaderworkerset.api.scheduling import check_scheduling, scheduling_warnings
@@ -110,7 +110,7 @@ def _share(value: int | str | None, path: str) -> Iterator[FieldError]:
     elif isinstance(value, str):
         if not PERCENT.fullmatch(value):
             yield invalid(path, value, "a valid percent string must be a numeric string followed by an ending '%'")
-        elif int(value[:-1]) > 100:
+        elif percent(value) > 100:
             yield invalid(path, value, "must not be greater than 100%")
 
 

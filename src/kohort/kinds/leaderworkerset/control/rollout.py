@@ -10,11 +10,11 @@ import json
 from collections.abc import Set
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from math import ceil
 from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.api.objects import meta_of
+from kohort.apimachinery.intstr import scaled
 from kohort.kinds.leaderworkerset.api.levels import replicas
 from kohort.kinds.leaderworkerset.control.reading import rolling
 
@@ -162,7 +162,4 @@ def _surge(lws: Object) -> int:
 
 
 def _share(value: Any, whole: int, *, up: bool) -> int:
-    if isinstance(value, str) and value.endswith("%"):
-        part = whole * int(value[:-1]) / 100
-        return ceil(part) if up else int(part)
-    return int(value or 0)
+    return scaled(value, whole, up=up)
