@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from time import process_time
 
 from bench.search_families import FAMILIES, SIZES, Instance, instance
-from kohort.place.demand import Demand, Reason, Result
+from kohort.place.demand import Reason, Result
 from kohort.place.effort import Effort
-from kohort.place.engine import Engine
 from kohort.place.preempt import Preemptor
 from kohort.place.search import Search
 from kohort.place.victims import find_victim_sets
@@ -23,8 +22,8 @@ _LIMIT = 2.0  # processor seconds of search per decision, so that a busy machine
 _BUSY = 20  # wall seconds for a processor second, on the busiest machine
 
 
-def effort() -> Effort:
-    end = process_time() + _LIMIT
+def effort(seconds: float = _LIMIT) -> Effort:
+    end = process_time() + seconds
     # The solver reads the wall's clock: its own fence is far away, ours is looked at as it works.
     return Effort(solver_seconds=90, expired=lambda: process_time() > end, left=lambda: (end - process_time()) * _BUSY)
 
@@ -48,33 +47,29 @@ class Tally:
         return f"{name:<17} {size:<5}  {what}  late {self.late:2}  p99 {p99:6.2f} s  longest {times[-1]:6.2f} s{seeds}"
 
 
-def ask(question: Instance) -> tuple[bool, bool]:
+def ask(question: Instance, seconds: float = _LIMIT) -> tuple[bool, bool]:
     """Whether all of it found a place, and whether it is proven that it cannot."""
     if question.victims is not None:
         sets = find_victim_sets(question.engine.state, question.victims)
-        plan = Preemptor(question.engine, sets, question.budgets, effort()).plan(question.roots[0], 100)
+        plan = Preemptor(question.engine, sets, question.budgets, effort(seconds)).plan(question.roots[0], 100)
         return plan is not None, plan is None
-    results = _one_after_the_other(question.engine, question.roots)
+    results = [Search(question.engine, effort(seconds)).place(root) for root in question.roots]
     return all(one.ok for one in results), any(not one.ok and _proven(one) for one in results)
-
-
-def _one_after_the_other(engine: Engine, roots: list[Demand]) -> list[Result]:
-    return [Search(engine, effort()).place(root) for root in roots]
 
 
 def _proven(result: Result) -> bool:
     return all(one.reason is not Reason.NOT_FOUND for one in result.outcomes.values())
 
 
-def run_family(family: str, size: str, seeds: range, *, twin: bool) -> Tally:
+def run_family(family: str, size: str, seeds: range, *, twin: bool, seconds: float = _LIMIT) -> Tally:
     tally = Tally()
     for seed in seeds:
         question = instance(family, size, seed, twin=twin)
         begin = process_time()
-        placed, proven = ask(question)
+        placed, proven = ask(question, seconds)
         took = process_time() - begin
         tally.times.append(took)
-        tally.late += took > _LIMIT * 1.1 * len(question.roots)
+        tally.late += took > seconds * 1.1 * len(question.roots)
         tally.placed += placed
         tally.proven += proven
         if placed == twin or (twin and not proven):
@@ -96,6 +91,7 @@ def main() -> int:
     parser.add_argument("--size", choices=SIZES, action="append")
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=_LIMIT, help="of the processor, for each decision")
     parser.add_argument("--no-twins", action="store_true")
     wanted = parser.parse_args()
     seeds = range(wanted.seed, wanted.seed + wanted.count)
@@ -103,7 +99,8 @@ def main() -> int:
         for size in wanted.size or SIZES:
             # Several roots are decided one after the other: that the last does not fit proves nothing of the set.
             for twin in (False,) if wanted.no_twins or family == "queue" else (False, True):
-                print(run_family(family, size, seeds, twin=twin).line(family, size, twin), flush=True)
+                tally = run_family(family, size, seeds, twin=twin, seconds=wanted.seconds)
+                print(tally.line(family, size, twin), flush=True)
     return 0
 
 

@@ -16,7 +16,7 @@ from kohort.place.claims import Claim
 from kohort.place.demand import Branch, Demand, Leaf, PendingPod, Reason
 from kohort.place.domains import Bounds
 from kohort.place.effort import Effort
-from kohort.place.exact import SolverStatus
+from kohort.place.highs import SolverStatus
 from kohort.place.search import Search
 from kohort.place.solving import solve
 

@@ -16,7 +16,7 @@ from tests.scheduler.sim import Sim
 from kohort.childprocess import ChildProcess
 from kohort.kube.client import Client
 from kohort.place.effort import Effort
-from kohort.place.exact import SolverStatus
+from kohort.place.highs import SolverStatus
 from kohort.place.linear import LinearModel
 from kohort.place.solving import Verdict, answer
 from kohort.scheduler import solverprocesses

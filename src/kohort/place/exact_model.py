@@ -62,6 +62,18 @@ class SolverQuestion:
         self.model.rule([(whole, 1)], least=1)
         self.seats.close(stays)
         add_rules(engine, self.model, self.seats.items)
+        self.model.sites = self._sites(engine)
+
+    def _sites(self, engine: Engine) -> dict[int, list[int]]:
+        """Domains of every key that a group or a rule asks about, unless they are single nodes."""
+        state, classes = engine.state, {item.eq_class: None for item in self.seats.items}
+        keys = {sort.topology for sort in self._sorts.values() if sort.topology is not None}
+        keys |= {one.term.key for eq_class in classes for one in eq_class.pod_anti_affinity}
+        keys |= {one.term.key for eq_class in classes for one in eq_class.spread_constraints}
+        rows = sorted({row for row, _ in self.model.at.values()})
+        codes = [state.column(key).codes[rows] for key in sorted(keys)]
+        shared = [one for one in codes if len(np.unique(one)) < len(rows)]
+        return {row: [int(one[place]) for one in shared] for place, row in enumerate(rows)}
 
     # ---- the tree
 
@@ -73,12 +85,23 @@ class SolverQuestion:
             return placed
         parts = node_set.split(sort.topology)
         takes = self._takes(sort, parts, most)
+        first: int | None = None
         for position in range(len(parts)):
             if takes[position] and sort.pinned in (None, int(parts.codes[position])):
                 here = self.model.unknown(int(takes[position]))
-                placed.inside.append(self._inside(sort, parts.node_set(position), here, int(takes[position])))
+                where = parts.node_set(position)
+                placed.inside.append(self._inside(sort, where, here, int(takes[position])))
+                if where.rows is not None and len(where.rows) == 1:
+                    first = self._on_node(int(where.rows[0]), here, first)
         self.model.rule([*((one.count, 1) for one in placed.inside), (count, -1)], least=0, most=0)
         return placed
+
+    def _on_node(self, row: int, here: int, first: int | None) -> int:
+        """Unknowns of a group on one node: the same are counted on every node that it may take."""
+        number = len(self.model.upper) - here
+        first = self.model.kind(number) if first is None else first
+        self.model.at.update({here + place: (row, first + place) for place in range(number)})
+        return first
 
     def _takes(self, sort: Sort, parts: Partition, most: int) -> Amounts:
         """How many groups of a sort each domain takes at the most, by amounts."""

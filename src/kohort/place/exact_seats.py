@@ -97,6 +97,8 @@ class Seats:
         room = self.room_of(eq_class)
         upper = ((row, min(int(room[row]), most)) for row in rows)
         item = Item(eq_class, {row: self._model.unknown(most) for row, most in upper if most})
+        kind = self._model.kind()
+        self._model.at.update({unknown: (row, kind) for row, unknown in item.at.items()})
         if len(self._model.upper) > self._size:
             raise NotExpressible(f"more than {self._size} unknowns")
         self.items.append(item)
@@ -148,6 +150,7 @@ class Seats:
                 others = staying.get(row, ())
                 terms += [(one.unknown, held) for one in others if (held := one.holds[row].get(column, 0))]
                 if sum(self._model.upper[unknown] * ask for unknown, ask in terms) > free[row, column]:
+                    self._model.amounts[len(self._model.rows)] = column
                     self._model.rule(terms, most=int(free[row, column]))
 
     # ---- the way back

@@ -16,9 +16,10 @@ from kohort.place.demand import Demand, PendingPod, Result, renewed
 from kohort.place.domains import TopologyConflict, domains, least_pods
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
-from kohort.place.exact import SolverStatus, settle
+from kohort.place.exact import settle
 from kohort.place.exact_model import SolverQuestion
 from kohort.place.exact_seats import KeptVictims
+from kohort.place.highs import SolverStatus
 from kohort.place.interpod import EquivalenceClass
 from kohort.place.interpodfilter import allowed
 from kohort.place.leastdisruption import LeastDisruption, VictimArrays

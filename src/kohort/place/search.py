@@ -20,10 +20,9 @@ from kohort.place.diagnosis import diagnose
 from kohort.place.domains import TopologyConflict, domains, least_amount
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
-from kohort.place.exact import SolverStatus
+from kohort.place.highs import SolverStatus
 from kohort.place.leaf import assume_leaf, bound
 from kohort.place.nodesets import NodeSet
-from kohort.place.repair import Repair
 from kohort.place.solving import SolverAnswer, solve
 from kohort.place.standing import seat
 from kohort.place.thrift import prices, trimmed
@@ -49,7 +48,6 @@ class AssumedGroup:
 
 _FEW: Final = 4  # children whose orders are all tried
 _FIRST: Final = 60  # steps before the exact solver is asked, and one for each group
-_DOMAINS: Final = 2  # of a root's key, repaired
 _PACKED: Final = 24  # groups that are packed before a solver elsewhere is asked
 
 
@@ -107,8 +105,8 @@ class Search:
         """What is not found at once: packing, then the exact solver; what it has no words for is searched further,
         if the search was cut off. Where the solver works elsewhere, many groups are packed only if it gave up: packing
         them takes longer than asking."""
-        elsewhere = self.effort.solver is not None
-        later = elsewhere and len(list(islice(groups(root), _PACKED + 1))) > _PACKED
+        many = len(list(islice(groups(root), _PACKED + 1))) > _PACKED
+        later = many and self.effort.solver is not None
         assumed = None if later else self._packed(root, node_set)
         if assumed is not None:
             return assumed, None
@@ -119,9 +117,7 @@ class Search:
             assumed = self._replay(root, node_set, answer.placed)
         elif answer.status is SolverStatus.UNKNOWN:
             assumed = self._packed(root, node_set) if later else None
-            if assumed is None and answer.asked and not elsewhere:
-                assumed = self._repaired(root, node_set)
-            elif assumed is None and not answer.asked and more:
+            if assumed is None and not answer.asked and more:
                 assumed = self._attempt(root, node_set, lean_first=lean_first)
         return assumed, answer
 
@@ -134,25 +130,6 @@ class Search:
                 return assumed
         self._engine.undo(mark)
         return None
-
-    def _repaired(self, root: Demand, node_set: NodeSet) -> AssumedGroup | None:
-        """Packed as far as that goes; what is left over, brought in part by part."""
-        if self._engine.chooser is not None:
-            return None
-        mark = self._engine.mark()
-        self._lean = True
-        for domain in islice(domains(self._engine, root, node_set), _DOMAINS):
-            self._memo.clear()
-            placed = Repair(self._engine, root, domain, self.effort).run(self._greedily)
-            assumed = None if placed is None else _as_assumed(self._engine, root, domain, placed)
-            if assumed is not None:
-                return assumed
-            self._engine.undo(mark)
-        return None
-
-    def _greedily(self, group: Demand, node_set: NodeSet) -> dict[str, int] | None:
-        assumed = self._solve(group, node_set)
-        return None if assumed is None else {key: row for one in assumed.every() for key, row in one.placed.items()}
 
     def _attempt(self, root: Demand, node_set: NodeSet, *, lean_first: bool = False) -> AssumedGroup | None:
         for lean in (lean_first, not lean_first) if _has_choice(root) else (False,):

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from kohort.place.decompose import taken_apart
 from kohort.place.demand import Demand
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
-from kohort.place.exact import SolverStatus, settle
+from kohort.place.exact import settle
 from kohort.place.exact_model import SolverQuestion
+from kohort.place.highs import SolverStatus
 from kohort.place.linear import LinearModel, NotExpressible
 from kohort.place.nodesets import NodeSet
 
@@ -48,6 +50,10 @@ class Solver(Protocol):
         """`back` reads the values, for whoever has them later than we return; `last`: no other question follows."""
 
 
+_LEAN: Final = 0.5  # of the effort, for a question that is not the last
+_LEAN_PARTS: Final = 0.75  # the same, if it is taken apart
+
+
 class Inline:
     """Answers at once, in the caller's time."""
 
@@ -55,14 +61,29 @@ class Inline:
         return False
 
     def ask(self, model: LinearModel, effort: Effort, back: Back, *, last: bool) -> Verdict:  # noqa: ARG002
-        # Which way the solver goes first is luck, and decides between moments and minutes: each has its own seed.
-        return answer(model, effort if last else effort.smaller(0.5), seed=int(last))
+        return answer(model, effort, last=last, alone=False)
 
 
-def answer(model: LinearModel, effort: Effort, *, seed: int = 0) -> Verdict:
-    return Verdict(*settle(model, effort, seed=seed))
+def answer(model: LinearModel, effort: Effort, *, last: bool = True, alone: bool = True) -> Verdict:
+    """As it is for a while, which proves most of what is impossible; then taken apart, if there is enough to take; then
+    as it is again, to the end. What is not the last question proves nothing, and is only taken apart. `alone`: the
+    effort is for this question, not for the next one as well."""
+    parts = taken_apart(model)
+    if parts is None:
+        # Which way the solver goes first is luck, and decides between moments and minutes: each try has its own seed.
+        return Verdict(*settle(model, effort if last or alone else effort.smaller(_LEAN), seed=int(last)))
+    if not last:
+        values = parts.search(effort if alone else effort.smaller(_LEAN_PARTS))
+        return Verdict(SolverStatus.UNKNOWN) if values is None else Verdict(SolverStatus.FOUND, values)
+    said = Verdict(*settle(model, effort.smaller(_WHOLE), seed=1))
+    if said.status is not SolverStatus.UNKNOWN:
+        return said
+    values = parts.search(effort.smaller(_PARTS))
+    return Verdict(*settle(model, effort, seed=2)) if values is None else Verdict(SolverStatus.FOUND, values)
 
 
+_WHOLE: Final = 0.2  # of the effort, if a model can be taken apart
+_PARTS: Final = 0.9  # of what is left then
 _SAID: Final = {
     SolverStatus.UNKNOWN: "the exact solver's time was up",
     SolverStatus.SEARCHING: "not found yet, still searching",

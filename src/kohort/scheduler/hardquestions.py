@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from kohort.place.effort import Effort
-from kohort.place.exact import SolverStatus
+from kohort.place.highs import SolverStatus
 from kohort.place.linear import LinearModel
 from kohort.place.solving import Back, Verdict
 from kohort.place.state import ClusterState

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED
 from kohort.place.demand import Reason
-from kohort.place.exact import SolverStatus
+from kohort.place.highs import SolverStatus
 from kohort.place.reservations import Reservation
 from kohort.place.solving import Verdict
 from kohort.scheduler.backfill import BackfillReservation

@@ -16,7 +16,14 @@ from kohort.place.linear import LinearModel
 from kohort.place.solving import answer
 
 _NICENESS: Final = 5  # those who wait for nothing come first
+_LOOKS: Final = 1_000_000
 _read = msgspec.msgpack.Decoder(LinearModel).decode
+
+
+def _within(seconds: float) -> Effort:
+    """Nobody waits for us: the clock is the only fence."""
+    end = monotonic() + seconds
+    return Effort(solver_work=_LOOKS, expired=lambda: monotonic() > end, left=lambda: end - monotonic())
 
 
 def main() -> int:
@@ -26,12 +33,10 @@ def main() -> int:
     sys.stdout = sys.stderr  # what a library prints is no answer
     while True:
         try:
-            seconds, data = frames.read(line_in)
+            seconds, last, data = frames.read(line_in)
         except EOFError:
             return 0
-        end = monotonic() + seconds
-        effort = Effort(expired=lambda end=end: monotonic() > end, left=lambda end=end: end - monotonic())  # type: ignore[misc]
-        said = answer(_read(data), effort)
+        said = answer(_read(data), _within(seconds), last=last)
         frames.write(line_out, [said.status.value, said.values])
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Final
 
 from kohort.childprocess import ChildEndedError, ChildProcess
-from kohort.place.exact import SolverStatus
+from kohort.place.highs import SolverStatus
 from kohort.place.solving import Verdict
 from kohort.scheduler.hardquestions import HardQuestion
 from kohort.scheduler.model import shown
@@ -64,7 +64,7 @@ class SolverProcesses:
         try:
             async with asyncio.timeout(self._seconds + _GRACE):
                 process = await self._process()
-                await process.send([self._seconds, question.data])
+                await process.send([self._seconds, question.last, question.data])
                 status, values = await process.read()
             whole = True
             return Verdict(SolverStatus(status), values)
