@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 from tests.controllermanager.build import NOW, owner, pod, template
+from tests.support.steps import counted
 
 from kohort.api.kind import Object
 from kohort.controllermanager import history
 from kohort.controllermanager.statefulset import members, volumes
 from kohort.controllermanager.statefulset.reconcile import View, reconcile
-from kohort.controllers.reconcile import Answer, Event, Step, Write
+from kohort.controllers.reconcile import CREATES_AT_MOST, Answer, Event, Step, Write
 
+MOST = 2**31 - 1
 CLAIM = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
 
 
@@ -108,6 +110,15 @@ def four(*images: str) -> list[Object]:
 )  # fmt: skip
 def test_what_is_done_next(sts: Object, pods: list[Object], done: list[str]) -> None:
     assert Server().run(sts, pods) == done
+
+
+@pytest.mark.parametrize("sts", [updating(MOST), parallel(MOST), updating(MOST, unavailable="50%"), on_delete(MOST)])
+def test_two_billion_are_not_counted_one_by_one(sts: Object) -> None:
+    with counted() as steps:
+        done = Server().run(sts, [*four("new", "old"), member(7, "old")])
+    assert done[0] == "create web-2"
+    assert len(done) in (1, CREATES_AT_MOST)
+    assert steps.count < 1_000_000
 
 
 @pytest.mark.parametrize(("partition", "image"), [(0, "new"), (1, "new"), (2, "old")])

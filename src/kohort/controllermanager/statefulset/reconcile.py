@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
 from kohort.api.copying import copied
@@ -48,14 +49,15 @@ class View:
 
 @dataclass(slots=True)
 class Turn:
-    """`replicas`: by ordinal; None: still to be made. `condemned`: beyond, the highest first."""
+    """`replicas`: those that are there, by ordinal, the lowest first; what is missing is never written down, since it
+    may be two billion. `condemned`: beyond, the highest first."""
 
     view: View
     pods: list[Object]
     current: Object
     update: Object
     collisions: int
-    replicas: dict[int, Object | None] = field(default_factory=dict)
+    replicas: dict[int, Object] = field(default_factory=dict)
     condemned: list[Object] = field(default_factory=list)
     problem: str = ""
     again: bool = False
@@ -81,14 +83,13 @@ def reconcile(view: View) -> Reconcile:
     revisions = yield from claim(sts, view.revisions, selector)
     found = yield from claim(sts, [pod for pod in view.pods if members.is_member(sts, pod)], selector)
     turn: Turn = yield from _revisions(view, history.in_order(revisions), found)
-    for index in members.ordinals(sts):
-        turn.replicas[index] = None
-    for pod in turn.pods:
-        if members.ordinal(pod) in turn.replicas:
+    wanted = members.ordinals(sts)
+    for pod in sorted(turn.pods, key=members.ordinal):
+        if members.ordinal(pod) in wanted:
             turn.replicas[members.ordinal(pod)] = pod
         else:
             turn.condemned.append(pod)
-    turn.condemned.sort(key=lambda pod: -members.ordinal(pod))
+    turn.condemned.reverse()
     if not is_deleting(sts):
         try:
             yield from _act(turn)
@@ -152,7 +153,8 @@ def _act(turn: Turn) -> Part:
 
 def _in_order(turn: Turn) -> Part:
     """-> whether all are there and available. Each waits for those before it."""
-    for index, pod in turn.replicas.items():
+    for index in members.ordinals(turn.sts):
+        pod = turn.replicas.get(index)
         if pod is None:
             yield from _make(turn, [index])
             return False
@@ -167,10 +169,11 @@ def _in_order(turn: Turn) -> Part:
 
 def _at_once(turn: Turn) -> Part:
     """-> True: nothing waits for anything, unless something went wrong."""
-    there = [pod for pod in turn.replicas.values() if pod is not None]
+    there = turn.replicas.values()
     yield from _delete(turn, [pod for pod in there if pods_.is_terminal(pod)])
     yield from _repair(turn, [pod for pod in there if not pods_.is_terminal(pod)])
-    missing = [index for index, pod in turn.replicas.items() if pod is None]
+    absent = (index for index in members.ordinals(turn.sts) if index not in turn.replicas)
+    missing = list(islice(absent, CREATES_AT_MOST + 1))
     turn.again = len(missing) > CREATES_AT_MOST
     yield from _make(turn, missing[:CREATES_AT_MOST])
     return True
@@ -255,13 +258,13 @@ def _remove_condemned(turn: Turn) -> Part:
 
 def _roll(turn: Turn) -> Part:
     """The highest ordinals of an old revision go, as many as may be unavailable; what is unavailable costs nothing."""
-    pods = list(turn.replicas.values())
+    count, first = members.replicas(turn.sts), members.start(turn.sts) + members.partition(turn.sts)
     given = (members.rolling(turn.sts) or {}).get("maxUnavailable", 1)
-    most = max(1, scaled(given, len(pods)))
-    left = most - sum(turn.is_unavailable(pod) for pod in pods)
+    missing = count - len(turn.replicas)
+    left = max(1, scaled(given, count)) - missing - sum(map(turn.is_unavailable, turn.replicas.values()))
     going: list[Object] = []
-    for pod in reversed(pods[members.partition(turn.sts) :]):
-        if pod is None or members.revision_of(pod) == name_of(turn.update) or is_deleting(pod):
+    for index, pod in reversed(turn.replicas.items()):
+        if index < first or members.revision_of(pod) == name_of(turn.update) or is_deleting(pod):
             continue
         if turn.is_unavailable(pod):
             going.append(pod)
