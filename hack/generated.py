@@ -16,7 +16,7 @@ import yaml
 
 from kohort.api.bundle import Page, bundles
 from kohort.api.crd import crds
-from kohort.run.roles import chart_roles, rbac, rbac_jobs
+from kohort.run.roles import chart_roles, rbac, rbac_dashboard, rbac_jobs
 from kohort.server import limits
 
 ROOT: Final = Path(__file__).parent.parent
@@ -87,6 +87,7 @@ def files() -> dict[Path, str]:
         ),
         deploy / "rbac.yaml": rbac(),
         deploy / "rbac-jobs.yaml": rbac_jobs(),
+        deploy / "rbac-dashboard.yaml": rbac_dashboard(),
         deploy / "chart" / "files" / "roles.json": chart_roles(),
         **definitions(deploy / "chart" / "files" / "crds"),
         readme: between(

@@ -38,6 +38,8 @@ VALUES: Mapping[str, Any] = {
     **{f"controllers.{name}": False for name in OTHERS},
     "crds.enabled": False,
     "crds.keep": False,
+    "dashboard.enabled": True,
+    "dashboard.tlsSecret": "page-tls",
     "namespaces": ["team-a", "team-b"],
     "featureGates": {"ElasticJobSet": True},
     "settings": {"jobset": {"gangRendering": "Composite"}},
@@ -86,6 +88,7 @@ VALUES: Mapping[str, Any] = {
 # What shows only where something else is switched on.
 WITH = {
     "networkPolicy": "networkPolicy.enabled",
+    "dashboard": "dashboard.enabled",
     **{f"metrics.{name}": f"metrics.{name}.enabled" for name in ("serviceMonitor", "prometheusRule", "dashboard")},
 }
 NOT_SHOWN = {"global"}  # Helm's own
@@ -228,6 +231,21 @@ def test_with_namespaces_nothing_in_others_can_be_written() -> None:
     assert writes == {"persistentvolumes", "clustertrainingruntimes", "clustertopologybindings", "tokenreviews"}
     spaces = {one["metadata"]["namespace"] for one in of(objects, "RoleBinding")}
     assert spaces == {SPACE, "team-a", "team-b"}
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_the_dashboard_may_read_and_ask_and_nothing_else(split: bool) -> None:
+    values = {"dashboard.enabled": True, "dashboard.tlsSecret": "page-tls", "split": split}
+    objects, account = rendered(values), "kohort-scheduler" if split else "kohort"
+    more = granted(objects, account) - granted(rendered({"split": split}), account)
+    assert {one[0] for one in more} <= {"get", "list", "watch", "create"}
+    assert {one[2] for one in more if one[0] == "create"} <= {"tokenreviews", "subjectaccessreviews"}
+    (config,) = [one for one in of(objects, "ConfigMap") if one["metadata"]["name"] == account]
+    options = parse(yaml.safe_load(config["data"]["config.yaml"]))
+    assert options.dashboard is not None
+    assert options.dashboard.certificate == "/etc/kohort-dashboard/tls.crt"
+    (service,) = [one for one in of(objects, "Service") if one["metadata"]["name"] == "kohort-dashboard"]
+    assert service["spec"]["sessionAffinity"] == "ClientIP"
 
 
 # ---- definitions and pods

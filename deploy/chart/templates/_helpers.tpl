@@ -57,6 +57,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $parts = append $parts (dict "name" (printf "%s-controllers" $name) "component" "controllers" "runs" (list "controllers")) -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.dashboard.enabled $parts -}}
+{{- $_ := set (first $parts) "runs" (append (first $parts).runs "dashboard") -}}
+{{- end -}}
 {{- if not (or .Values.scheduler.enabled $controllers) -}}
 {{- fail "scheduler.enabled and controllers: nothing is switched on; switch on the scheduler or a controller" -}}
 {{- end -}}
@@ -88,6 +91,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 {{- $_ := set $made "controllers" $words -}}
+{{- if has "dashboard" $part.runs -}}
+{{- $page := dict "listen" "127.0.0.1:10353" -}}
+{{- if $root.Values.dashboard.tlsSecret -}}
+{{- $page = dict "listen" (printf "%s:10353" $root.Values.listenAddress) "certificate" "/etc/kohort-dashboard/tls.crt" "key" "/etc/kohort-dashboard/tls.key" -}}
+{{- end -}}
+{{- $_ := set $made "dashboard" $page -}}
+{{- end -}}
 {{- if $root.Values.namespaces -}}{{- $_ := set $made "namespaces" $root.Values.namespaces -}}{{- end -}}
 {{- if $root.Values.featureGates -}}{{- $_ := set $made "featureGates" $root.Values.featureGates -}}{{- end -}}
 {{- if $root.Values.settings -}}{{- $_ := set $made "settings" $root.Values.settings -}}{{- end -}}

@@ -18,7 +18,7 @@ from kohort.api.bundle import MANAGE, READ, UPDATE, PolicyRule, bundles
 _CORE: Final = ("",)
 _GROUPS: Final = ("scheduling.k8s.io",)
 # Of Kubernetes' own resources that roles speak of, those without a namespace.
-_CLUSTER_WIDE: Final = frozenset({"nodes", "persistentvolumes", "tokenreviews"})
+_CLUSTER_WIDE: Final = frozenset({"nodes", "persistentvolumes", "tokenreviews", "subjectaccessreviews"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +129,42 @@ JOBS: Final = Role(
 )
 
 
+DASHBOARD: Final = Role(
+    name="dashboard",
+    parts=("dashboard",),
+    why=(
+        "What `kohort run --dashboard` may do besides rbac.yaml: ask who somebody is and what they may read, "
+        "and read what it shows."
+    ),
+    rules=(
+        PolicyRule(("authentication.k8s.io",), ("tokenreviews",), ("create",)),
+        PolicyRule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
+        PolicyRule(
+            _CORE,
+            (
+                *("nodes", "namespaces", "pods", "events"),
+                *("persistentvolumes", "persistentvolumeclaims", "resourcequotas"),
+            ),
+            READ,
+        ),
+        PolicyRule(("storage.k8s.io",), ("storageclasses",), READ),
+        PolicyRule(("resource.k8s.io",), ("resourceclaims",), READ),
+        PolicyRule(("policy",), ("poddisruptionbudgets",), READ),
+        PolicyRule(_GROUPS, ("workloads", "podgroups", "compositepodgroups"), READ),
+        PolicyRule(("batch",), ("jobs", "cronjobs"), READ, "Who stands above pods. What may not be read is not named."),
+        PolicyRule(("apps",), ("deployments", "replicasets", "statefulsets", "daemonsets"), READ),
+        PolicyRule(
+            ("jobset.x-k8s.io", "trainer.kubeflow.org", "leaderworkerset.x-k8s.io", "grove.io", "scheduler.grove.io"),
+            (
+                *("jobsets", "trainjobs", "leaderworkersets", "podcliquesets"),
+                *("podcliquescalinggroups", "podcliques", "podgangs"),
+            ),
+            READ,
+        ),
+    ),
+)
+
+
 def kinds_roles() -> tuple[Role, ...]:
     """One for each group of controllers that a real cluster does not have."""
     found = (one for bundle in bundles() for one in bundle.controllers if one.rules)
@@ -154,6 +190,11 @@ def rbac_jobs() -> str:
     return _text([JOBS]).removeprefix("---\n")
 
 
+def rbac_dashboard() -> str:
+    """deploy/rbac-dashboard.yaml."""
+    return _text([DASHBOARD]).removeprefix("---\n")
+
+
 def as_objects(rules: Iterable[PolicyRule]) -> list[dict[str, Any]]:
     """As the rules of a ClusterRole."""
     return [
@@ -174,7 +215,7 @@ def chart_roles() -> str:
             "wide": as_objects(one.wide),
             "narrow": as_objects(one.narrow),
         }
-        for one in every_role()
+        for one in (*every_role(), DASHBOARD)
     }
     return json.dumps(made, indent=1) + "\n"
 
