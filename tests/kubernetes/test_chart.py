@@ -46,7 +46,7 @@ VALUES: Mapping[str, Any] = {
     "config": {"debugTokenFile": "/etc/kohort/token"},
     "leaderElection.leaseSeconds": 30,
     "leaderElection.renewSeconds": 5,
-    "leaderElection.retrySeconds": 1,
+    "leaderElection.retrySeconds": 2,
     "log.format": "text",
     "log.verbose": True,
     "port": 20000,
