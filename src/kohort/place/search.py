@@ -79,12 +79,12 @@ class Search:
         mark = engine.mark()
         answer: SolverAnswer | None = None
         try:
-            with self.effort.part(_first(root)) as first:
-                assumed = self._attempt(root, node_set, lean_first=minimum_only)
-            if assumed is None and found:
-                assumed = self._standing(root, node_set, found)
-            if assumed is None and not self._hopeless(root, node_set):
-                assumed, answer = self._harder(root, node_set, lean_first=minimum_only, more=first.cut)
+            assumed = self._standing(root, node_set, found) if found else None
+            if assumed is None:
+                with self.effort.part(_first(root)) as first:
+                    assumed = self._attempt(root, node_set, lean_first=minimum_only)
+                if assumed is None and not self._hopeless(root, node_set):
+                    assumed, answer = self._harder(root, node_set, lean_first=minimum_only, more=first.cut)
         except TopologyConflict as wrong:
             engine.undo(mark)
             return _failed(root, {root.name: Outcome(False, reason=Reason.MISCONFIGURED, detail=str(wrong))})
