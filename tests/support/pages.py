@@ -26,6 +26,7 @@ ELSEWHERE: Final = {
     "python -m kohort.scheduler": "runs until it is stopped; tests/kubernetes has it as a process",
     "kohort crds": "is for a real cluster; tests/kubernetes/test_run.py does it",
     "kohort run": "is for a real cluster; tests/kubernetes/test_run.py does it",
+    "kohort simulate": "writes a report; tests/simulate does",
     "kohort plan": "asks a cluster; tests/plan does",
     "kohort envtest": "is for the tests of an operator in Go; tests/testing has them",
     "KUBEBUILDER_ASSETS=": "is for the tests of an operator in Go",

@@ -338,6 +338,23 @@ def plan(output: str, **asked: Any) -> None:
 
 
 @app.command()
+@click.argument("trace", metavar="TRACE")
+@_text("--cluster", metavar="FILE", says="The nodes, as for up; else those that the trace names.")
+@_text("--profile", metavar="FILE", says="What placement weighs, as for up.")
+@_many("--compare", metavar="FILE", says="The same with another cluster or profile beside it. Repeatable.")
+@_text("--report", metavar="FILE", says="Write plots and numbers as one HTML file.")
+@_output("text|json")
+def simulate(trace: str, output: str, **chosen: Any) -> None:
+    """Run a trace of jobs on a described cluster, in virtual time, with the scheduler itself.
+
+    TRACE is YAML (docs/simulate.md), Standard Workload Format (.swf) or a table (.csv).
+    """
+    from kohort.cli import simulate as command
+
+    sys.exit(command.run(trace, output, **chosen))
+
+
+@app.command()
 @click.argument("names", metavar="[KIND|GROUP]...", nargs=-1)
 @_output("yaml|json|name")
 def crds(names: tuple[str, ...], output: str) -> None:

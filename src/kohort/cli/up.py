@@ -129,15 +129,15 @@ def _pools(nodes: int, cluster: str) -> tuple[Pool, ...]:
     return tuple(replace(one, created_by=_CREATOR) for one in (read_pools(cluster) if cluster else plain(nodes)))
 
 
-def read_pools(cluster: str) -> tuple[Pool, ...]:
+def read_pools(cluster: str, option: str = "--cluster") -> tuple[Pool, ...]:
     from kohort.sim.cluster import ClusterFileError, read
 
     try:
         return read(Path(cluster).read_text())
     except OSError as error:
-        raise UsageError(f"--cluster {cluster}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{option} {cluster}: cannot be read: {error.strerror}") from None
     except ClusterFileError as error:
-        raise UsageError("\n".join(f"--cluster {cluster}: {line}" for line in str(error).splitlines())) from None
+        raise UsageError("\n".join(f"{option} {cluster}: {line}" for line in str(error).splitlines())) from None
 
 
 def read_profile(option: str, path: str) -> Profile | None:

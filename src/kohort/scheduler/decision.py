@@ -274,7 +274,7 @@ class Decider:
             decision.explanation = waits(decision.root, Reason.PREEMPTING, result.of(demand.name).detail)
         elif decision.searching:
             decision.explanation = waits(decision.root, Reason.NOT_FOUND, result.of(demand.name).detail)
-        else:  # it costs about as much as the search: only for those that have to wait
+        elif self.cache.settings.explains:  # it costs about as much as the search: only for those that have to wait
             decision.explanation = explain(self.engine, demand, result)
 
     def _decide_on_others(self, demand: Demand, decision: Decision, *, allowed: bool) -> None:

@@ -1,0 +1,323 @@
+"""Runs a trace: events in order of their time, and after each the scheduler's core until it has nothing left to do."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from kohort.apimachinery import times
+from kohort.place.profile import Profile
+from kohort.scheduler.core import SchedulerCore
+from kohort.scheduler.model import (
+    Constraints,
+    Container,
+    Gang,
+    GroupObject,
+    GroupObjectSpec,
+    Meta,
+    Node,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Policy,
+    SchedulingGroup,
+)
+from kohort.scheduler.schedulingcycle import Step
+from kohort.scheduler.settings import KOHORT, Settings
+from kohort.sim.behaviour import FOR_EVER
+from kohort.simulate.trace import NodeFailure, Trace, TraceJob
+
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+SPACE: Final = "default"
+_STOP: Final = FOR_EVER.stop_seconds  # from being told to stop to having stopped
+_HOPE: Final = 2 * Settings().retry_after  # seconds of the scheduler's timers alone, then it is over
+_ROUNDS: Final = 10_000_000  # a queue that never ends is a fault of ours
+Progress = Callable[[int, int], None]  # jobs that have ended, of so many
+
+
+@dataclass(slots=True, eq=False)
+class JobRun:
+    """What became of a job. `nodes`: of its pods, in their order, when it last started."""
+
+    job: TraceJob
+    number: int
+    started: float = -1.0  # when its last start had its minimum; -1: not yet
+    first_started: float = -1.0
+    ended: float = -1.0
+    preemptions: int = 0
+    restarts: int = 0  # nodes that were lost under it
+    nodes: dict[int, str] = field(default_factory=dict)
+    attempt: int = 0
+    running: dict[str, Pod] = field(default_factory=dict)  # by uid
+    waiting: dict[str, Pod] = field(default_factory=dict)
+    done: int = 0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """`usage`: (time, amount in use, amount there, jobs that wait, amount free on nodes that are partly used)."""
+
+    runs: list[JobRun]
+    resource: str
+    usage: list[tuple[float, int, int, int, int]]
+    decisions: int
+    end: float
+
+    @property
+    def never_started(self) -> list[JobRun]:
+        return [one for one in self.runs if one.started < 0]
+
+
+class Simulation:
+    """`nodes`: API objects. `progress` is told now and then."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        nodes: Iterable[dict[str, Any]],
+        profile: Profile | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.now = 0.0
+        self._stamped = (0, times.seconds(START))  # the last second, as it is written
+        self._trace, self._progress = trace, progress
+        settings = Settings(names=frozenset({KOHORT}), profile=profile or Profile(), explains=False)
+        self.core = SchedulerCore(settings, self._stamp)
+        self._nodes = {str(one["metadata"]["name"]): msgspec.convert(_stored(one), Node) for one in nodes}
+        for node in self._nodes.values():
+            self.core.cache.set_node(node)
+        self.runs = [JobRun(job, number) for number, job in enumerate(trace.jobs)]
+        self._of: dict[str, JobRun] = {}  # pod uid -> whose
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._ended = self._waiting = self._decisions = 0
+        self._usage: list[tuple[float, int, int, int, int]] = []
+        self._resource = _counted(trace, self.core)
+        self._leaving: set[str] = set()
+        self._progressed = 0.0  # when something last started or ended
+
+    def run(self) -> Outcome:
+        for run in self.runs:
+            self._at(run.job.at, lambda run=run: self._arrive(run))  # type: ignore[misc]
+        for failure in self._trace.failures:
+            self._at(failure.at, lambda one=failure: self._fail(one))  # type: ignore[misc]
+        for _ in range(_ROUNDS):
+            moment = self._next()
+            if moment is None:
+                break
+            self.now = moment
+            while self._events and self._events[0][0] <= moment:
+                heapq.heappop(self._events)[2]()
+            self._drain()
+            self._measure()
+        return Outcome(self.runs, self._resource, self._usage, self._decisions, self.now)
+
+    # ---- time
+
+    def _at(self, moment: float, call: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (moment, next(self._numbers), call))
+
+    def _next(self) -> float | None:
+        """The next event, or the scheduler's own timer; when nothing but timers is left and all of them have rung
+        without a start, nothing more will come."""
+        timer = self.core.queue.next_timer()
+        if not self._events:
+            if timer is None or not self._waiting or timer > self._progressed + _HOPE:
+                return None
+            return max(timer, self.now)
+        return self._events[0][0] if timer is None else max(min(timer, self._events[0][0]), self.now)
+
+    def _stamp(self) -> str:
+        second = int(self.now)
+        if second != self._stamped[0]:
+            self._stamped = (second, times.seconds(START + timedelta(seconds=second)))
+        return self._stamped[1]
+
+    # ---- what happens
+
+    def _arrive(self, run: JobRun) -> None:
+        """As its controller would make it: the group first, then the pods."""
+        job, name = run.job, _name(run)
+        run.attempt += 1
+        run.done = 0
+        run.nodes = {}
+        self._waiting += 1
+        group = None
+        if job.pods > 1 or job.topology:
+            group = name
+            meta = Meta(name=name, namespace=SPACE, uid=f"g-{name}", creation_timestamp=self._stamp())
+            constraints = Constraints(topology=[{"key": job.topology}]) if job.topology else None
+            policy = Policy(gang=Gang(min_count=job.minimum or job.pods))
+            spec = GroupObjectSpec(policy, constraints, priority=job.priority)
+            self.core.cache.set_group(GroupObject(meta, spec))
+        for index in range(job.pods):
+            self._create(run, group, index)
+
+    def _create(self, run: JobRun, group: str | None, index: int) -> None:
+        uid = f"p-{_name(run)}-{run.attempt}-{index}"
+        name = f"{_name(run)}-{index}"
+        pod = Pod(
+            Meta(name=name, namespace=SPACE, uid=uid, creation_timestamp=self._stamp()),
+            PodSpec(
+                scheduler_name=KOHORT,
+                priority=run.job.priority,
+                scheduling_group=SchedulingGroup(group) if group is not None else None,
+                containers=[Container(resources={"requests": dict(run.job.requests)})],
+            ),
+            PodStatus(phase="Pending"),
+        )
+        self._of[uid] = run
+        run.waiting[uid] = pod
+        self.core.cache.set_pod(pod)
+
+    def _finish(self, run: JobRun, uid: str, attempt: int) -> None:
+        pod = run.running.pop(uid, None)
+        if pod is None or attempt != run.attempt or uid in self._leaving:
+            if pod is not None:
+                run.running[uid] = pod
+            return
+        run.done += 1
+        self._progressed = self.now
+        if not run.running and not run.waiting:
+            self._end(run)
+            return
+        status = msgspec.structs.replace(pod.status, phase="Succeeded")
+        self.core.cache.set_pod(msgspec.structs.replace(pod, status=status))
+
+    def _end(self, run: JobRun) -> None:
+        run.ended = self.now
+        self._ended += 1
+        name = _name(run)
+        for index in range(run.job.pods):
+            uid = f"p-{name}-{run.attempt}-{index}"
+            self._of.pop(uid, None)
+            self.core.drop_pod(Pod(Meta(name=f"{name}-{index}", namespace=SPACE, uid=uid)))
+        self.core.drop_group(f"{SPACE}/{name}")
+        if self._progress is not None and self._ended % 256 == 0:
+            self._progress(self._ended, len(self.runs))
+
+    def _fail(self, failure: NodeFailure) -> None:
+        node = self._nodes.get(failure.node)
+        if node is None:
+            return
+        lost = {id(run): run for run in self.runs if run.running and failure.node in run.nodes.values()}
+        self.core.cache.drop_node(failure.node)
+        for run in lost.values():
+            if any(pod.spec.node_name == failure.node for pod in run.running.values()):
+                run.restarts += 1
+                self._restart(run)
+        if failure.seconds:
+            self._at(failure.at + failure.seconds, lambda: self.core.cache.set_node(node))
+
+    def _restart(self, run: JobRun) -> None:
+        """It lost a pod: all of it stops and comes anew. What it had done is lost."""
+        if run.started < 0 or run.attempt < 1:
+            self._waiting -= 1
+        pods = [*run.running.values(), *run.waiting.values()]
+        run.running, run.waiting = {}, {}
+        run.started = -1.0
+        for pod in pods:
+            self._leaving.discard(pod.metadata.uid)
+            self._of.pop(pod.metadata.uid, None)
+            self.core.drop_pod(pod)
+        self.core.drop_group(f"{SPACE}/{_name(run)}")
+        self._arrive(run)
+
+    # ---- the scheduler
+
+    def _drain(self) -> None:
+        while (step := self.core.step(self.now)) is not None:
+            self._carry_out(step)
+            faults, self.core.faults = self.core.faults, []
+            for fault in faults:
+                raise fault.error
+
+    def _carry_out(self, step: Step) -> None:
+        if step.decision is not None:
+            self._decisions += 1
+            if step.decision.assignments:
+                for uid, node in self.core.confirm(step.decision).items():
+                    self._bind(uid, node)
+        for eviction in step.evictions:
+            self._evict(eviction.pod.uid)
+
+    def _bind(self, uid: str, node: str) -> None:
+        run = self._of[uid]
+        pod = run.waiting.pop(uid)
+        spec = msgspec.structs.replace(pod.spec, node_name=node)
+        status = msgspec.structs.replace(pod.status, phase="Running", start_time=self._stamp())
+        bound = msgspec.structs.replace(pod, spec=spec, status=status)
+        run.running[uid] = bound
+        run.nodes[int(uid.rpartition("-")[2])] = node
+        self.core.bound(uid, node)
+        self.core.cache.set_pod(bound)
+        if run.started < 0 and len(run.nodes) >= (run.job.minimum or run.job.pods):
+            run.started = self.now
+            self._waiting -= 1
+            if run.first_started < 0:
+                run.first_started = self.now
+        attempt = run.attempt
+        self._progressed = self.now
+        self._at(self.now + run.job.duration, lambda: self._finish(run, uid, attempt))
+
+    def _evict(self, uid: str) -> None:
+        run = self._of.get(uid)
+        if run is None or uid not in run.running or uid in self._leaving:
+            return
+        if not self.core.still_wanted(uid, self.now):
+            self.core.not_sent(uid)
+            return
+        pod = run.running[uid]
+        self._leaving.add(uid)
+        meta = msgspec.structs.replace(pod.metadata, deletion_timestamp=self._stamp())
+        self.core.cache.set_pod(msgspec.structs.replace(pod, metadata=meta))
+        attempt = run.attempt
+        self._at(self.now + _STOP, lambda: self._stopped(run, attempt))
+
+    def _stopped(self, run: JobRun, attempt: int) -> None:
+        if run.attempt == attempt and run.ended < 0:
+            run.preemptions += 1
+            self._restart(run)
+
+    # ---- numbers
+
+    def _measure(self) -> None:
+        state = self.core.cache.state
+        column = state.resources.find(self._resource)
+        if column is None:
+            return
+        there, used = state.alloc[:, column], state.used[:, column]
+        alive = state.alive
+        total, taken = int(there[alive].sum()), int(used[alive].sum())
+        partly = alive & (used > 0) & (used < there)
+        scraps = int((there[partly] - used[partly]).sum())
+        point = (self.now, taken, total, self._waiting, scraps)
+        if self._usage and self._usage[-1][0] == self.now:
+            self._usage[-1] = point
+        elif not self._usage or self._usage[-1][1:] != point[1:]:
+            self._usage.append(point)
+
+
+def _name(run: JobRun) -> str:
+    return f"j{run.number}"
+
+
+def _stored(node: dict[str, Any]) -> dict[str, Any]:
+    meta = {**node["metadata"], "uid": f"n-{node['metadata']['name']}", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    return {**node, "metadata": meta}
+
+
+def _counted(trace: Trace, core: SchedulerCore) -> str:
+    """What utilisation is told of: the extended resource that most jobs ask for, else cpu."""
+    asked: dict[str, int] = {}
+    for job in trace.jobs:
+        for name in job.requests:
+            if "/" in name and core.cache.state.resources.find(name) is not None:
+                asked[name] = asked.get(name, 0) + 1
+    return max(sorted(asked), key=lambda name: asked[name]) if asked else "cpu"
