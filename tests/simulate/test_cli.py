@@ -1,4 +1,4 @@
-"""`kohort simulate` as people call it: numbers at 80 columns, JSON, a report, comparisons, what is wrong with a trace."""
+"""`kohort simulate` as people call it: numbers at 80 columns, JSON, a report, comparisons, what is wrong in a trace."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from kohort.scheduler.model import (
     Gang,
     GroupObject,
     GroupObjectSpec,
-    Meta,
     Node,
+    ObjectMeta,
     Pod,
     PodSpec,
     PodStatus,
@@ -29,14 +29,14 @@ from kohort.scheduler.model import (
     SchedulingGroup,
 )
 from kohort.scheduler.schedulingcycle import Step
-from kohort.scheduler.settings import KOHORT, Settings
+from kohort.scheduler.settings import KOHORT, SchedulerSettings
 from kohort.sim.behaviour import FOR_EVER
 from kohort.simulate.trace import NodeFailure, Trace, TraceJob
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 SPACE: Final = "default"
 _STOP: Final = FOR_EVER.stop_seconds  # from being told to stop to having stopped
-_HOPE: Final = 2 * Settings().retry_after  # seconds of the scheduler's timers alone, then it is over
+_HOPE: Final = 2 * SchedulerSettings().retry_after  # seconds of the scheduler's timers alone, then it is over
 _ROUNDS: Final = 10_000_000  # a queue that never ends is a fault of ours
 Progress = Callable[[int, int], None]  # jobs that have ended, of so many
 
@@ -83,11 +83,14 @@ class Simulation:
         nodes: Iterable[dict[str, Any]],
         profile: Profile | None = None,
         progress: Progress | None = None,
+        *,
+        one_by_one: bool = False,
     ) -> None:
+        """`one_by_one`: the scheduler sees each of the things that happen at one time before the next of them."""
         self.now = 0.0
         self._stamped = (0, times.seconds(START))  # the last second, as it is written
-        self._trace, self._progress = trace, progress
-        settings = Settings(names=frozenset({KOHORT}), profile=profile or Profile(), explains=False)
+        self._trace, self._progress, self._one_by_one = trace, progress, one_by_one
+        settings = SchedulerSettings(names=frozenset({KOHORT}), profile=profile or Profile(), explains=False)
         self.core = SchedulerCore(settings, self._stamp)
         self._nodes = {str(one["metadata"]["name"]): msgspec.convert(_stored(one), Node) for one in nodes}
         for node in self._nodes.values():
@@ -114,6 +117,8 @@ class Simulation:
             self.now = moment
             while self._events and self._events[0][0] <= moment:
                 heapq.heappop(self._events)[2]()
+                if self._one_by_one:
+                    self._drain()
             self._drain()
             self._measure()
         return Outcome(self.runs, self._resource, self._usage, self._decisions, self.now)
@@ -151,7 +156,7 @@ class Simulation:
         group = None
         if job.pods > 1 or job.topology:
             group = name
-            meta = Meta(name=name, namespace=SPACE, uid=f"g-{name}", creation_timestamp=self._stamp())
+            meta = ObjectMeta(name=name, namespace=SPACE, uid=f"g-{name}", creation_timestamp=self._stamp())
             constraints = Constraints(topology=[{"key": job.topology}]) if job.topology else None
             policy = Policy(gang=Gang(min_count=job.minimum or job.pods))
             spec = GroupObjectSpec(policy, constraints, priority=job.priority)
@@ -163,7 +168,7 @@ class Simulation:
         uid = f"p-{_name(run)}-{run.attempt}-{index}"
         name = f"{_name(run)}-{index}"
         pod = Pod(
-            Meta(name=name, namespace=SPACE, uid=uid, creation_timestamp=self._stamp()),
+            ObjectMeta(name=name, namespace=SPACE, uid=uid, creation_timestamp=self._stamp()),
             PodSpec(
                 scheduler_name=KOHORT,
                 priority=run.job.priority,
@@ -197,7 +202,7 @@ class Simulation:
         for index in range(run.job.pods):
             uid = f"p-{name}-{run.attempt}-{index}"
             self._of.pop(uid, None)
-            self.core.drop_pod(Pod(Meta(name=f"{name}-{index}", namespace=SPACE, uid=uid)))
+            self.core.drop_pod(Pod(ObjectMeta(name=f"{name}-{index}", namespace=SPACE, uid=uid)))
         self.core.drop_group(f"{SPACE}/{name}")
         if self._progress is not None and self._ended % 256 == 0:
             self._progress(self._ended, len(self.runs))
