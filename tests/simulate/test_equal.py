@@ -122,7 +122,7 @@ def lived(asked: Trace) -> Starts:
 @pytest.mark.parametrize("seed", range(TRACES))
 def test_the_same_starts_and_nodes(seed: int) -> None:
     asked, found = trace(seed), None
-    for number in range(50):
+    for number in range(300):
         asked = trace(1000 * seed + number)
         found = simulated(asked)
         if found is not None:
