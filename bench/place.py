@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from math import log2
 
-from bench.place_cases import HOST, cluster, decide, fill, gang, least, spent, tree
+from bench.place_cases import HOST, RACK, ZONE, cluster, decide, fill, fill_node, gang, least, ranked, spent, tree
 from bench.place_core import backlog, ready
 from bench.result import Result
 from kohort.place.demand import Leaf
@@ -78,6 +78,24 @@ def topology() -> list[Row]:
         note = f"5,000 nodes in {racks} racks, 2,250 gangs of 4, rack required"
         rows.append(Row(f"topology-{racks}", rate, "pods/s", 5000, True, note))
     return rows
+
+
+def ranks() -> list[Row]:
+    """Each node and rack has other work already: no two racks are alike."""
+
+    def ready() -> Callable[[], object]:
+        engine = cluster(5000, 312)
+        for number in range(0, 5000, 3):
+            fill_node(engine, f"n{number}", 1 + number % 7, {"cpu": 300, "memory": 1 << 30})
+        demand = ranked(engine, "g", 1000, (ZONE, RACK), {"cpu": 1000, "memory": 1 << 30})
+
+        def work() -> None:
+            assert len(Search(engine).place(demand).placed) == 1000
+
+        return work
+
+    note = "1,000 ranks over 312 racks in 5 zones, zone and rack preferred"
+    return [Row("ranks", least(ready, 5) * 1e3, "ms", 100, note=note)]
 
 
 def trees() -> list[Row]:
@@ -219,6 +237,7 @@ CASES: dict[str, Callable[[], list[Row]]] = {
     "small": small_gangs,
     "large": large_gangs,
     "topology": topology,
+    "ranks": ranks,
     "tree": trees,
     "nofit": no_fit,
     "preempt": preemption,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from time import process_time
 
 from kohort.place.demand import Branch, Leaf, PendingPod, Result
@@ -27,6 +28,13 @@ def gang(engine: Engine, name: str, size: int, key: str | None = None, asks: dic
     state = engine.state
     eq_class = state.interpod.class_of(state.signatures.of_requests(asks or SMALL), "default", {})
     return Leaf(name, [PendingPod(f"{name}-{number}", eq_class) for number in range(size)], size, key)
+
+
+def ranked(engine: Engine, name: str, size: int, preferred: tuple[str, ...], asks: dict[str, int]) -> Leaf:
+    """A gang whose pods have ranks."""
+    leaf = gang(engine, name, size, None, asks)
+    pods = [replace(pod, rank=(number,)) for number, pod in enumerate(leaf.pods)]
+    return replace(leaf, pods=pods, preferred=preferred)
 
 
 def tree(engine: Engine, branches: int = 8, leaves: int = 8, pods: int = 16) -> Branch:
@@ -71,6 +79,14 @@ def fill(engine: Engine, per_node: int, asks: dict[str, int], groups: int = 0, s
         started = f"2026-01-01T00:{number // 60 % 60:02}:{number % 60:02}Z"
         key = AssignedPod(uid, "default", f"pod-{number}", labels, signature, 0, group, started)
         state.put_pod(key, nodes[number % len(nodes)])
+
+
+def fill_node(engine: Engine, node: str, count: int, asks: dict[str, int]) -> None:
+    """Running pods on one node."""
+    signature = engine.state.signatures.of_requests(asks)
+    for number in range(count):
+        name = f"{node}-other-{number}"
+        engine.state.put_pod(AssignedPod(name, "default", name, {}, signature, 0, None), node)
 
 
 def spent(work: Callable[[], object]) -> float:

@@ -20,6 +20,7 @@ PODS = {
     "cronjob-nightly.yaml": 4,
     "job-elastic.yaml": 10,
     "job-gang.yaml": 8,
+    "job-ranks.yaml": 10,
     "jobset-gang.yaml": 17,
     "jobset-hello.yaml": 9,
     "jobset-policies.yaml": 10,

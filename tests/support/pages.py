@@ -50,11 +50,18 @@ class Step:
         """Why no test of a page runs it; empty: one does."""
         if self.page in OTHER_PAGES:
             return OTHER_PAGES[self.page]
+        if self._described:
+            return ""
         return next((why for start, why in ELSEWHERE.items() if self.command.startswith(start)), "")
 
     @property
     def alone(self) -> bool:
-        return not self.reason and self.command.startswith(ALONE)
+        return not self.reason and (self.command.startswith(ALONE) or self._described)
+
+    @property
+    def _described(self) -> bool:
+        """A plan for a cluster that a file describes."""
+        return self.command.startswith("kohort plan ") and " --cluster " in self.command
 
     def shown_in(self, printed: str) -> bool:
         """Whether this is what the page shows. Ages, moments and the ends of generated names are another each time."""

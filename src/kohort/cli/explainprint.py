@@ -15,9 +15,11 @@ from kohort.cli.common import count
 from kohort.cli.lookup import Found
 from kohort.place.demand import Reason
 from kohort.place.explain import Explanation
+from kohort.place.networkstanding import Standing
 from kohort.scheduler.reasonwords import FITS_NOW, named, reason_and_message, remedies
 from kohort.scheduler.rootstatus import GroupPlacement, RootState, RootStatus
 
+_DOMAINS = 16  # lines of a map of ranks
 _NODES = 6  # named before "and so many more"
 _CHILDREN = 8  # groups of a tree shown of each kind
 _DIM = "dim"
@@ -122,6 +124,7 @@ def answer_lines(answer: RootStatus, *, alone: bool, planned: bool = False) -> I
         yield Text.assemble(f"{answer.kind} ", (answer.name, "bold"), (f"  {_state(answer)}", _DIM))
     for place in answer.places:
         yield label_line("where" if planned else "runs on", _where(place, answer))
+        yield from standing_lines(place.standing)
     if answer.explanation is not None:
         yield from _why(answer.explanation, answer)
     elif answer.pending:
@@ -166,6 +169,23 @@ def _where(place: GroupPlacement, answer: RootStatus) -> str:
     of_group = f"{place.group}: " if place.group and len(answer.names) > 1 else ""
     domain = f", in {place.domain}" if place.domain else ""
     return f"{of_group}{count(sum(place.nodes.values()), 'pod')} on {nodes}{domain}"
+
+
+def standing_lines(standing: Standing) -> Iterator[Text]:
+    """A line per domain with its ranks; how often neighbours are apart; preferred levels that were given up."""
+    domains = list(standing.ranks.items())
+    width = max((len(domain) for domain, _ in domains[:_DOMAINS]), default=0)
+    for number, (domain, ranks) in enumerate(domains[:_DOMAINS]):
+        yield label_line("" if number else "ranks", f"{domain:<{width}}  {ranks}", indent=_WIDTH if number else 0)
+    if len(domains) > _DOMAINS:
+        yield label_line("", Text(f"and {len(domains) - _DOMAINS} domains more", _DIM), indent=_WIDTH)
+    crossed = [one for one in standing.levels if one.crossings is not None]
+    if crossed:
+        each = ", ".join(f"{one.key} {one.crossings}" for one in crossed)
+        yield label_line("crossings", f"{each}, of {count(crossed[0].neighbours, 'neighbour')}")
+    for one in standing.levels:
+        if one.note:
+            yield label_line("given up", Text(f"{one.key} ({one.mode}): {one.note}", "yellow"))
 
 
 # ---- why

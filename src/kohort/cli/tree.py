@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from rich.console import Group as Lines
@@ -15,7 +16,11 @@ from kohort.cli.common import UsageError, count, friendly, out
 from kohort.cli.following import Answer, follow_cluster
 from kohort.cli.lookup import Found, Root
 from kohort.cli.targets import Question, Reply, as_data, ask_cluster, check_output, finish, print_data
+from kohort.place.columns import label_value
+from kohort.place.levels import HOSTNAME
+from kohort.place.networkstanding import Standing
 from kohort.scheduler.core import SchedulerCore
+from kohort.scheduler.grouptopology import group_standing, group_topology
 from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 from kohort.scheduler.validate import DEEPEST
 
@@ -92,6 +97,9 @@ def _group(above: Tree, core: SchedulerCore, group: Group, *, every: bool, level
         return
     for child in group.ordered():
         _group(branch, core, child, every=every, level=level + 1)
+    standing = Standing() if group.children else group_standing(core.cache, group)
+    for line in _ranks(standing):
+        branch.add(line)
     members = _members(group)
     hidden = 0 if every or len(members) <= _SHOWN else len(members) - 2 * _ENDS
     for member in members[:_ENDS] if hidden else members:
@@ -115,9 +123,26 @@ def _label(core: SchedulerCore, group: Group) -> Text:
         text.append(f"  {numbers['placed']} of {there} placed", "green" if enough else "yellow")
     if numbers["finished"]:
         text.append(f"  {numbers['finished']} finished", _DIM)
-    if spec.topology is not None:
-        text.append(f"  {_domain(core, group, spec.topology)}")
+    asked = group_topology(core.cache.engine, group)
+    if asked.required is not None:
+        text.append(f"  {_domain(core, group, asked.required)}")
+    for key in asked.preferred:
+        text.append(f"  {_domain(core, group, key, 'few')}")
+    if asked.slice_key is not None:
+        text.append(f"  slices of {asked.slice_size} in one {asked.slice_key}")
     return text
+
+
+def _ranks(standing: Standing) -> Iterator[Text]:
+    """Who is where, a line per domain, if there are ranks."""
+    if not standing.ranks:
+        return
+    level = standing.levels[-1] if standing.levels else None
+    key = level.key if level is not None else HOSTNAME
+    for domain, ranks in standing.ranks.items():
+        yield Text.assemble((f"{key}={domain}", "cyan"), f"  ranks {ranks}")
+    if level is not None and level.crossings is not None:
+        yield Text(f"{level.crossings} of {count(level.neighbours, 'neighbour')} apart", _DIM)
 
 
 def _pod(member: PodInfo) -> Text:
@@ -135,7 +160,7 @@ def _pod(member: PodInfo) -> Text:
 
 def _members(group: Group) -> list[PodInfo]:
     found = (*group.placed.values(), *group.pending.values())
-    return sorted(found, key=lambda one: one.pod.metadata.name)
+    return sorted(found, key=lambda one: (one.pod.rank is None, one.pod.rank or (), one.pod.metadata.name))
 
 
 def _numbers(group: Group) -> dict[str, int]:
@@ -148,16 +173,16 @@ def _numbers(group: Group) -> dict[str, int]:
     return {name: found[name] for name in ("pods", "placed", "finished")}
 
 
-def _domain(core: SchedulerCore, group: Group, key: str) -> str:
+def _domain(core: SchedulerCore, group: Group, key: str, number: str = "one") -> str:
     values = sorted(set(_values(core, (one for leaf in group.leaves() for one in leaf.placed.values()), key)))
-    return f"in one {key}" + (f": {', '.join(values)}" if values else "")
+    return f"in {number} {key}" + (f": {', '.join(values)}" if values else "")
 
 
 def _values(core: SchedulerCore, members: Iterable[PodInfo], key: str) -> Iterator[str]:
     for one in members:
         row = core.cache.state.row(one.node)
         if row is not None:
-            yield core.cache.state.node(row).labels.get(key, "?")
+            yield label_value(core.cache.state.node(row).labels, key) or "?"
 
 
 # ---- for programs
@@ -177,18 +202,25 @@ def _group_json(core: SchedulerCore, group: Group, level: int = 1) -> dict[str, 
     assert spec is not None
     made: dict[str, Any] = {"kind": spec.kind, "name": spec.name, "workload": spec.workload, **_numbers(group)}
     made["minimum"] = spec.minimum
-    if spec.topology is not None:
+    asked = group_topology(core.cache.engine, group)
+    if asked.required is not None:
         placed = [one for leaf in group.leaves() for one in leaf.placed.values()]
-        made |= {"topology": spec.topology, "domains": sorted(set(_values(core, placed, spec.topology)))}
+        made |= {"topology": asked.required, "domains": sorted(set(_values(core, placed, asked.required)))}
+    if asked.preferred:
+        made["preferred"] = list(asked.preferred)
     children: Sequence[Group] = group.ordered()
     if children and level > DEEPEST:
         made["tooDeep"] = True
     elif children:
         made["groups"] = [_group_json(core, one, level + 1) for one in children]
     else:
+        standing = group_standing(core.cache, group)
+        if standing.levels:
+            made |= {"levels": [asdict(one) for one in standing.levels], "ranks": standing.ranks}
         made["members"] = [_pod_json(one) for one in _members(group)]
     return made
 
 
 def _pod_json(member: PodInfo) -> dict[str, Any]:
-    return {"pod": member.pod.metadata.name, "node": member.node, "phase": member.pod.status.phase or _PENDING}
+    made = {"pod": member.pod.metadata.name, "node": member.node, "phase": member.pod.status.phase or _PENDING}
+    return made if member.pod.rank is None else {**made, "rank": list(member.pod.rank)}

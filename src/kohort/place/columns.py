@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -73,6 +73,15 @@ class LabelColumn:
     def size(self) -> int:
         """Number of codes, the absent one included."""
         return len(self.values)
+
+
+def label_value(labels: Mapping[str, str], key: str) -> str | None:
+    """Of several keys with commas between them (neither keys nor values have any): all of them, or nothing."""
+    value = labels.get(key)
+    if value is not None or "," not in key:
+        return value
+    values = [labels.get(one) for one in key.split(",")]
+    return None if None in values else ",".join(map(str, values))
 
 
 class ChangeLog:

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from kohort.place.interpod import EquivalenceClass, InterPodTerms
 
+Rank = tuple[int, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class PendingPod:
@@ -17,12 +19,14 @@ class PendingPod:
     eq_class: EquivalenceClass
     labels: Mapping[str, str] = field(default_factory=dict)
     nominated: int | None = None  # row of the node it was nominated for: tried first, alone
+    rank: Rank | None = None  # pods of neighbouring ranks are placed near each other
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
     """A group of pods. `minimum` None: basic, one pod is enough. `running`: rows of members that have a node; `lost`:
-    how many more run on nodes that are not known."""
+    how many more run on nodes that are not known. `topology`: one domain of that label; `preferred`: of these labels as
+    few domains as can be."""
 
     name: str
     pods: Sequence[PendingPod]
@@ -30,13 +34,20 @@ class Leaf:
     topology: str | None = None
     running: Sequence[int] = ()
     lost: int = 0
+    preferred: Sequence[str] = ()
+    running_ranks: Sequence[Rank | None] = ()  # of those that run, in the same order; empty: nobody has one
     eq_classes: Mapping[EquivalenceClass, int] = field(init=False, default_factory=dict)  # how many pods of each class
+    ranked: bool = field(init=False, default=False)  # its pods have an order; one without a rank stands aside
 
     def __post_init__(self) -> None:
         counts: dict[EquivalenceClass, int] = {}
+        ranked = False
         for pod in self.pods:
             counts[pod.eq_class] = counts.get(pod.eq_class, 0) + 1
+            ranked = ranked or pod.rank is not None
         object.__setattr__(self, "eq_classes", counts)
+        if ranked:
+            object.__setattr__(self, "ranked", True)
 
     @property
     def need(self) -> int:
@@ -58,13 +69,17 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """A group of groups. `minimum` None: basic, one child is enough."""
+    """A group of groups. `minimum` None: basic, one child is enough. `slices`: the children are one group's pods in
+    slices, whose ranks go on from one to the next."""
 
     name: str
     children: Sequence[Leaf | Branch]
     minimum: int | None = None
     topology: str | None = None
+    preferred: Sequence[str] = ()
+    slices: bool = False
     eq_classes: Mapping[EquivalenceClass, int] = field(init=False, default_factory=dict)
+    ranked: bool = field(init=False, default=False)  # some leaf is
 
     def __post_init__(self) -> None:
         counts: dict[EquivalenceClass, int] = {}
@@ -72,6 +87,7 @@ class Branch:
             for eq_class, count in child.eq_classes.items():
                 counts[eq_class] = counts.get(eq_class, 0) + count
         object.__setattr__(self, "eq_classes", counts)
+        object.__setattr__(self, "ranked", any(child.ranked for child in self.children))
 
     @property
     def need(self) -> int:

@@ -10,8 +10,10 @@ from kohort.place.columns import Amounts, Codes, Mask
 from kohort.place.demand import Demand, Leaf
 from kohort.place.engine import Engine
 from kohort.place.nodesets import NodeSet, Partition
+from kohort.place.preferred import closest, price, wish
 from kohort.place.signatures import SCORED
 
+_COMPARED = 32  # domains of a required level, by what is preferred within them
 _LARGE = 55  # sums above 2**55 lose their last bits before they are multiplied by 100
 
 
@@ -22,17 +24,26 @@ class TopologyConflict(ValueError):  # noqa: N818 - a state of the cluster, told
 def domains(engine: Engine, group: Demand, node_set: NodeSet) -> Iterator[NodeSet]:
     """Candidate domains within the node set, the most promising first. Each is made when it is asked for."""
     if group.topology is None:
-        yield node_set
+        yield from closest(engine, group, node_set)
         return
     parts = node_set.split(group.topology)
     code = pinned(engine, group)
     if code is not None:
         found = parts.find(code)
         if found is not None:
-            yield found
+            yield from closest(engine, group, found)
         return
-    for position in Bounds(engine, group, parts).ranked():
-        yield parts.node_set(position)
+    for position in _preferred(engine, group, parts, Bounds(engine, group, parts).ranked()):
+        yield from closest(engine, group, parts.node_set(position))
+
+
+def _preferred(engine: Engine, group: Demand, parts: Partition, ranked: list[int]) -> list[int]:
+    """Of the most promising domains, those first in which the group keeps closest together."""
+    if len(ranked) < 2 or wish(engine, group) is None:
+        return ranked
+    first = ranked[:_COMPARED]
+    prices = {position: price(engine, group, parts.node_set(position)) for position in first}
+    return sorted(first, key=lambda position: prices[position]) + ranked[_COMPARED:]
 
 
 def pinned(engine: Engine, group: Demand) -> int | None:

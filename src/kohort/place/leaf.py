@@ -30,7 +30,8 @@ def assume_pods(engine: Engine, pods: Order, node_set: NodeSet, count: int, leas
         taken: list[int] = []
         if nominated is not None and node_set.holds(nominated):
             taken = engine.assume(eq_class, np.array([nominated]), len(keys))
-        taken += engine.assume(eq_class, node_set.rows, len(keys) - len(taken))
+        for rows in node_set.filled:
+            taken += engine.assume(eq_class, rows, len(keys) - len(taken))
         placed.update(zip(keys, taken, strict=False))
         spare -= len(keys) - len(taken)
         if len(placed) >= count or spare < 0:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kohort.place.columns import Amounts, Codes, Rows
+from kohort.place.levels import Hierarchy
 
 if TYPE_CHECKING:
     from kohort.place.state import ClusterState
@@ -15,13 +17,23 @@ if TYPE_CHECKING:
 class NodeSet:
     """Some rows (None: all) of the cluster. Told apart by identity: a node set stands for its place in the division."""
 
-    __slots__ = ("_parts", "_state", "members", "rows", "value")
+    __slots__ = ("_parts", "_state", "_trees", "filled", "members", "rows", "value", "within")
 
-    def __init__(self, state: ClusterState, rows: Rows | None, value: str | None = None) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        rows: Rows | None,
+        value: str | None = None,
+        within: NodeSet | None = None,
+        filled: Sequence[Rows] = (),
+    ) -> None:
         self._state = state
         self.rows = rows
         self.value = value  # of the label that it was cut out by
+        self.within = within  # of a set that is only preferred: where pods may go that find no room in it
+        self.filled: Sequence[Rows | None] = filled or (rows,)  # in turn, each as far as it goes
         self._parts: dict[str, Partition] = {}
+        self._trees: dict[tuple[str, ...], Hierarchy] = {}
         self.members: frozenset[int] | None = None if rows is None else frozenset(rows.tolist())
 
     def of(self, values: Amounts) -> Amounts:
@@ -29,6 +41,19 @@ class NodeSet:
 
     def holds(self, row: int) -> bool:
         return self.members is None or row in self.members
+
+    def tree(self, keys: Sequence[str]) -> Hierarchy:
+        """Its rows as domains of several labels, the widest first."""
+        wanted = tuple(keys)
+        tree = self._trees.get(wanted)
+        if tree is None:
+            rows = np.arange(self._state.rows) if self.rows is None else self.rows
+            tree = self._trees[wanted] = Hierarchy(self._state, wanted, rows)
+        return tree
+
+    def narrowed(self, parts: Sequence[Rows]) -> NodeSet:
+        """Some of its rows, which are preferred to the others, and are filled part by part."""
+        return NodeSet(self._state, np.sort(np.concatenate(parts)), within=self, filled=parts)
 
     def split(self, key: str) -> Partition:
         """The domains of a label key within the node set."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from kohort.place.levels import WELL_KNOWN, Level
 from kohort.place.signatures import SCORED
 
 _MOST_WEIGHT: Final = 100  # as for kube-scheduler's plugins
@@ -33,6 +34,7 @@ class Profile:
     pod_affinity: int = 2
     spread: int = 2
     default_spread: Sequence[Mapping[str, Any]] = SYSTEM_SPREAD  # for pods that have none and that somebody selects
+    topology_levels: Sequence[Level] = WELL_KNOWN  # of the network, widest first
 
     @property
     def weights(self) -> dict[str, int]:
@@ -59,7 +61,9 @@ _WEIGHTS: Final = {
 
 
 def read_profile(data: object) -> Profile:
-    """A profile from what a file holds: strategy, resources, weights, defaultSpread. Absent parts keep defaults."""
+    """A profile from what a file holds: strategy, resources, weights, defaultSpread, topologyLevels.
+
+    Absent parts keep defaults."""
     if not isinstance(data, Mapping):
         raise ProfileError([f"profile: found {_kind(data)}, a mapping is wanted"])
     reader = _Reader()
@@ -125,6 +129,26 @@ class _Reader:
         if "labelSelector" in item:
             self.wrong(f"{field}.labelSelector", "found one", "the cluster's default takes each pod's own selector")
 
+    def topology_levels(self, value: object) -> dict[str, Any]:
+        """Names and label keys, the widest first; a name may stand for several keys."""
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            self.wrong("topologyLevels", f"found {_kind(value)}", "a list of {name, key} is wanted, the widest first")
+            return {}
+        levels = []
+        for position, item in enumerate(value):
+            field = f"topologyLevels[{position}]"
+            if not isinstance(item, Mapping):
+                self.wrong(field, f"found {_kind(item)}", "a mapping with name and key is wanted")
+                continue
+            for member in ("name", "key"):
+                if not isinstance(item.get(member), str) or not item[member]:
+                    self.wrong(f"{field}.{member}", f"found {item.get(member)!r}", "a text is wanted")
+            for member in item:
+                if member not in {"name", "key"}:
+                    self.wrong(f"{field}.{member}", "no such field", "fields are name, key")
+            levels.append((str(item.get("name")), str(item.get("key"))))
+        return {"topology_levels": tuple(levels)}
+
     def _weight(self, field: str, value: object, least: int) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_WEIGHT:
             self.wrong(field, f"found {value!r}", f"a whole number from {least} to {_MOST_WEIGHT} is wanted")
@@ -137,6 +161,7 @@ _PARTS: Final[dict[str, Callable[[_Reader, object], dict[str, Any]]]] = {
     "resources": _Reader.resources,
     "weights": _Reader.weights,
     "defaultSpread": _Reader.default_spread,
+    "topologyLevels": _Reader.topology_levels,
 }
 
 

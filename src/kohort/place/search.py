@@ -23,6 +23,8 @@ from kohort.place.engine import Engine
 from kohort.place.highs import SolverStatus
 from kohort.place.leaf import assume_leaf, bound
 from kohort.place.nodesets import NodeSet
+from kohort.place.preferred import closest
+from kohort.place.ranking import by_rank
 from kohort.place.solving import SolverAnswer, solve
 from kohort.place.standing import seat
 from kohort.place.thrift import prices, trimmed
@@ -58,7 +60,7 @@ class Search:
         self._engine = engine
         self.effort = effort or Effort()
         self._lean = False
-        self._memo: dict[tuple[int, int, int], AssumedGroup | None] = {}
+        self._memo: dict[tuple[int, NodeSet, int], AssumedGroup | None] = {}
         self._pods: dict[str, PendingPod] = {}
 
     def place(
@@ -93,6 +95,7 @@ class Search:
             return self._miss(root, node_set, answer)
         if minimum_only:
             outcomes = {one.group.name: Outcome(True, one.placed) for one in assumed.every()}
+            by_rank(engine, root, outcomes)
             placed = {key: row for one in outcomes.values() for key, row in one.placed.items()}
             return Result(bool(placed), outcomes, placed, exact=answer is not None)
         self._optional(assumed)
@@ -208,7 +211,7 @@ class Search:
         """A group in a node set where nothing moved since it was last tried there is not tried again."""
         if node_set.rows is None or not all(eq_class.is_plain for eq_class in group.eq_classes):
             return self._solve(group, node_set)
-        key = (id(group), id(node_set), hash(self._engine.state.used[node_set.rows].tobytes()))
+        key = (id(group), node_set, hash(self._engine.state.used[node_set.rows].tobytes()))
         if key not in self._memo:
             self._memo[key] = self._solve(group, node_set)
             return self._memo[key]
@@ -267,6 +270,8 @@ class Search:
                 for child in one.group.children:
                     if id(child) not in there and not self.effort.spent:
                         more = self._solve(child, one.node_set)
+                        if more is None and one.node_set.within is not None:
+                            more = self._solve(child, one.node_set.within)
                         if more is not None:
                             one.children.append(more)
 
@@ -274,8 +279,15 @@ class Search:
         """Pods above a minimum, once every group has its own."""
         for one in assumed.every():
             if isinstance(one.group, Leaf) and len(one.placed) < len(one.group.pods):
-                rest = [pod for pod in one.group.pods if pod.key not in one.placed]
-                more = assume_leaf(self._engine, Leaf(one.group.name, rest), one.node_set, len(rest), 0)
+                self._more(one, one.group)
+
+    def _more(self, one: AssumedGroup, leaf: Leaf) -> None:
+        """As near to the others as they prefer, then wherever the group may be."""
+        running = [*leaf.running, *one.placed.values()]
+        for node_set in closest(self._engine, replace(leaf, running=running), one.node_set.within or one.node_set):
+            rest = [pod for pod in leaf.pods if pod.key not in one.placed]
+            if rest:
+                more = assume_leaf(self._engine, Leaf(leaf.name, rest), node_set, len(rest), 0)
                 one.placed.update(more or {})
 
     # ---- verdicts
@@ -316,6 +328,7 @@ class Search:
 
     def _result(self, root: Demand, node_set: NodeSet, assumed: AssumedGroup, answer: SolverAnswer | None) -> Result:
         outcomes = {one.group.name: Outcome(True, one.placed) for one in assumed.every()}
+        by_rank(self._engine, root, outcomes)
         placed = {key: row for one in outcomes.values() for key, row in one.placed.items()}
         if len(outcomes) < len(list(groups(root))):
             why = diagnose(self._engine, root, node_set)

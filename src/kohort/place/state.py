@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 
 from kohort.place.claims import Claims, pod_claims
-from kohort.place.columns import FIRST_RESOURCES, Amounts, ChangeLog, Codes, LabelColumn, Mask, NameIndex, Rows
+from kohort.place.columns import (
+    FIRST_RESOURCES,
+    Amounts,
+    ChangeLog,
+    Codes,
+    LabelColumn,
+    Mask,
+    NameIndex,
+    Rows,
+    label_value,
+)
 from kohort.place.interpod import EquivalenceClass, InterPodTerms
 from kohort.place.requests import allocatable, running_spec
 from kohort.place.signatures import SCORED, PodSignature, PodSignatures, Port, Taint
@@ -191,13 +201,14 @@ class ClusterState:
             self._vectors.clear()
 
     def column(self, key: str) -> LabelColumn:
-        """The label column of a key; filled when first asked for, kept up to date from then on."""
+        """The label column of a key; filled when first asked for, kept up to date from then on. Several keys with
+        commas between them are one whose domains are those of all of them."""
         column = self.labels.get(key)
         if column is None:
             column = self.labels[key] = LabelColumn(self.rows)
             for row, node_info in enumerate(self.node_infos):
                 if node_info is not None:
-                    column.set(row, node_info.labels.get(key))
+                    column.set(row, label_value(node_info.labels, key))
         return column
 
     def _move(self, node_info: NodeInfo, row: int, labels: Mapping[str, str]) -> None:
@@ -210,7 +221,7 @@ class ClusterState:
 
     def _relabel(self, row: int, labels: Mapping[str, str]) -> None:
         for key, column in self.labels.items():
-            column.set(row, labels.get(key))
+            column.set(row, label_value(labels, key))
 
     def _trim(self) -> None:
         self.nodes.trim(self.rows)

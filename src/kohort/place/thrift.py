@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kohort.place.demand import Branch, Demand, Leaf, PendingPod
+from kohort.place.demand import Demand, Leaf, PendingPod
 from kohort.place.engine import Engine
 from kohort.place.interpod import EquivalenceClass
 
@@ -45,7 +45,7 @@ def trimmed(group: Demand, known: Prices) -> Demand:
         some = sorted(some, key=lambda child: (_short(child), price(child, known)))[: group.need]
     children = [trimmed(child, known) for child in some]
     same = len(children) == len(group.children) and all(a is b for a, b in zip(children, group.children, strict=True))
-    return group if same else Branch(group.name, children, group.minimum, group.topology)
+    return group if same else replace(group, children=children)
 
 
 def _short(group: Demand) -> bool:

@@ -394,7 +394,8 @@ class SchedulerCache:
     def pending_pod(self, member: PodInfo, nominated: str = "") -> PendingPod:
         """A pending pod as the engine places it."""
         row = self.state.row(nominated) if nominated else None
-        return PendingPod(member.uid, self.equivalence_class(member), member.pod.metadata.labels or {}, row)
+        pod = member.pod
+        return PendingPod(member.uid, self.equivalence_class(member), pod.metadata.labels or {}, row, pod.rank)
 
     def as_json(self, member: PodInfo) -> Json:
         """The pod as the API has it, as far as it is read."""
@@ -424,6 +425,7 @@ def _alike(one: Pod, other: Pod) -> bool:
     """Nothing changed that a decision looks at, the node apart."""
     return (
         one.metadata.labels == other.metadata.labels
+        and one.metadata.annotations == other.metadata.annotations
         and (one.metadata.deletion_timestamp is None) == (other.metadata.deletion_timestamp is None)
         and one.status.start_time == other.status.start_time
         and one.status.resource_claim_statuses == other.status.resource_claim_statuses

@@ -19,9 +19,11 @@ from kohort.place.explain import Explanation, explain, waits
 from kohort.place.interpod import EquivalenceClass
 from kohort.place.preempt import Preemption, Preemptor
 from kohort.place.search import Search
+from kohort.place.slices import sliced
 from kohort.place.victims import find_victim_sets
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.evictions import Evictions
+from kohort.scheduler.grouptopology import group_topology
 from kohort.scheduler.hardquestions import HardQuestions
 from kohort.scheduler.model import is_pod_key, shown
 from kohort.scheduler.queueinghint import QueueingHint, fits_empty, placements, queueing_hint
@@ -165,20 +167,29 @@ class Decider:
     def _tree(self, root: Group, nominated: dict[str, str]) -> Demand:
         spec = root.spec
         assert spec is not None, root.key
+        asked = group_topology(self.engine, root)
         if spec.composite:
-            return Branch(
-                root.key, [self._tree(child, nominated) for child in root.ordered()], spec.minimum, spec.topology
-            )
+            children = [self._tree(child, nominated) for child in root.ordered()]
+            return Branch(root.key, children, spec.minimum, asked.required, asked.preferred)
         wanted = self.cache.pending_pod
         pods = [wanted(one, nominated.get(uid, "")) for uid, one in root.pending.items() if not one.leaving]
-        rows = [self.cache.state.row(one.node) for one in root.placed.values()]
-        running = [row for row in rows if row is not None]
+        known = ((self.cache.state.row(one.node), one.pod.rank) for one in root.placed.values())
+        running = [(row, rank) for row, rank in known if row is not None]
         # Members that have succeeded, or sit on a node that is gone, count for the minimum but are nowhere.
-        nowhere = root.done + len(rows) - len(running)
+        nowhere = root.done + len(root.placed) - len(running)
         minimum = spec.minimum
         if nowhere:
             minimum = max(spec.need - nowhere, 0)
-        return Leaf(root.key, pods, minimum, spec.topology, running)
+        leaf = Leaf(
+            root.key,
+            sorted(pods, key=lambda pod: pod.rank or ()) if pods and pods[0].rank is not None else pods,
+            minimum,
+            asked.required,
+            [row for row, _ in running],
+            preferred=asked.preferred,
+            running_ranks=[rank for _, rank in running],
+        )
+        return leaf if asked.slice_key is None else sliced(self.cache.state, leaf, asked.slice_key, asked.slice_size)
 
     # ---- where it goes
 

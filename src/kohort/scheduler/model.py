@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
+from kohort.api.scheduling import ranks
 from kohort.api.scheduling.constants import DISRUPT_POD_GROUP
+from kohort.api.scheduling.topology import is_topology
 from kohort.kube import codec
 
 Json = dict[str, Any]
@@ -26,10 +29,19 @@ class Owner(msgspec.Struct, rename="camel", omit_defaults=True):
 
 class ObjectMeta(codec.Meta, rename="camel"):
     labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None  # those that are read, no others
     owner_references: list[Owner] | None = None
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
     generation: int = 0
+
+    def __post_init__(self) -> None:
+        if self.annotations is not None:
+            self.annotations = {key: self.annotations[key] for key in self.annotations if _is_read(key)} or None
+
+
+def _is_read(annotation: str) -> bool:
+    return annotation in ranks.ANNOTATIONS or is_topology(annotation)
 
 
 class Condition(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -119,6 +131,11 @@ class Pod(msgspec.Struct, rename="camel"):
     def group(self) -> str | None:
         """The group it names."""
         return named_group(self.metadata.namespace, self.spec)
+
+    @property
+    def rank(self) -> ranks.Rank | None:
+        """Its place in the order of its group's pods."""
+        return ranks.rank_of(self.metadata.labels or {}, self.metadata.annotations or {})
 
     @property
     def job(self) -> str:
@@ -290,6 +307,7 @@ class GroupSpec:
     claims: tuple[tuple[ClaimSource, str | None], ...] = ()  # shared by its pods, with the names of those that exist
     workload: str = ""  # that it was made from
     family: str = ""  # what it shares with other groups of the same owner
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)  # those that are read
     owners: tuple[Owner, ...] = field(default=(), compare=False)
     conditions: tuple[Condition, ...] = field(default=(), compare=False)
 
@@ -328,6 +346,7 @@ def group_spec(obj: GroupObject, *, composite: bool = False) -> GroupSpec:
         claims=tuple((claim_source(one), made.get(one["name"])) for one in spec.resource_claims or ()),
         workload=_workload(spec),
         family=_family(meta),
+        annotations=meta.annotations or {},
         owners=tuple(meta.owner_references or ()),
         conditions=tuple(obj.status.conditions or ()),
     )

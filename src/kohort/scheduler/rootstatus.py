@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kohort.place.columns import label_value
 from kohort.place.explain import Explanation
+from kohort.place.networkstanding import Standing
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.decision import Decision, DecisionKind
 from kohort.scheduler.diagnosis import gate, unrooted
+from kohort.scheduler.grouptopology import group_standing, group_topology
 from kohort.scheduler.model import GroupSpec
 from kohort.scheduler.status import scheduler_error
 from kohort.scheduler.trees import BrokenChain, Group, PodInfo
@@ -34,6 +37,7 @@ class GroupPlacement:
     group: str
     nodes: dict[str, int]  # node -> pods
     domain: str = ""  # key=value, of a group that is kept to one domain
+    standing: Standing = field(default_factory=Standing)  # in the network, level by level, and its ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,10 @@ def _places(core: SchedulerCore, root: Group | PodInfo) -> Iterator[GroupPlaceme
         if leaf.placed:
             nodes = Counter(one.node for one in leaf.placed.values())
             yield GroupPlacement(
-                _called(leaf.spec), dict(sorted(nodes.items())), _domain(core, leaf, next(iter(nodes)))
+                _called(leaf.spec),
+                dict(sorted(nodes.items())),
+                _domain(core, leaf, next(iter(nodes))),
+                group_standing(core.cache, leaf),
             )
 
 
@@ -164,10 +171,10 @@ def _domain(core: SchedulerCore, leaf: Group, node: str) -> str:
     """The domain of the nearest group upwards that is kept to one."""
     current: Group | None = leaf
     while current is not None:
-        key = current.spec.topology if current.spec is not None else None
+        key = group_topology(core.cache.engine, current).required if current.spec is not None else None
         row = core.cache.state.row(node)
         if key is not None and row is not None:
-            return f"{key}={core.cache.state.node(row).labels.get(key, '?')}"
+            return f"{key}={label_value(core.cache.state.node(row).labels, key) or '?'}"
         current = current.parent
     return ""
 

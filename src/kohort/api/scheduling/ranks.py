@@ -1,0 +1,92 @@
+"""The rank of a pod among those it works with, from the labels and annotations that its operator writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+Said = Mapping[str, str]
+Rank = tuple[int, ...]  # compared from the left
+
+RANK: Final = "kohort.dev/rank"  # a label or an annotation, for pods that say it in no other way
+COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+_KUEUE_LABEL: Final = "kueue.x-k8s.io/pod-group-pod-index-label"
+_KUEUE: Final = "kueue.x-k8s.io/pod-group-pod-index"
+_KOORDINATOR: Final = "gang.scheduling.koordinator.sh/network-topology-index"
+_JOBSET: Final = ("jobset.sigs.k8s.io/job-global-index", "jobset.sigs.k8s.io/job-index")
+_LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
+_LWS_WORKER: Final = "leaderworkerset.sigs.k8s.io/worker-index"
+_REPLICA_TYPE: Final = "training.kubeflow.org/replica-type"
+_REPLICA: Final = "training.kubeflow.org/replica-index"
+_FIRST_TYPES: Final = frozenset({"master", "chief", "launcher"})
+_RAY_TYPE: Final = "ray.io/node-type"
+_RAY_REPLICA: Final = "ray.io/worker-group-replica-index"
+_RAY_HOST: Final = "ray.io/replica-host-index"
+_PLAIN: Final = ("grove.io/podclique-pod-index", "apps.kubernetes.io/pod-index")
+
+ANNOTATIONS: Final = (RANK, COMPLETION_INDEX, _KUEUE_LABEL, _KOORDINATOR)  # the others are labels
+
+
+def rank_of(labels: Said, annotations: Said) -> Rank | None:
+    """None: it has none, or says something that is no number."""
+    for source in _SOURCES:
+        found = source(labels, annotations)
+        if found is not None:
+            return found
+    return None
+
+
+def _own(labels: Said, annotations: Said) -> Rank | None:
+    return _numbers(labels.get(RANK) or annotations.get(RANK))
+
+
+def _kueue(labels: Said, annotations: Said) -> Rank | None:
+    return _numbers(labels.get(annotations.get(_KUEUE_LABEL) or _KUEUE))
+
+
+def _koordinator(_: Said, annotations: Said) -> Rank | None:
+    return _numbers(annotations.get(_KOORDINATOR))
+
+
+def _job(labels: Said, annotations: Said) -> Rank | None:
+    """Of a JobSet's pods, the Job comes before the index in it."""
+    job = next((labels[key] for key in _JOBSET if key in labels), "0")
+    return _numbers(job, labels.get(COMPLETION_INDEX) or annotations.get(COMPLETION_INDEX))
+
+
+def _leader_worker_set(labels: Said, _: Said) -> Rank | None:
+    return _numbers(labels.get(_LWS_GROUP, "0"), labels.get(_LWS_WORKER))
+
+
+def _training(labels: Said, _: Said) -> Rank | None:
+    """Masters come before workers."""
+    first = labels.get(_REPLICA_TYPE, "").lower() in _FIRST_TYPES
+    return _numbers("0" if first else "1", labels.get(_REPLICA))
+
+
+def _ray(labels: Said, _: Said) -> Rank | None:
+    """The head comes first; hosts of a replica are neighbours."""
+    if labels.get(_RAY_TYPE) == "head":
+        return (0, 0, 0)
+    return _numbers("1", labels.get(_RAY_REPLICA), labels.get(_RAY_HOST, "0"))
+
+
+def _plain(labels: Said, _: Said) -> Rank | None:
+    return _numbers(next((labels[key] for key in _PLAIN if key in labels), None))
+
+
+def _numbers(*values: str | None) -> Rank | None:
+    found = [value for value in values if value is not None and value.isascii() and value.isdecimal()]
+    return tuple(map(int, found)) if len(found) == len(values) else None
+
+
+_SOURCES: Final[tuple[Callable[[Said, Said], Rank | None], ...]] = (
+    _own,
+    _kueue,
+    _koordinator,
+    _job,
+    _leader_worker_set,
+    _training,
+    _ray,
+    _plain,
+)

@@ -1,0 +1,122 @@
+"""What a group asks of the network: its own field, its annotations, its pods' annotations, as labels of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kohort.api.scheduling.topology import NOTHING, TIER, TopologyError, TopologyRequest, is_topology, read_topology
+from kohort.place.engine import Engine
+from kohort.place.levels import HOSTNAME, carried, ordered, resolve
+from kohort.place.networkstanding import PREFERRED, REQUIRED, Member, Standing, standing
+from kohort.scheduler.model import shown
+from kohort.scheduler.trees import Group, PodInfo
+
+if TYPE_CHECKING:
+    from kohort.scheduler.cache import SchedulerCache
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTopology:
+    """Label keys. `required`: one domain of it; of several levels, their keys with commas between them."""
+
+    required: str | None = None
+    preferred: tuple[str, ...] = ()
+    slice_key: str | None = None
+    slice_size: int = 0
+
+
+def group_topology(engine: Engine, group: Group) -> GroupTopology:
+    """What a group asks for. Mistakes are `topology_mistakes`' business: what is wrong asks for nothing here."""
+    spec = group.spec
+    asked = next((request for _, request in _requests(group)), NOTHING)
+    if not asked:
+        return GroupTopology(spec.topology if spec is not None else None)
+    named = [_key(engine, level) for level in asked.required]
+    required = [spec.topology, *named] if spec is not None and spec.topology is not None else named
+    levels = engine.profile.topology_levels
+    return GroupTopology(
+        ",".join(ordered(engine.state, levels, required)) or None,
+        tuple(ordered(engine.state, levels, (_key(engine, level) for level in asked.preferred))),
+        _key(engine, asked.slice_level) if asked.slice_level else None,
+        asked.slice_size,
+    )
+
+
+def _key(engine: Engine, level: str) -> str:
+    levels = engine.profile.topology_levels
+    if not level.startswith(TIER):
+        return resolve(engine.state, levels, level)
+    network = [key for key in carried(engine.state, levels) if key != HOSTNAME]
+    return network[-min(int(level.removeprefix(TIER)), len(network))] if network else HOSTNAME
+
+
+def group_standing(cache: SchedulerCache, leaf: Group) -> Standing:
+    """Where the pods of a PodGroup are in the network, and what was asked for. Nothing, where there are neither ranks
+    nor levels that are preferred: one that is required is kept, or the group would not run."""
+    members = [found for one in leaf.placed.values() if (found := _member(cache, one)) is not None]
+    modes = _modes(cache.engine, leaf)
+    if not members or not (PREFERRED in modes.values() or any(one.rank is not None for one in members)):
+        return Standing()
+    return standing(cache.engine, modes, members)
+
+
+def _modes(engine: Engine, leaf: Group) -> dict[str, str]:
+    """What is asked of which label, by the group and those above it."""
+    found: dict[str, str] = {}
+    current: Group | None = leaf
+    seen: set[str] = set()
+    while current is not None and current.key not in seen:
+        seen.add(current.key)
+        asked = group_topology(engine, current)
+        found = {**dict.fromkeys(asked.preferred, PREFERRED), **found}
+        required = [*(asked.required or "").split(","), asked.slice_key or ""]
+        found = {**dict.fromkeys(filter(None, required), REQUIRED), **found}
+        current = current.parent
+    return found
+
+
+def _member(cache: SchedulerCache, member: PodInfo) -> Member | None:
+    row = cache.state.row(member.node)
+    if row is None:
+        return None
+    body = cache.as_json(member)
+    body["spec"]["nodeName"] = ""  # as it was before it had one
+    return Member(row, member.pod.rank, cache.state.equivalence_class(body))
+
+
+def topology_mistakes(group: Group) -> Iterator[str]:
+    """What is wrong with what a group and its pods ask for; they must not contradict each other."""
+    found: dict[TopologyRequest, str] = {}
+    for where, said in _said(group):
+        try:
+            request = read_topology(said, f"{where} metadata.annotations")
+        except TopologyError as error:
+            yield from error.mistakes
+        else:
+            found.setdefault(request, where)
+    if len(found) > 1:
+        first, second = list(found.values())[:2]
+        yield f"annotations of {second} ask for another topology than those of {first}; the same is wanted"
+
+
+def _requests(group: Group) -> Iterator[tuple[str, TopologyRequest]]:
+    for where, said in _said(group):
+        try:
+            yield where, read_topology(said)
+        except TopologyError:
+            continue
+
+
+def _said(group: Group) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Different annotations, and who has them: the group first."""
+    spec = group.spec
+    if spec is not None and spec.annotations:
+        yield f"{spec.kind} {shown(group.key)}", spec.annotations
+    seen: list[Mapping[str, str]] = []
+    for member in (*group.pending.values(), *group.placed.values()):
+        said = member.pod.metadata.annotations or {}
+        if said and (asked := {key: said[key] for key in said if is_topology(key)}) and asked not in seen:
+            seen.append(asked)
+            yield f"Pod {member.pod.key}", asked
