@@ -7,13 +7,40 @@ from functools import partial
 from pathlib import Path
 
 from kohort import manifest
+from kohort.run.roles import every_role
 from kohort.sim.cluster import read
 from kohort.testing.cluster import Cluster, cluster
 from kohort.testing.virtual import VirtualLoop
 
 FOLDER = Path(__file__).parent.parent / "examples"
 SHIPPED = FOLDER / "cluster.yaml"
+DEPLOY = FOLDER.parent / "deploy"
 DAY = 25 * 3600.0
+
+# Rights that no example needs (role, group, resource), and what does. All others are used here, and no more are needed.
+_LOOKING, _BLOCKING = "kohort run looks around, leads, or both", "OwnerReferencesPermissionEnforcement asks for it"
+ELSEWHERE = {
+    ("look", "admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _LOOKING,
+    ("look", "admissionregistration.k8s.io", "validatingwebhookconfigurations"): _LOOKING,
+    ("look", "coordination.k8s.io", "leases"): _LOOKING,
+    ("lease", "coordination.k8s.io", "leases"): _LOOKING,
+    ("scheduler", "", "persistentvolumes"): "a volume is bound for its first pod",
+    ("scheduler", "", "persistentvolumeclaims"): "a volume is bound for its first pod",
+    ("groups", "scheduling.k8s.io", "priorityclasses"): "exclusive placement of JobSets by templates",
+    ("jobset", "jobset.x-k8s.io", "jobsets/finalizers"): _BLOCKING,
+    ("trainjob", "trainer.kubeflow.org", "trainjobs/finalizers"): _BLOCKING,
+    ("trainjob", "trainer.kubeflow.org", "trainingruntimes/finalizers"): _BLOCKING,
+    ("trainjob", "trainer.kubeflow.org", "clustertrainingruntimes/finalizers"): _BLOCKING,
+    ("trainjob", "authentication.k8s.io", "tokenreviews"): "trainings report progress (TrainJobStatus)",
+    ("trainjob", "scheduling.x-k8s.io", "podgroups"): "runtimes that ask for coscheduling",
+    ("trainjob", "scheduling.volcano.sh", "podgroups"): "runtimes that ask for Volcano",
+    ("grove", "grove.io", "podcliquesets/finalizers"): _BLOCKING,
+    ("grove", "grove.io", "podcliques/finalizers"): _BLOCKING,
+    ("grove", "grove.io", "podcliquescalinggroups/finalizers"): _BLOCKING,
+    ("grove", "scheduler.grove.io", "podgangs/finalizers"): _BLOCKING,
+    ("grove", "", "pods/status"): "is given on to init containers",
+    ("leaderworkerset", "leaderworkerset.x-k8s.io", "leaderworkersets/finalizers"): _BLOCKING,
+}
 
 # How many pods an example has had when all of it has started; those of the first steps may have ended by then.
 PODS = {
@@ -55,7 +82,8 @@ def test_all_of_them_start_on_the_shipped_cluster() -> None:
     """One after another, each in a namespace of its own; what serves goes on serving."""
 
     async def work() -> None:
-        async with cluster(pools=read(SHIPPED.read_text())) as lab:
+        rbac = (DEPLOY / "rbac.yaml", DEPLOY / "rbac-jobs.yaml")
+        async with cluster(pools=read(SHIPPED.read_text()), rbac=rbac) as lab:
             for name, pods in PODS.items():
                 space = name.removesuffix(".yaml")
                 body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}
@@ -64,9 +92,23 @@ def test_all_of_them_start_on_the_shipped_cluster() -> None:
                 await own.create(*(document.obj for document in manifest.read([str(FOLDER / name)])))
                 started = partial(_started, own, set(), pods)
                 await own.until(started, seconds=DAY, what=f"{name}: {pods} started pods")
+            assert lab.denied == []
+            assert _unused(lab.used) == set(ELSEWHERE)
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(work())
+
+
+def _unused(used: set[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
+    """Resources of rules of which no verb was used."""
+    return {
+        (role.name, group, resource)
+        for role in every_role()
+        for rule in role.rules
+        for group in rule.groups
+        for resource in rule.resources
+        if not any((verb, group, resource) in used for verb in rule.verbs)
+    }
 
 
 async def _started(lab: Cluster, seen: set[str], wanted: int) -> bool:

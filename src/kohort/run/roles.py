@@ -74,19 +74,19 @@ SCHEDULER: Final = Role(
             "To name the quota that keeps members of a gang from being created; without it, it is not named.",
         ),
         PolicyRule(
-            ("", "apps"),
-            ("services", "replicationcontrollers", "replicasets", "statefulsets"),
+            _CORE,
+            ("services", "replicationcontrollers"),
             READ,
             "For pods that are spread by what selects them; without it they are not.",
         ),
+        PolicyRule(("apps",), ("replicasets", "statefulsets"), READ),
         PolicyRule(
             ("batch",), ("jobs",), READ, "For gangs whose members are done and gone: their Jobs have recorded them."
         ),
         PolicyRule(("policy",), ("poddisruptionbudgets",), READ),
-        PolicyRule(("storage.k8s.io",), ("storageclasses", "csinodes", "csidrivers", "csistoragecapacities"), READ),
-        PolicyRule(("resource.k8s.io",), ("resourceclaims", "resourceslices", "deviceclasses"), READ),
-        PolicyRule(("resource.k8s.io",), ("resourceclaims/status",), UPDATE),
-        PolicyRule(_GROUPS, ("workloads", "podgroups", "compositepodgroups", "priorityclasses"), READ),
+        PolicyRule(("storage.k8s.io",), ("storageclasses",), READ),
+        PolicyRule(("resource.k8s.io",), ("resourceclaims",), READ),
+        PolicyRule(_GROUPS, ("workloads", "podgroups", "compositepodgroups"), READ),
         PolicyRule(_GROUPS, ("podgroups/status", "compositepodgroups/status"), UPDATE),
     ),
 )
@@ -102,7 +102,7 @@ EVENTS: Final = Role(
     name="events",
     parts=("scheduler", "controllers"),
     why="Saying what happened.",
-    rules=(PolicyRule(("", "events.k8s.io"), ("events",), ("create", "patch", "update")),),
+    rules=(PolicyRule(("events.k8s.io",), ("events",), ("create", "patch", "update")),),
 )
 LEASE: Final = Role(
     name="lease",

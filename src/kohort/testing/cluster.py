@@ -45,6 +45,7 @@ class Cluster:
         self.namespace = namespace
         self.patience = patience
         self.denied: list[str] = []  # what controllers and scheduler were not allowed to do
+        self.used: set[tuple[str, str, str]] = set()  # what they were: verb, group, resource
 
     # ---- time
 
@@ -183,22 +184,25 @@ async def cluster(
                 async with asyncio.timeout(_START):
                     server = await stack.enter_async_context(Server(chosen, clock))
                     account = await _account(server, rbac, clock)
+                    denied, used = _watch(server, account)
                     work = whole(server, pools, controllers, account, settings=settings_of(settings))
                     client = await stack.enter_async_context(work)
                 body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
                 await client.kind("v1", "Namespace").create(body)
                 found = Cluster(client, namespace)
-                _watch(server, found.denied)
+                found.denied, found.used = denied, used
                 yield found
     finally:
         timestamps.NOW.reset(token)
 
 
-def _watch(server: Server, denied: list[str]) -> None:
-    """Write down what the roles do not allow."""
+def _watch(server: Server, account: User) -> tuple[list[str], set[tuple[str, str, str]]]:
+    """Write down what the roles do not allow, and what of them this account used."""
+    denied: list[str] = []
+    used: set[tuple[str, str, str]] = set()
     authorizer = server.api.authorizer
     if not isinstance(authorizer, Authorizer):
-        return
+        return denied, used
     allows = authorizer.allows
 
     def watched(user: User, attributes: AuthorizerAttributes) -> tuple[bool, str]:
@@ -206,9 +210,12 @@ def _watch(server: Server, denied: list[str]) -> None:
         # Who makes a role is asked first whether they may give more than they have; a no is nothing bad.
         if not allowed and attributes.verb not in {"escalate", "bind"}:
             denied.append(f"{user.name}: {attributes}")
+        if allowed and user.name == account.name:
+            used.add((attributes.verb, attributes.group, attributes.full_resource))
         return allowed, reason
 
     authorizer.allows = watched  # type: ignore[method-assign]
+    return denied, used
 
 
 async def _account(server: Server, rbac: Sequence[Path], clock: LoopClock) -> User:
