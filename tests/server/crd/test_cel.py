@@ -33,6 +33,8 @@ SELF: dict[str, Any] = {
     ("text", "wanted"),
     [
         ("1 + 2 * 3 == 7", True),
+        ("isQuantity('Ki') && !isQuantity(' 1') && quantity('9Ei') == quantity('9223372036854775807')", True),
+        ("quantity('1e999999999').isGreaterThan(quantity('1E')) && !quantity('1e999999999').isInteger()", True),
         ("-7 / 2", -3),
         ("-7 % 2", -1),
         ("7.5 / 2.5", 3.0),

@@ -7,11 +7,12 @@ import binascii
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
+from decimal import Decimal
 from functools import total_ordering
 from typing import Any, Final
 
 from kohort.api import formats
+from kohort.apimachinery import quantity
 from kohort.server.crd.cel.functions import define, defined
 from kohort.server.crd.cel.types import FORMAT, QUANTITY, SEMVER
 from kohort.server.crd.cel.urls import absolute
@@ -20,32 +21,22 @@ from kohort.server.crd.formats import fits
 
 # ---- quantities
 
-_QUANTITY: Final = re.compile(
-    r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?\d{1,10}))", re.ASCII
-)
-_BINARY: Final = {sign: 1024 ** (place + 1) for place, sign in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))}
-_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_MOST_DIGITS: Final = 200
-
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    value: Fraction
+    """Equal to another in another notation: 1 and 1000m."""
+
+    value: Decimal
     kind = QUANTITY.kind
 
 
 def _parsed(text: str) -> Quantity | None:
-    found = _QUANTITY.fullmatch(text) if len(text) <= _MOST_DIGITS else None
-    if found is None:
+    if text != text.strip():  # only what reads JSON allows for spaces
         return None
-    if found[2]:
-        value = Fraction(found[1]) * _BINARY[found[2]]
-    else:
-        exponent = int(found[4]) if found[4] else _DECIMAL[found[3] or ""]
-        value = Fraction(found[1]) * Fraction(10) ** max(-60, min(60, exponent))
-    nanos = value * 10**9
-    rounded = -(-nanos.numerator // nanos.denominator) if value > 0 else nanos.numerator // nanos.denominator
-    return Quantity(Fraction(rounded, 10**9))
+    try:
+        return Quantity(quantity.parse(text).value)
+    except quantity.QuantityError:
+        return None
 
 
 @defined("quantity", "(string) Quantity")
@@ -65,36 +56,32 @@ def _as_integer(one: Quantity) -> int:
 
 @defined("isInteger", "Quantity.() bool")
 def _is_integer(one: Quantity) -> bool:
-    return one.value.denominator == 1 and -(1 << 63) <= one.value < 1 << 63
-
-
-def _sign(value: Any) -> int:
-    return int((value > 0) - (value < 0))
+    return -(1 << 63) <= one.value < 1 << 63 and one.value == int(one.value)
 
 
 define("isQuantity", "(string) bool", run=lambda text: _parsed(text) is not None)
-define("sign", "(Quantity) int", run=lambda one: _sign(one.value))
+define("sign", "(Quantity) int", run=lambda one: int(one.value.compare(0)))
 define("asApproximateFloat", "Quantity.() double", run=lambda one: float(one.value))
 define("isGreaterThan", "Quantity.(Quantity) bool", run=lambda one, other: one.value > other.value)
 define("isLessThan", "Quantity.(Quantity) bool", run=lambda one, other: one.value < other.value)
-define("compareTo", "Quantity.(Quantity) int", run=lambda one, other: _sign(one.value - other.value))
+define("compareTo", "Quantity.(Quantity) int", run=lambda one, other: int(one.value.compare(other.value)))
 
 
-def _amount(other: Any) -> Fraction:
-    return other.value if isinstance(other, Quantity) else Fraction(other)
+def _amount(given: Quantity | int) -> quantity.Quantity:
+    return quantity.Quantity(given.value if isinstance(given, Quantity) else Decimal(given))
 
 
 define(
     "add",
     "Quantity.(Quantity) Quantity",
     "Quantity.(int) Quantity",
-    run=lambda one, other: Quantity(one.value + _amount(other)),
+    run=lambda one, other: Quantity((_amount(one) + _amount(other)).value),
 )
 define(
     "sub",
     "Quantity.(Quantity) Quantity",
     "Quantity.(int) Quantity",
-    run=lambda one, other: Quantity(one.value - _amount(other)),
+    run=lambda one, other: Quantity((_amount(one) - _amount(other)).value),
 )
 
 
