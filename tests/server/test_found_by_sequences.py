@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.server.crd.server import Running
 from tests.server.talk import Talk
-from tests.server.widgets import APPLY, MERGE, WIDGETS, serve, widget
+from tests.server.widgets import APPLY, JSON_PATCH, MERGE, WIDGETS, serve, widget
 
 MAPS = "/api/v1/namespaces/d/configmaps"
 PODS = "/api/v1/namespaces/d/pods"
@@ -169,6 +169,19 @@ def test_a_strategic_patch_merges_with_what_is_there_not_with_itself(talk: Talk)
     change = {"spec": {"template": {"spec": {"containers": [{"name": "c", "ports": twice}]}}}}
     found = talk.request("PATCH", f"{DEPLOYMENTS}/w", change, content_type=STRATEGIC).json()
     assert [port.get("name") for port in found["spec"]["template"]["spec"]["containers"][0]["ports"]] == ["p", None]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("{nested", "invalid JSON patch"),  # a word of the body decides nothing
+        ("[" * 300 + "]" * 300, "the body is nested deeper than 200 levels"),
+    ],
+)
+def test_a_patch_that_cannot_be_read_is_refused_by_what_is_wrong_with_it(talk: Talk, body: str, said: str) -> None:
+    talk.create(MAPS, config_map())
+    found = talk.request("PATCH", f"{MAPS}/x", text=body, content_type=JSON_PATCH)
+    assert (found.code, found.json()["message"]) == (400, said)
 
 
 # ---- lists

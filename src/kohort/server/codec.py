@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kohort.server.status import bad_request
+from kohort.server.status import NestingError, bad_request
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
@@ -62,7 +62,7 @@ def _unrecognized(body: bytes, kind: str, why: str) -> str:
 def _count(value: Any, depth: int) -> int:
     """Members of all objects inside; refuses what is nested too deep to be an object of anybody's."""
     if depth > MAX_DEPTH:
-        raise bad_request(f"the body is nested deeper than {MAX_DEPTH} levels")
+        raise NestingError(MAX_DEPTH)
     if isinstance(value, dict):
         count = len(value)
         for item in value.values():

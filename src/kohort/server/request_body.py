@@ -93,8 +93,8 @@ def check_patch_type(info: RequestInfo, media: str) -> None:
 def decode_patch(info: RequestInfo) -> Any:
     try:
         value, _ = codec.parse_json(info.request.body, "")
-    except status.ApiError as error:
-        if "nested" in str(error):
-            raise
+    except status.NestingError:
+        raise
+    except status.ApiError:
         raise status.bad_request("invalid JSON patch") from None
     return value if info.resource.native else whole(value)

@@ -55,6 +55,13 @@ def _about(group: str, kind: str, name: str) -> dict[str, Any]:
     return {"name": name, "group": group, "kind": kind}
 
 
+class NestingError(ApiError):
+    """A body that is nested too deep to be read."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(failure(400, "BadRequest", f"the body is nested deeper than {most} levels"))
+
+
 def bad_request(message: str) -> ApiError:
     return ApiError(failure(400, "BadRequest", message))
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from kohort.server.status import bad_request
+from kohort.server.status import NestingError, bad_request
 
 _LONGEST_NUMBER: Final = 300  # letters; longer ones are text
 
@@ -96,7 +96,7 @@ def _check_events(body: bytes, most: int) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > most:
-                raise bad_request(f"the body is nested deeper than {most} levels")
+                raise NestingError(most)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 

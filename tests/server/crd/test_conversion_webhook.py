@@ -15,6 +15,7 @@ from kohort.kube.transport import ADMIN
 from kohort.kube.wire import Request
 from kohort.server.admission.reinvocation import MutatingAdmission
 from kohort.server.admission.webhooks.matching import Hook
+from kohort.server.admission.webhooks.review import WebhookCallError
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 
@@ -217,6 +218,22 @@ async def test_a_webhook_that_fails_is_named(stage: Stage, result: Any, change: 
     assert "conversion webhook for kohort.test/v1, Kind=Gate failed" in found["message"]
     assert said in found["message"]
     assert (await stage.ask("GET", f"{V1}/a"))[0] == 200
+
+
+async def test_a_webhook_that_cannot_be_called_is_named_in_the_words_of_conversion(stage: Stage) -> None:
+    async def call(_hook: Hook, _review: dict[str, Any]) -> bytes:
+        raise WebhookCallError('Post "https://127.0.0.1:1/convert": connection refused')
+
+    await stage.ask("POST", V1, gate("a", "v1", host="x:1"))
+    converter = stage.server.api.core.converter
+    assert converter is not None
+    converter.call = call
+    code, found = await stage.ask("GET", f"{V2}/a")
+    why = 'Post "https://127.0.0.1:1/convert": connection refused'
+    assert code == 500
+    assert found["message"] == (
+        f"Internal error occurred: conversion webhook for kohort.test/v1, Kind=Gate failed: {why}"
+    )
 
 
 async def test_of_the_metadata_only_labels_and_annotations_are_the_webhooks(stage: Stage) -> None:

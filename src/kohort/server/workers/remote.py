@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from kohort import frames
 from kohort.server import status
 from kohort.server.admission import quota_usage
-from kohort.server.admission.webhooks.review import InvalidReviewError
+from kohort.server.admission.webhooks.review import WebhookCallError
 from kohort.server.codec import encode
 from kohort.server.store.records import ConflictError, Item, StoreError
 
@@ -53,7 +53,7 @@ def answered(message: list[Any]) -> Any:
         case "conflict":
             raise ConflictError(None)
         case "webhook":
-            raise InvalidReviewError(rest[0])
+            raise WebhookCallError(rest[0])
     return rest[0]
 
 

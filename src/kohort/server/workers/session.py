@@ -9,7 +9,7 @@ from kohort.kube.wire import Response
 from kohort.server import status, storage_codec
 from kohort.server.admission.attributes import AdmissionAttributes
 from kohort.server.admission.webhooks.matching import Hook
-from kohort.server.admission.webhooks.review import InvalidReviewError
+from kohort.server.admission.webhooks.review import WebhookCallError
 from kohort.server.store import ConflictError, StoreError
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ class Session:
             yield ["conflict"]
         except StoreError as error:
             yield ["store", str(error)]
-        except InvalidReviewError as error:
-            yield ["webhook", str(error)]
+        except WebhookCallError as error:
+            yield ["webhook", error.cause]
 
     async def _answer(self, sort: str, rest: list[Any]) -> Any:  # noqa: PLR0911 - a table of questions
         store = self._core.store

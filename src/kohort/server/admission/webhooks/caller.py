@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
-from kohort.server.admission.webhooks.review import InvalidReviewError
+from kohort.server.admission.webhooks.review import WebhookCallError
 from kohort.server.codec import encode
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class WebhookClient:
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     async def call(self, hook: Hook, review: dict[str, Any]) -> bytes:
-        """The body of the answer; InvalidReviewError if there is none."""
+        """The body of the answer; WebhookCallError if there is none."""
         return await self.send(hook, encode(review))
 
     async def send(self, hook: Hook, review: bytes) -> bytes:
@@ -48,11 +48,11 @@ class WebhookClient:
             async with asyncio.timeout(hook.timeout):
                 return await self._post(url, server, hook, review)
         except TimeoutError:
-            raise _failed(f'Post "{url}": context deadline exceeded') from None
+            raise WebhookCallError(f'Post "{url}": context deadline exceeded') from None
         except LookupError as error:
-            raise _failed(str(error)) from None
+            raise WebhookCallError(str(error)) from None
         except (ClientError, OSError, ValueError) as error:
-            raise _failed(f'Post "{url}": {error or type(error).__name__}') from None
+            raise WebhookCallError(f'Post "{url}": {error or type(error).__name__}') from None
 
     async def _post(self, url: str, server: str, hook: Hook, review: bytes) -> bytes:
         if self._session is None:
@@ -72,10 +72,10 @@ class WebhookClient:
             while len(body) <= _LARGEST and not answer.content.at_eof():
                 body += await answer.content.read(_LARGEST + 1 - len(body))
             if len(body) > _LARGEST:
-                raise InvalidReviewError(f"failed to call webhook: the answer is larger than {_LARGEST} bytes")
+                raise WebhookCallError(f"the answer is larger than {_LARGEST} bytes")
             if answer.status != 200:
                 text = f'an error on the server ("{body[:200].decode(errors="replace") or "unknown"}", {answer.status})'
-                raise InvalidReviewError(f"failed to call webhook: {text} has prevented the request from succeeding")
+                raise WebhookCallError(f"{text} has prevented the request from succeeding")
             return body
 
     def _address(self, hook: Hook) -> tuple[str, str]:
@@ -125,10 +125,6 @@ class WebhookClient:
 def _clean(path: str) -> str:
     """As client-go joins it: without double slashes, dots and a slash at the end (envtest's URLs have two)."""
     return posixpath.normpath("/" + path.lstrip("/"))
-
-
-def _failed(text: str) -> InvalidReviewError:
-    return InvalidReviewError(f"failed to call webhook: {text}")
 
 
 def local_services(lister: Lister) -> Resolver:

@@ -82,9 +82,8 @@ class WebhookConverter:
             body = await self.call(hook, {"kind": "ConversionReview", "apiVersion": _REVIEW, "request": request})
             return _read(body, uid, objects, target)
         except InvalidReviewError as error:
-            text = str(error).removeprefix("failed to call webhook: ")
             kind = f"{source.api_version}, Kind={source.kind}"
-            raise status.internal(f"conversion webhook for {kind} failed: {text}") from None
+            raise status.internal(f"conversion webhook for {kind} failed: {error.cause}") from None
 
 
 def _read(body: bytes, uid: str, objects: Sequence[Object], target: Resource) -> list[Object]:

@@ -21,7 +21,18 @@ _OPTIONS: Final = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE
 
 
 class InvalidReviewError(Exception):
-    """The webhook did not answer, or not in a way that can be used."""
+    """The webhook did not answer, or not in a way that can be used. `cause`: why, without what admission says first."""
+
+    def __init__(self, cause: str, lead: str = "") -> None:
+        super().__init__(lead + cause)
+        self.cause = cause
+
+
+class WebhookCallError(InvalidReviewError):
+    """There is no answer, or none of the kind that was asked for."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(cause, "failed to call webhook: ")
 
 
 def question(
@@ -67,9 +78,9 @@ def read(body: bytes, uid: str, *, mutating: bool) -> dict[str, Any]:
     try:
         review = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidReviewError(f"failed to call webhook: the answer is not JSON ({error})") from None
+        raise WebhookCallError(f"the answer is not JSON ({error})") from None
     if not isinstance(review, dict) or (review.get("kind"), review.get("apiVersion")) != ("AdmissionReview", VERSION):
-        raise InvalidReviewError(f"failed to call webhook: expected an AdmissionReview of {VERSION}")
+        raise WebhookCallError(f"expected an AdmissionReview of {VERSION}")
     response = review.get("response")
     if not isinstance(response, dict):
         raise _invalid("webhook response was absent")
@@ -109,7 +120,7 @@ def operations(response: dict[str, Any]) -> Any:
 
 
 def _invalid(text: str) -> InvalidReviewError:
-    return InvalidReviewError(f"received invalid webhook response: {text}")
+    return InvalidReviewError(text, "received invalid webhook response: ")
 
 
 def warnings(response: dict[str, Any]) -> list[str]:
