@@ -79,10 +79,10 @@ def _none(number: int, whose: str) -> str:
 
 
 def _length(since: str, now: datetime) -> str:
-    return f"{_age(since, now)} (since {since})".lstrip()
+    return f"{age(since, now)} (since {since})".lstrip()
 
 
-def _age(since: str, now: datetime) -> str:
+def age(since: str, now: datetime) -> str:
     try:
         seconds = int((now - times.moment(since)).total_seconds())
     except ValueError:
@@ -100,8 +100,8 @@ def waiting_page(statuses: Sequence[RootStatus], now: datetime, *, everywhere: b
     """In columns, as kubectl prints lists."""
     rows: list[tuple[str, ...]] = [("NAMESPACE", "KIND", "NAME", "REASON", "WAITS", "MESSAGE")]
     for status in statuses:
-        age = _age(status.since, now) or "-"
-        rows.append((status.namespace, status.kind, status.name, *_reason_age(status, age)))
+        waits = age(status.since, now) or "-"
+        rows.append((status.namespace, status.kind, status.name, *_reason_age(status, waits)))
     rows = rows if everywhere else [row[1:] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     lines = (
@@ -110,9 +110,9 @@ def waiting_page(statuses: Sequence[RootStatus], now: datetime, *, everywhere: b
     return Lines(*(Text(line) for line in lines))
 
 
-def _reason_age(status: RootStatus, age: str) -> tuple[str, str, str]:
+def _reason_age(status: RootStatus, waits: str) -> tuple[str, str, str]:
     reason, message = reason_and_message(status)
-    return reason, age, message
+    return reason, waits, message
 
 
 # ---- one root

@@ -316,6 +316,38 @@ def tree(kubeconfig: str, context: str, every: bool, output: str, watch: bool, *
 
 
 @app.command()
+@_targets
+@_text("-n", "--namespace", metavar="NS", says="Else the kubeconfig's.")
+@_everywhere
+@_labels
+@_watch
+@_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
+@_context
+@_output("text|wide|json|yaml|name")
+def get(kubeconfig: str, context: str, output: str, watch: bool, **asked: Any) -> None:
+    """List workloads as they are scheduled: state, pods that have a place, nodes, how long they wait and why.
+
+    A TYPE (job, jobset, trainjob...) and names are optional.
+    """
+    from kohort.cli import get as command
+    from kohort.cli.targets import Question
+
+    sys.exit(command.get(Question(**asked), kubeconfig, context, output, watch=watch))
+
+
+@app.command()
+@_text("-n", "--namespace", metavar="NS", says="Only of this namespace; all.")
+@_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
+@_context
+@_flag("--once", says="Print it once; so it is where nobody looks (a pipe).")
+def top(kubeconfig: str, context: str, namespace: str, once: bool) -> None:
+    """Racks, gangs and the queue on the whole screen, live, until Ctrl-C."""
+    from kohort.cli import top as command
+
+    sys.exit(command.top(namespace, kubeconfig, context, once=once))
+
+
+@app.command()
 @_files
 @_many("--with", "before", metavar="FILE", says="As if this had been submitted just before. Repeatable.")
 @_recursive

@@ -94,6 +94,13 @@ class View:
         """Until all that there was at the beginning has become rows."""
         await self._first.wait()
 
+    async def refresh(self) -> None:
+        """Once, for those who look and go: all rows, and a reason for everything that waits."""
+        await self._update()
+        for number in [one for one, known in self.rows.items() if known.data["pending"]]:
+            self._answer(number)
+            await asyncio.sleep(0)
+
     def since(self, number: int) -> tuple[set[int], set[str]] | None:
         """Units and nodes that have changed after a number; None: too many, or nobody knows any more."""
         oldest = self._log[0][0] if self._log else self.number + 1

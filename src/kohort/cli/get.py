@@ -1,0 +1,138 @@
+"""`kohort get`: workloads in columns, as kubectl prints lists."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from kohort.apimachinery import times
+from kohort.cli.common import UsageError, choice, friendly, out, say, write
+from kohort.cli.explainprint import age
+from kohort.cli.targets import Question, connected, print_data
+from kohort.kube.client import Client
+from kohort.web.follower import ClusterFollower
+from kohort.web.view import TICK, View
+
+Row = dict[str, Any]
+FORMS = ("text", "wide", "json", "yaml", "name")
+_LEFT_OUT = ("id", "spans", "top")
+
+
+@friendly
+def get(question: Question, kubeconfig: str, context: str, output: str, *, watch: bool = False) -> int:
+    choice("-o", output, FORMS)
+    question.check()
+
+    async def work(client: Client) -> int:
+        async with ClusterFollower(client) as follower:
+            view = View(follower)
+            return await (_follow if watch else _once)(view, question, output)
+
+    return connected(kubeconfig, context, "kohort-get", work)
+
+
+async def _once(view: View, question: Question, output: str) -> int:
+    await view.refresh()
+    found = await chosen(view, question)
+    for problem in view.follower.unread:
+        say("warning", f"not looked at: {problem}")
+    if not found and len(question.words) > 1:
+        raise UsageError(f"{' '.join(question.words)}: not found {_where(view, question)}")
+    show(found, output, view.clock.now(), everywhere=question.everywhere, where=_where(view, question))
+    return 0
+
+
+async def _follow(view: View, question: Question, output: str) -> int:
+    """Again whenever something of it has changed."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    before: list[Row] | None = None
+    while not stop.is_set():
+        await view.refresh()
+        found = [dict(one) for one in await chosen(view, question)]
+        if found != before:
+            if before is not None and output == "yaml":
+                write("---\n")
+            show(found, output, view.clock.now(), everywhere=question.everywhere, where=_where(view, question))
+            sys.stdout.flush()
+        before = found
+        await view.clock.sleep(2 * TICK)
+    return 0
+
+
+async def chosen(view: View, question: Question) -> list[Row]:
+    """The rows that are meant, by namespace, type, names and labels."""
+    namespace = "" if question.everywhere else question.namespace or view.follower.client.namespace
+    slashed = [word.partition("/") for word in question.words if "/" in word]
+    kinds = {kind for kind, _, _ in slashed} or set(question.words[:1])
+    names = {name for _, _, name in slashed} or set(question.words[1:])
+    uids: set[str] | None = None
+    if question.labels:
+        pods = await view.follower.client.kind("v1", "Pod").list(namespace, labels=question.labels)
+        uids = {str(pod["metadata"]["uid"]) for pod in pods.items}
+    found = []
+    for number, row in view.rows.items():
+        unit = view.follower.units.by_id.get(number)
+        if unit is None or (namespace and row.namespace != namespace):
+            continue
+        if kinds and not any(_is(kind, own) for kind in kinds for own in (row.data["kind"], row.data["top"][0])):
+            continue
+        if names and not names & {row.data["name"], row.data["top"][1]}:
+            continue
+        if uids is None or uids & unit.pods.keys():
+            found.append(row.data)
+    return sorted(found, key=lambda one: (one["ns"], one["top"][0], one["top"][1], one["name"]))
+
+
+def _is(word: str, kind: str) -> bool:
+    plain = word.split(".", maxsplit=1)[0].lower()
+    return plain in {kind.lower(), f"{kind.lower()}s"}
+
+
+def _where(view: View, question: Question) -> str:
+    if question.everywhere:
+        return "in any namespace"
+    return f"in namespace {question.namespace or view.follower.client.namespace}"
+
+
+# ---- printing
+
+
+def show(rows: Sequence[Row], output: str, now: datetime, *, everywhere: bool, where: str) -> None:
+    if output in {"json", "yaml"}:
+        items = [{"workload": dict(zip(("kind", "name"), one["top"], strict=True)), **_plain(one)} for one in rows]
+        print_data(output, {"items": items})
+    elif output == "name":
+        write("".join(f"{one['top'][0].lower()}/{one['top'][1]}\n" for one in rows))
+    elif not rows:
+        out.print(f"nothing found {where}")
+    else:
+        write("\n".join(columns(_cells(rows, now, wide=output == "wide", everywhere=everywhere))) + "\n")
+
+
+def _plain(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name not in _LEFT_OUT}
+
+
+def _cells(rows: Sequence[Row], now: datetime, *, wide: bool, everywhere: bool) -> list[list[str]]:
+    head = ["KIND", "NAME", "STATE", "PODS", "MIN", "NODES", "WAITS", "REASON"]
+    table = [[*(["NAMESPACE"] if everywhere else []), *head, *(["GROUP", "PRIORITY", "NEEDS"] if wide else [])]]
+    for one in rows:
+        alive = one["placed"] + one["pending"]
+        pods = f"{one['placed']}/{alive}" if alive else f"{one['succeeded'] + one['failed']} ended"
+        waits = age(one["since"], now) if times.parse(one["since"] or None) else "-"
+        own = [*one["top"], one["state"], pods, str(one["gang"] or "-"), str(one["nodes"]), waits, one["reason"] or "-"]
+        more = [one["name"], str(one["priority"]), one["needs"] or "-"] if wide else []
+        table.append([*([one["ns"]] if everywhere else []), *own, *more])
+    return table
+
+
+def columns(table: Sequence[Sequence[str]]) -> list[str]:
+    """Cells below one another; the last of a line is not filled up."""
+    widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
+    return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
