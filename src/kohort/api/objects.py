@@ -26,6 +26,11 @@ def namespace_of(obj: Object) -> str:
     return str(meta_of(obj).get("namespace") or "")
 
 
+def namespace_or_default(obj: Object) -> str:
+    """Where an object of a file goes that names no namespace, too."""
+    return namespace_of(obj) or "default"
+
+
 def uid_of(obj: Object) -> str:
     return str(meta_of(obj).get("uid") or "")
 

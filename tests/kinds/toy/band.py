@@ -13,6 +13,7 @@ from typing import ClassVar, Final
 from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, PolicyRule
 from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Column, Context, Kind, Object
+from kohort.api.objects import namespace_or_default
 from kohort.api.schema import Int, Obj, Str
 from kohort.controllers import writes
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
@@ -20,7 +21,7 @@ from kohort.controllers.groups import GroupPolicy, GroupsOutcome
 from kohort.controllers.groups import reconcile as reconcile_groups
 from kohort.controllers.reconcile import Reconcile, Result, Step, Write, must
 from kohort.gang import tree
-from kohort.gang.compile import Compilation, CompileContext, namespace_of
+from kohort.gang.compile import Compilation, CompileContext
 from kohort.gang.render import pod_links, render
 from kohort.gang.settings import KindSettings, about
 from kohort.gang.stand_in import uid_of
@@ -81,7 +82,7 @@ def compile_object(band: Object, ctx: CompileContext) -> Compilation:
     owner = tree.Owner(api_version=API_VERSION, kind=KIND, name=name, uid=uid_of(band), controller=True)
     plan = tree.Plan(
         workload=name,
-        namespace=namespace_of(band),
+        namespace=namespace_or_default(band),
         controller=tree.Controller(api_group=GROUP, kind=KIND, name=name),
         templates=(tree.Template(name="musicians", minimum=least),),
         groups=(tree.Group(name=name, template="musicians", owners=(owner,)),),

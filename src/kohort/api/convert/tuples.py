@@ -19,7 +19,7 @@ from kohort.api.convert.work import (
     Work,
     is_a,
     key_of,
-    namespace_of,
+    namespace_or_default,
     part,
     template_of,
 )
@@ -71,7 +71,7 @@ def _seen(objects: list[Object]) -> _Seen:
     found: _Seen = {}
     for obj in objects:
         for path, _, link in links(obj, "workloadRef"):
-            found.setdefault(_place(namespace_of(obj), link), (obj, path))
+            found.setdefault(_place(namespace_or_default(obj), link), (obj, path))
     return found
 
 
@@ -140,7 +140,7 @@ def _pod_group(workload: Object, template: dict[str, Any], place: Place) -> Obje
 
 
 def _relink_up(obj: Object, work: Work) -> Object:
-    namespace = namespace_of(obj)
+    namespace = namespace_or_default(obj)
     return relinked(
         obj,
         "workloadRef",
@@ -161,7 +161,9 @@ def down(objects: list[Object], work: Work) -> list[Object]:
     places = {key: _place_of(obj, taken) for key, obj in groups.items()}
     _told_apart(places, groups, work)
     named = {
-        (namespace_of(obj), link.get("podGroupName")) for obj in objects for _, _, link in links(obj, "schedulingGroup")
+        (namespace_or_default(obj), link.get("podGroupName"))
+        for obj in objects
+        for _, _, link in links(obj, "schedulingGroup")
     }
     result: list[Object] = []
     for obj in objects:
@@ -304,7 +306,7 @@ def _say_link(obj: Object, place: Place, work: Work) -> None:
 def _relink_down(obj: Object, places: dict[tuple[str, str], Place], work: Work) -> Object:
     def link(path: str, value: dict[str, Any]) -> dict[str, Any] | None:
         name = value.get("podGroupName")
-        place = places.get((namespace_of(obj), str(name)))
+        place = places.get((namespace_or_default(obj), str(name)))
         if place is None:
             text = f'PodGroup "{name}" is not among the objects; its Workload and template are needed'
             work.refuse(obj, f"{path}.podGroupName", text)

@@ -68,13 +68,14 @@ def name_of(obj: Object) -> str:
     return f"{obj.get('kind')} {meta['namespace']}/{name}" if meta.get("namespace") else f"{obj.get('kind')} {name}"
 
 
-def namespace_of(obj: Object) -> str:
+def namespace_or_default(obj: Object) -> str:
+    """As kohort.api.objects has it, of a document that nobody has validated."""
     return str(part(obj, "metadata").get("namespace") or "default")
 
 
 def key_of(obj: Object) -> tuple[str, str]:
     """(namespace, name)."""
-    return namespace_of(obj), str(part(obj, "metadata").get("name") or "")
+    return namespace_or_default(obj), str(part(obj, "metadata").get("name") or "")
 
 
 def is_a(obj: Object, kind: str, *versions: str) -> bool:

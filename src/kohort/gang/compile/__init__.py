@@ -14,6 +14,7 @@ from importlib import import_module
 from kohort.api.bundle import bundles, derived
 from kohort.api.errors import FieldError
 from kohort.api.kind import Context, Object
+from kohort.api.objects import namespace_or_default
 from kohort.gang.settings import DEFAULTS, SettingsByKind
 from kohort.gang.tree import Plan
 
@@ -58,7 +59,7 @@ class Lookup:
 
     def every(self, kind: str, namespace: str | None = None) -> list[Object]:
         found = [obj for obj in self._objects if obj.get("kind") == kind]
-        return found if namespace is None else [obj for obj in found if namespace_of(obj) == namespace]
+        return found if namespace is None else [obj for obj in found if namespace_or_default(obj) == namespace]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,3 @@ def compiler(group: str, kind: str) -> Compiler | None:
 
 def workload_kinds() -> tuple[tuple[str, str], ...]:
     return tuple(_modules())
-
-
-def namespace_of(obj: Object) -> str:
-    return str(obj.get("metadata", {}).get("namespace") or "default")

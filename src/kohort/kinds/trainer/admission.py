@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kohort.api.kind import Object
+from kohort.api.objects import namespace_or_default
 from kohort.gang.admission import NOTHING, Findings
-from kohort.gang.compile import CompileContext, namespace_of
+from kohort.gang.compile import CompileContext
 from kohort.kinds.trainer.api import check_active, check_fit, fit_warnings, stamp_patches
 from kohort.kinds.trainer.api.constants import tidy
 from kohort.kinds.trainer.compile.lookup import Found, find_runtime, live_runtime
@@ -26,7 +27,9 @@ def validate(new: Object, old: Object | None, ctx: CompileContext) -> Findings:
     classes = [one["metadata"]["name"] for one in ctx.lookup.every("PriorityClass")] or None
     errors = check_fit(job, found.runtime, classes)
     if old is not None:
-        errors += check_active(job, tidy(old), ctx.lookup.find("JobSet", job["metadata"]["name"], namespace_of(job)))
+        errors += check_active(
+            job, tidy(old), ctx.lookup.find("JobSet", job["metadata"]["name"], namespace_or_default(job))
+        )
     return Findings(tuple(errors), (*found.warnings, *fit_warnings(job, found.runtime)))
 
 

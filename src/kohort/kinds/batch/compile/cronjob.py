@@ -8,7 +8,8 @@ from typing import Final
 
 from kohort.api.errors import FieldError
 from kohort.api.kind import Object
-from kohort.gang.compile import Compilation, CompileContext, namespace_of
+from kohort.api.objects import namespace_or_default
+from kohort.gang.compile import Compilation, CompileContext
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Plan
 from kohort.kinds.batch.api.defaults import default
@@ -49,7 +50,7 @@ def run_of(cronjob: Object, number: int) -> Object:
         "kind": "Job",
         "metadata": {
             "name": f"{name}-{number}",
-            "namespace": namespace_of(cronjob),
+            "namespace": namespace_or_default(cronjob),
             **copied,
             "ownerReferences": [owner],
         },

@@ -7,9 +7,9 @@ from typing import Final
 
 from kohort.api.errors import ErrorKind, FieldError
 from kohort.api.kind import Object
-from kohort.api.objects import controller_of
+from kohort.api.objects import controller_of, namespace_or_default
 from kohort.api.releases import Gate
-from kohort.gang.compile import Compilation, CompileContext, Notice, namespace_of
+from kohort.gang.compile import Compilation, CompileContext, Notice
 from kohort.gang.render.common import read_controller
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Group, Plan, Template
@@ -39,7 +39,7 @@ def compile_delegated(job: Object, ctx: CompileContext, settings: EffectiveSetti
         templates = tuple(_without_preemption(one) for one in templates)
     plan = Plan(
         workload=name,
-        namespace=namespace_of(job),
+        namespace=namespace_or_default(job),
         controller=read_controller(workload.get("spec") or {}),
         templates=templates,
         groups=(),

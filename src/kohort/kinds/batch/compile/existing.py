@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.api.objects import controller_of
+from kohort.api.objects import controller_of, namespace_or_default
 from kohort.apimachinery.labels import matches
-from kohort.gang.compile import Lookup, namespace_of
+from kohort.gang.compile import Lookup
 from kohort.gang.render import v1alpha2, v1beta1
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Template
@@ -32,7 +32,7 @@ def is_new(job: Object, lookup: Lookup, *, parity: bool = False) -> bool:
         return False
     if meta.get("deletionTimestamp") and not parity:
         return False
-    return not any(_is_pod_of(job, pod) for pod in lookup.every("Pod", namespace_of(job)))
+    return not any(_is_pod_of(job, pod) for pod in lookup.every("Pod", namespace_or_default(job)))
 
 
 def _is_pod_of(job: Object, pod: Object) -> bool:
@@ -76,7 +76,7 @@ def templates_of(workload: Object) -> tuple[Template, ...]:
 
 def parent_workload(job: Object, lookup: Lookup, *, parity: bool = False) -> Object | None:
     """The Workload of the object that controls the Job, or of one further up."""
-    namespace, child = namespace_of(job), job
+    namespace, child = namespace_or_default(job), job
     for _ in range(1 if parity else MAX_CHAIN):
         owner = controller_of(child)
         if owner is None:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from kohort.api import formats
 from kohort.api.errors import invalid
 from kohort.api.kind import Object
-from kohort.api.objects import controller_of
-from kohort.gang.compile import Compilation, CompileContext, Notice, namespace_of
+from kohort.api.objects import controller_of, namespace_or_default
+from kohort.gang.compile import Compilation, CompileContext, Notice
 from kohort.gang.compile.builder import Builder
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Controller, Group, Owner, Plan
@@ -36,7 +36,7 @@ def compile_object(job: Object, ctx: CompileContext) -> Compilation:
 
 
 def _root(job: Object, ctx: CompileContext, settings: EffectiveSettings) -> Compilation:
-    name, namespace, uid = str(job["metadata"]["name"]), namespace_of(job), uid_of(job)
+    name, namespace, uid = str(job["metadata"]["name"]), namespace_or_default(job), uid_of(job)
     known = job_find.workloads_of("batch/v1", "Job", name, namespace, ctx.lookup)
     own = job_find.controlled(known, uid)
     if settings.byo == SKIP and len(known) != len(own):
@@ -77,7 +77,7 @@ def _fresh(job: Object, ctx: CompileContext, settings: EffectiveSettings) -> Com
         why = f"the group template would be called {template}, which no server accepts: {problem}"
         return _impossible(name, Notice(FAILED_CREATE, why))
     workload = workload_name(name, uid_of(job))
-    builder = Builder(item_of(job, template, ctx, settings), workload, namespace_of(job), owner)
+    builder = Builder(item_of(job, template, ctx, settings), workload, namespace_or_default(job), owner)
     plan = builder.build_workload()
     made = pod_group_name(workload, template)
     group = replace(builder.new_pod_group(made, template), owners=(owner, _workload_owner(workload, ctx)))
@@ -97,7 +97,7 @@ def _existing(job: Object, workload: Object, ctx: CompileContext, settings: Effe
     owner = job_owner(job)
     plan = Plan(
         workload=name,
-        namespace=namespace_of(job),
+        namespace=namespace_or_default(job),
         controller=Controller(api_group="batch", kind="Job", name=str(job["metadata"]["name"])),
         templates=(template,),
         groups=(),
@@ -118,7 +118,7 @@ def _brought(job: Object, workloads: list[Object], ctx: CompileContext, settings
         return ungrouped(_unsupported(names))
     plan = Plan(
         workload=names,
-        namespace=namespace_of(job),
+        namespace=namespace_or_default(job),
         controller=Controller(api_group="batch", kind="Job", name=str(job["metadata"]["name"])),
         templates=templates,
         groups=(),

@@ -11,7 +11,8 @@ from copy import deepcopy
 
 from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Object
-from kohort.gang.compile import CompileContext, namespace_of
+from kohort.api.objects import namespace_or_default
+from kohort.gang.compile import CompileContext
 from kohort.gang.tree import Plan
 from kohort.kinds.grove.api import backend, defaults, options
 from kohort.kinds.grove.compile import groups
@@ -69,7 +70,7 @@ def between(obj: Object, mine: list[Name], ctx: CompileContext) -> Iterator[Fiel
 def _rivals(obj: Object, ctx: CompileContext) -> Iterator[Object]:
     """Sets that were there first. One name must start with the other, or nothing can meet."""
     name, created = obj["metadata"]["name"], obj["metadata"].get("creationTimestamp")
-    for other in ctx.lookup.every("PodCliqueSet", namespace_of(obj)):
+    for other in ctx.lookup.every("PodCliqueSet", namespace_or_default(obj)):
         theirs, since = other["metadata"]["name"], other["metadata"].get("creationTimestamp")
         later = bool(created) and (not since or (since, theirs) > (created, name))
         if theirs != name and not later and (theirs.startswith(f"{name}-") or name.startswith(f"{theirs}-")):

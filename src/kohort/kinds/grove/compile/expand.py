@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.gang.compile import Lookup, namespace_of
+from kohort.api.objects import namespace_or_default
+from kohort.gang.compile import Lookup
 from kohort.kinds.grove.compile import names
 
 
@@ -75,7 +76,7 @@ class Expansion:
         self.obj = obj
         self.name: str = obj["metadata"]["name"]
         self.template: dict[str, Any] = obj["spec"]["template"]
-        self._sizes = Sizes(lookup or Lookup(), namespace_of(obj))
+        self._sizes = Sizes(lookup or Lookup(), namespace_or_default(obj))
         self._templates = {clique["name"]: (at, clique) for at, clique in enumerate(self.template["cliques"])}
 
     @cached_property

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kohort.api.kind import Object
-from kohort.gang.compile import CompileContext, namespace_of
+from kohort.api.objects import namespace_or_default
+from kohort.gang.compile import CompileContext
 from kohort.gang.stand_in import stand_in, uid_of
 from kohort.gang.tree import Controller, Group, Member, Owner, Plan, Template
 from kohort.kinds.grove.api import backend, constants, options
@@ -22,7 +23,7 @@ from kohort.kinds.grove.compile.topology import Topology
 def plans(expansion: Expansion, topology: Topology, ctx: CompileContext) -> tuple[Plan, ...]:
     """One for each gang that has pods."""
     obj = expansion.obj
-    live = {found["metadata"]["name"]: found for found in ctx.lookup.every("PodGang", namespace_of(obj))}
+    live = {found["metadata"]["name"]: found for found in ctx.lookup.every("PodGang", namespace_or_default(obj))}
     return tuple(
         plan(obj, gang, _uid(live.get(gang.name), gang.name, obj), topology, ctx)
         for gang in expansion.gangs
@@ -40,7 +41,7 @@ def plan(obj: Object, gang: Gang, podgang_uid: str, topology: Topology, ctx: Com
 def _uid(podgang: Object | None, name: str, obj: Object) -> str:
     if podgang is not None:
         return uid_of(podgang)
-    return stand_in(constants.SCHEDULER_API_VERSION, "PodGang", {"namespace": namespace_of(obj), "name": name})
+    return stand_in(constants.SCHEDULER_API_VERSION, "PodGang", {"namespace": namespace_or_default(obj), "name": name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ class Mapper:
     def _plan(self, templates: tuple[Template, ...], groups: tuple[Group, ...]) -> Plan:
         return Plan(
             workload=self.gang.name,
-            namespace=namespace_of(self.obj),
+            namespace=namespace_or_default(self.obj),
             controller=Controller(api_group=constants.GROUP, kind="PodCliqueSet", name=self.obj["metadata"]["name"]),
             templates=templates,
             groups=groups,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kohort.api.kind import Object
-from kohort.gang.compile import namespace_of
+from kohort.api.objects import namespace_or_default
 from kohort.gang.stand_in import uid_of
 from kohort.kinds.grove.api import constants, options
 from kohort.kinds.grove.compile import names
@@ -32,7 +32,7 @@ def _metadata(obj: Object, gang: Gang, topology_name: str, external: bool) -> Ob
         annotations[constants.TOPOLOGY_NAME] = topology_name
     found: Object = {
         "name": gang.name,
-        "namespace": namespace_of(obj),
+        "namespace": namespace_or_default(obj),
         "labels": {
             **mirrored(meta.get("labels")),
             **part_of(obj, "podgang"),

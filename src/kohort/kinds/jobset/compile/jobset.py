@@ -12,8 +12,9 @@ from typing import Final
 
 from kohort.api.errors import FieldError, forbidden, invalid, required
 from kohort.api.kind import Object
+from kohort.api.objects import namespace_or_default
 from kohort.api.releases import Gate
-from kohort.gang.compile import Compilation, CompileContext, namespace_of
+from kohort.gang.compile import Compilation, CompileContext
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import MAX_WIDTH, Controller, Member, Owner, Plan
 from kohort.kinds.jobset.api import constants, names
@@ -114,7 +115,7 @@ def _plan(obj: Object, requests: tuple[GangRequest, ...]) -> Plan:
     templates = tuple(tree.build(request) for request in requests)
     return Plan(
         workload=f"w-{name}",
-        namespace=namespace_of(obj),
+        namespace=namespace_or_default(obj),
         controller=Controller(api_group=constants.GROUP, kind=constants.KIND, name=name),
         templates=templates,
         groups=tree.groups,

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from kohort.api.errors import FieldError, forbidden, invalid
 from kohort.api.kind import Object
-from kohort.api.objects import annotation, controller_of
-from kohort.gang.compile import Compilation, CompileContext, Notice, namespace_of
+from kohort.api.objects import annotation, controller_of, namespace_or_default
+from kohort.gang.compile import Compilation, CompileContext, Notice
 from kohort.gang.render import parse
 from kohort.gang.tree import Group, Owner, Plan, Template
 from kohort.kinds.leaderworkerset.api import constants
@@ -32,7 +32,7 @@ def compile_delegated(obj: Object, owner: Owner, ctx: CompileContext, instances:
     if workload is None:
         return _not_ready(f"no owner of {obj['metadata']['name']} has a Workload yet")
     parent = annotation(obj, constants.PARENT_GROUP) or annotation(obj, constants.PARENT_GROUP_TOO)
-    if parent and ctx.lookup.find("CompositePodGroup", parent, namespace_of(obj)) is None:
+    if parent and ctx.lookup.find("CompositePodGroup", parent, namespace_or_default(obj)) is None:
         return _not_ready(f'the CompositePodGroup "{parent}" is not there yet')
     read = parse([workload])
     found = {template.name: template for template in read.walk()}
@@ -44,7 +44,7 @@ def compile_delegated(obj: Object, owner: Owner, ctx: CompileContext, instances:
     groups = _groups(level, site, instances, wanted)
     plan = Plan(
         workload=read.workload,
-        namespace=namespace_of(obj),
+        namespace=namespace_or_default(obj),
         controller=read.controller,
         templates=read.templates,
         groups=groups,
@@ -95,7 +95,7 @@ def _shortfall(template: Template, level: str, instances: tuple[Instance, ...]) 
 
 def _parent_workload(obj: Object, ctx: CompileContext) -> Object | None:
     """Of the controller owners, upwards, the first that has a Workload."""
-    namespace = namespace_of(obj)
+    namespace = namespace_or_default(obj)
     workloads = ctx.lookup.every("Workload", namespace)
     for owner in _ancestors(obj, ctx):
         for workload in workloads:
@@ -110,7 +110,7 @@ def _ancestors(obj: Object, ctx: CompileContext) -> Iterator[Object]:
     while owner is not None and (owner.get("kind"), owner.get("name")) not in seen:
         seen.add((owner.get("kind"), owner.get("name")))
         yield owner
-        above = ctx.lookup.find(str(owner.get("kind")), str(owner.get("name")), namespace_of(obj))
+        above = ctx.lookup.find(str(owner.get("kind")), str(owner.get("name")), namespace_or_default(obj))
         owner = controller_of(above) if above is not None else None
 
 

@@ -7,9 +7,10 @@ from typing import Final
 
 from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Object
+from kohort.api.objects import namespace_or_default
 from kohort.api.releases import SCHEDULING_GROUP
 from kohort.gang import blocks
-from kohort.gang.compile import Compilation, CompileContext, namespace_of
+from kohort.gang.compile import Compilation, CompileContext
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Controller, Owner, Plan, Template
 from kohort.kinds.leaderworkerset.api import constants
@@ -75,7 +76,7 @@ def _plan(
     leaf_level = shape.active[0] if shape.flat else "role"
     return Plan(
         workload=workload,
-        namespace=namespace_of(obj),
+        namespace=namespace_or_default(obj),
         controller=Controller(api_group=constants.GROUP, kind=constants.KIND, name=site.name),
         templates=templates,
         groups=groups,

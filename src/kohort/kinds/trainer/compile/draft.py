@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kohort.api.errors import FieldError
 from kohort.api.kind import Object
-from kohort.gang.compile import namespace_of
+from kohort.api.objects import namespace_or_default
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Owner, Plan
 from kohort.kinds.trainer.api.constants import LAUNCHER, NODE, TRAINER, container_of, role_of
@@ -88,7 +88,7 @@ class Draft:
     def metadata(self, name: str) -> Object:
         meta: Object = {"name": name}
         if self.job["metadata"].get("namespace"):
-            meta["namespace"] = namespace_of(self.job)
+            meta["namespace"] = namespace_or_default(self.job)
         reference = {"apiVersion": self.job["apiVersion"], "kind": "TrainJob", "name": self.name}
         reference |= {"uid": uid_of(self.job), "controller": True, "blockOwnerDeletion": True}
         return {**meta, "ownerReferences": [reference]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.gang.compile import namespace_of
+from kohort.api.objects import namespace_or_default
 from kohort.kinds.trainer.api.constants import FLUX_INSTALLER, NODE, pod_spec
 from kohort.kinds.trainer.api.fitting import ml_policy, node_resources
 from kohort.kinds.trainer.api.resources import gpus
@@ -44,7 +44,7 @@ def build(draft: Draft) -> list[Object]:
     broker = flux_scripts.broker(
         hosts=hosts,
         device=_chosen(draft, "FLUX_NETWORK_DEVICE"),
-        domain=f"{draft.name}.{namespace_of(draft.job)}.svc.cluster.local",
+        domain=f"{draft.name}.{namespace_or_default(draft.job)}.svc.cluster.local",
         queue=_chosen(draft, "FLUX_QUEUE_POLICY"),
     )
     entry = flux_scripts.entrypoint(leader=f"{draft.name}-{NODE}-0-0", nodes=nodes, tasks=tasks, devices=devices)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from kohort.api.objects import namespace_or_default
 from kohort.gang import blocks
-from kohort.gang.compile import CompileContext, namespace_of
+from kohort.gang.compile import CompileContext
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Controller, Disruption, Group, Member, Owner, Plan, Template
 from kohort.kinds.jobset.api.names import job_name
@@ -20,7 +21,7 @@ from kohort.kinds.trainer.compile.names import Namer
 
 def plan_of(draft: Draft, grouping: Grouping, ctx: CompileContext) -> Plan:
     """The Workload is named like the job, and the job owns everything."""
-    namespace = namespace_of(draft.job)
+    namespace = namespace_or_default(draft.job)
     planner = _Planner(draft, Namer(namespace, draft.name, uid_of(draft.job)), grouping)
     owners = (draft.owner, Owner(api_version=ctx.release.api_version, kind="Workload", name=draft.name))
     templates = tuple(planner.template(node, None) for node in grouping.roots)

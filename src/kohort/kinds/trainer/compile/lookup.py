@@ -11,8 +11,9 @@ import yaml
 from kohort.api import defaults
 from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Object
+from kohort.api.objects import namespace_or_default
 from kohort.api.rules import Operation, check_schema
-from kohort.gang.compile import CompileContext, namespace_of
+from kohort.gang.compile import CompileContext
 from kohort.gang.stand_in import has_uid, uid_of
 from kohort.kinds.trainer.api import builtin_runtime, runtime_validation
 from kohort.kinds.trainer.api.constants import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME_KINDS, tidy
@@ -42,7 +43,7 @@ def find_runtime(job: Object, ctx: CompileContext) -> Found:
     if ref.get("apiGroup", GROUP) != GROUP or kind not in RUNTIME_KINDS:
         accepted = ", ".join(RUNTIME_KINDS)
         return Found(errors=(invalid("spec.runtimeRef.kind", kind, f"not a runtime; accepted are {accepted}"),))
-    snapshot = ctx.lookup.find("ConfigMap", snapshot_name(job), namespace_of(job))
+    snapshot = ctx.lookup.find("ConfigMap", snapshot_name(job), namespace_or_default(job))
     if snapshot is not None:
         return _from_snapshot(job, snapshot, ctx)
     return live_runtime(job, ctx)
@@ -52,7 +53,7 @@ def live_runtime(job: Object, ctx: CompileContext) -> Found:
     """The runtime that a reference of a known kind means now, whatever the job was made with."""
     ref = job["spec"]["runtimeRef"]
     kind, name = ref.get("kind", CLUSTER_RUNTIME), ref["name"]
-    namespace = None if kind == CLUSTER_RUNTIME else namespace_of(job)
+    namespace = None if kind == CLUSTER_RUNTIME else namespace_or_default(job)
     runtime = ctx.lookup.find(kind, name, namespace)
     if runtime is not None:
         return _usable(job, runtime, ctx)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.gang.compile import namespace_of
+from kohort.api.objects import namespace_or_default
 from kohort.kinds.trainer.api.constants import API_VERSION, containers_of, pod_spec
 from kohort.kinds.trainer.compile.draft import Draft, put, set_variables
 from kohort.kinds.trainer.compile.frameworks import variable
@@ -41,7 +41,7 @@ def enforce(draft: Draft) -> None:
         return
     job = draft.jobs[draft.first]
     variables = [
-        variable("KUBEFLOW_TRAINER_SERVER_URL", listener.url + path(namespace_of(draft.job), draft.name)),
+        variable("KUBEFLOW_TRAINER_SERVER_URL", listener.url + path(namespace_or_default(draft.job), draft.name)),
         variable("KUBEFLOW_TRAINER_SERVER_CA_CERT", f"{_FOLDER}/{_CA}"),
         variable("KUBEFLOW_TRAINER_SERVER_TOKEN", f"{_FOLDER}/{_TOKEN}"),
     ]
@@ -61,7 +61,7 @@ def build(draft: Draft) -> list[Object]:
 
 def _volume(draft: Draft) -> dict[str, Any]:
     token = {
-        "audience": audience(namespace_of(draft.job), draft.name),
+        "audience": audience(namespace_or_default(draft.job), draft.name),
         "expirationSeconds": _TOKEN_SECONDS,
         "path": _TOKEN,
     }
