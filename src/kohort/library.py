@@ -204,7 +204,7 @@ def _by_definition(document: Document, ctx: Context, version: str, name: str) ->
 
 
 def _kind_of(document: Document, ctx: Context) -> tuple[Kind | None, Problem | None]:
-    """The document's kind, or why it has none that we can judge."""
+    """The document's kind, or why it has none that we can validate."""
     version, name = document.obj.get("apiVersion"), document.obj.get("kind")
     for member, value in (("apiVersion", version), ("kind", name)):
         if not isinstance(value, str) or not value:

@@ -1,7 +1,7 @@
 """All pods of a gang are created, or none: what a namespace's ResourceQuotas leave is looked at before the first.
 
 Without it two gangs that fit one after the other may each get half of their pods from the server and wait for ever.
-Whoever was let through holds what its missing pods will take until they are there; others are judged by what is left
+Whoever was let through holds what its missing pods will take until they are there; others are checked by what is left
 beside that. The server has the last word: a gang that it refuses all the same lets go of what it held.
 """
 

@@ -57,7 +57,7 @@ _REFERENCE: Final = Obj(
     shown=True,
 )
 _GATED: Final = {"gate": Gate.PREEMPTION, "when_off": WhenOff.THAWED}
-# Conditions are judged by hand in this release: other kinds of errors, other places (see `_conditions`).
+# Conditions are validated by hand in this release: other kinds of errors, other places (see `_conditions`).
 _CONDITION: Final = Obj(
     fields={
         "type": Str(),

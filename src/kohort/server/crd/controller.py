@@ -31,7 +31,7 @@ _NEVER: Final = ("False", "NeverEstablished", "resource was never established")
 class DefinitionController:
     """Takes over the resource of CustomResourceDefinitions, and adds those that they define.
 
-    `own_rules`: definitions that are ours are judged by our rules; else by what they say, as all others.
+    `own_rules`: definitions that are ours are validated by our rules; else by what they say, as all others.
     """
 
     def __init__(self, api: Api, *, own_rules: bool = True) -> None:

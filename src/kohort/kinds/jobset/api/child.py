@@ -1,4 +1,4 @@
-"""The Jobs that a ReplicatedJob becomes, as far as an API server would judge them.
+"""The Jobs that a ReplicatedJob becomes, as far as an API server would validate them.
 
 JobSet admits templates that no server takes as Jobs, and then fails for ever to create them (spec jobset 1.2).
 """

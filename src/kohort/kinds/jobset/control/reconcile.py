@@ -56,7 +56,7 @@ def reconcile(view: JobSetView, ctx: CompileContext, *, grouping: bool = True) -
     if jobset is None or meta_of(jobset).get("deletionTimestamp") or is_managed_elsewhere(jobset):
         return Result()
     if not faults.has_begun(jobset) and (wrong := validate(jobset, ctx)):
-        # No webhook has judged it: a server that has the definition only. It is looked at again when it is changed.
+        # No webhook has validated it: a server that has the definition only. It is looked at again when it is changed.
         yield from emit(Event(jobset, "Warning", "InvalidJobSet", "; ".join(map(str, wrong))))
         return Result()
     jobs = state.sort(jobset, view.jobs)

@@ -65,7 +65,7 @@ def live_runtime(job: Object, ctx: CompileContext) -> Found:
 
 
 def _usable(job: Object, runtime: Object, ctx: CompileContext, warnings: tuple[str, ...] = ()) -> Found:
-    """Admission may have been switched off for the runtime, so it is judged again."""
+    """Admission may have been switched off for the runtime, so it is validated again."""
     ready = tidy(runtime)
     defaults.apply(SCHEMA, ready, ctx)
     wrong = [*check_schema(SCHEMA, ready, None, Operation(ctx, native=False)), *runtime_validation.recheck(ready, ctx)]

@@ -37,10 +37,10 @@ def build(view: TrainJobView, job: Object, ctx: CompileContext, keys: Keys, list
     if done.errors:
         raise BuildError("; ".join(map(str, done.errors)))
     running = view.jobset is not None and not is_suspended(job) and not is_suspended(view.jobset)
-    *beside, wanted = done.objects
+    *companions, wanted = done.objects
     yield from _groups(view, job, done, ctx, running=running)
-    for obj in beside:
-        yield from _beside(view, job, obj, running=running)
+    for obj in companions:
+        yield from _companion(view, job, obj, running=running)
     for name in names(ml_policy(runtime_in(snapshot)), job["metadata"]["name"]):
         yield from _secret(view, job, name, keys)
     jobset = view.jobset if running else (yield from _jobset(view, job, wanted, done))
@@ -108,7 +108,7 @@ def _is_linked(jobset: Object | None, ctx: CompileContext) -> bool:
 # ---- what stands beside the JobSet
 
 
-def _beside(view: TrainJobView, job: Object, wanted: Object, *, running: bool) -> Part:
+def _companion(view: TrainJobView, job: Object, wanted: Object, *, running: bool) -> Part:
     """ConfigMaps are put right whenever they are not; PodGroups of other schedulers only before pods exist."""
     found = view.found(wanted)
     if found is not None:

@@ -57,8 +57,8 @@ def trainjob_controller(
         Watch(API_VERSION, RUNTIME, of_runtime),
         Watch(API_VERSION, CLUSTER_RUNTIME, of_runtime),
         Watch(jobset_names.API_VERSION, jobset_names.KIND, _of_itself),
-        Watch("v1", "ConfigMap", _of_beside),
-        Watch("v1", "Secret", _of_beside),
+        Watch("v1", "ConfigMap", _of_companion),
+        Watch("v1", "Secret", _of_companion),
         *(Watch(version, others.KIND, _of_owned, optional=True, alias=_alias(version)) for version in _OTHERS),
     ]
     if grouping:
@@ -97,10 +97,10 @@ def view_of(key: Key, reader: Reader, now: datetime) -> TrainJobView:
     (named,) = _runtime_of(job)
     runtime = reader.get(*named) if named[0] in RUNTIME_KINDS else None
     jobset = reader.get(jobset_names.KIND, key)
-    return TrainJobView(job, jobset, runtime, _beside(job, key, reader), _groups(key, reader), now)
+    return TrainJobView(job, jobset, runtime, _companions(job, key, reader), _groups(key, reader), now)
 
 
-def _beside(job: Object, key: Key, reader: Reader) -> list[Object]:
+def _companions(job: Object, key: Key, reader: Reader) -> list[Object]:
     wanted = [
         ("ConfigMap", snapshot_name(job)),
         ("ConfigMap", mpi.hostfile_name(key.name)),
@@ -179,7 +179,7 @@ def _workloads(obj: Object) -> Iterable[Hashable]:
         yield (str(obj["metadata"].get("namespace") or ""), str(ref["workloadName"]))
 
 
-def _of_beside(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+def _of_companion(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     """Also when a stranger's goes whose name a job needs."""
     yield from _of_owned(old, new)
     if new is None and old is not None:

@@ -14,20 +14,20 @@ from kohort.kinds.trainer.api.constants import spec_of
 
 @dataclass(frozen=True, slots=True)
 class TrainJobView:
-    """`runtime`: the one that the job names, as it is now. `beside`: whatever has one of the names that its objects get
-    (ConfigMaps, Secrets, PodGroups of other projects). `groups`: Workloads, CompositePodGroups and PodGroups that refer
-    to it or have its name."""
+    """`runtime`: the one that the job names, as it is now. `companions`: whatever has one of the names that its objects
+    get (ConfigMaps, Secrets, PodGroups of other projects). `groups`: Workloads, CompositePodGroups and PodGroups that
+    refer to it or have its name."""
 
     job: Object | None
     jobset: Object | None
     runtime: Object | None
-    beside: Sequence[Object]
+    companions: Sequence[Object]
     groups: Sequence[Object]
     now: datetime
 
     def found(self, like: Object) -> Object | None:
         """What there is already under the name of an object that is to be made."""
-        return next((obj for obj in self.beside if _names(obj) == _names(like)), None)
+        return next((obj for obj in self.companions if _names(obj) == _names(like)), None)
 
 
 def _names(obj: Object) -> tuple[Any, ...]:
