@@ -35,6 +35,18 @@ def ask(folder: Path, path: str, body: object = None) -> dict[str, object]:
         return found
 
 
+def test_what_a_failed_start_says_is_not_taken_for_a_ready_server(tmp_path: Path) -> None:
+    folder = tmp_path / "kubectl get"  # as in the text of a server that is ready
+    up = ("up", "--bare", "--detach", "--in-memory", "--port", "0", "--data-dir", str(folder))
+    assert kohort(*up).returncode == 0
+    try:
+        second = kohort(*up)
+        assert second.returncode == 1
+        assert "a server is running on this folder" in second.stderr
+    finally:
+        assert kohort("down", "--data-dir", str(folder)).returncode == 0
+
+
 def test_up_down_and_up_again_keeps_objects(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     up = ("up", "--bare", "--detach", "--port", "0", "--data-dir", str(folder))

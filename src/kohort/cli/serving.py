@@ -12,7 +12,7 @@ from kohort import garbage
 from kohort.cli.common import write
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from kohort.server.server import Server
     from kohort.server.settings import Settings
@@ -49,12 +49,15 @@ async def started(settings: Settings) -> AsyncIterator[tuple[Server, asyncio.Eve
         await server.close()
 
 
-async def until(stopped: asyncio.Event, server: Server, ready: str) -> None:
-    """Say that it is ready, and serve until then."""
+async def until(
+    stopped: asyncio.Event, server: Server, ready: str, announce: Callable[[], None] = lambda: None
+) -> None:
+    """Say that it is ready, and serve until then. `announce`: tells whoever started this process, after that."""
     from kohort.kube.watchdog import watching
 
     garbage.settle()
     write(ready)
     sys.stdout.flush()
+    announce()
     with watching() as server.api.metrics.watchdog:
         await stopped.wait()

@@ -7,12 +7,14 @@ import errno
 import fcntl
 import gc
 import os
+import select
 import shutil
 import signal
 import sys
 import tempfile
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
@@ -23,7 +25,7 @@ from kohort.cli.shipped import example_path
 from kohort.server.auth import private
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from kohort.gang.settings import SettingsByKind
     from kohort.place.profile import Profile
@@ -169,7 +171,7 @@ def _folder(data_dir: str, *, in_memory: bool, kept: bool) -> Iterator[Path]:
 # ---- in this process
 
 
-def _here(settings: Settings, around: Around) -> int:
+def _here(settings: Settings, around: Around, announce: Callable[[], None] = lambda: None) -> int:
     began = time.perf_counter()
     gc.disable()  # nothing that is loaded goes away again
     with _pid_file(settings) as pid:
@@ -183,13 +185,13 @@ def _here(settings: Settings, around: Around) -> int:
         try:
             import uvloop
 
-            uvloop.run(_serve(settings, around, began))
+            uvloop.run(_serve(settings, around, began, announce))
         finally:
             settings.pid_path.unlink(missing_ok=True)
     return 0
 
 
-async def _serve(settings: Settings, around: Around, began: float) -> None:
+async def _serve(settings: Settings, around: Around, began: float, announce: Callable[[], None]) -> None:
     if around.pools is None:
         lean.serving()
     try:
@@ -199,7 +201,7 @@ async def _serve(settings: Settings, around: Around, began: float) -> None:
             )
             async with _around(server, around) as link:
                 ready = _ready(settings, server.url, around.pools, time.perf_counter() - began, left, link)
-                await serving.until(stopped, server, ready)
+                await serving.until(stopped, server, ready, announce)
     except serving.StartError as error:
         raise UsageError(f"kohort up: {_why_not(error.cause, settings)}") from None
 
@@ -324,19 +326,21 @@ def _detached(settings: Settings, around: Around) -> int:
     os.truncate(log, 0)
     sys.stdout.flush()
     sys.stderr.flush()
+    announced, announcement = os.pipe()
     child = os.fork()
     if child == 0:
-        _behind(log, settings, around)
+        _behind(log, settings, around, announcement)
+    os.close(announcement)
     end = time.monotonic() + _START_SECONDS
     while time.monotonic() < end:
-        text = log.read_text(errors="replace") if log.stat().st_size else ""
-        if "kubectl get" in text:
+        # A byte says that it is ready. An end without one: the process is gone, or is just going.
+        if select.select([announced], [], [], _LOOK_SECONDS)[0] and os.read(announced, 1):
+            text = log.read_text(errors="replace")
             write(f"{text}  kohort down --data-dir {settings.data}\n")  # at once: a reader may want one line only
             sys.stdout.flush()
             return 0
         if os.waitpid(child, os.WNOHANG)[0]:
             break
-        time.sleep(_LOOK_SECONDS)
     else:
         say("error", f"kohort up: not ready after {_START_SECONDS:.0f} s, and still starting; {log} has what it says")
         return 1
@@ -345,7 +349,7 @@ def _detached(settings: Settings, around: Around) -> int:
     return 1
 
 
-def _behind(log: Path, settings: Settings, around: Around) -> NoReturn:
+def _behind(log: Path, settings: Settings, around: Around, announcement: int) -> NoReturn:
     """The server, with nothing left of the terminal it was started from."""
     code = 1
     try:
@@ -354,12 +358,19 @@ def _behind(log: Path, settings: Settings, around: Around) -> NoReturn:
             opened = os.open(path, flags)
             os.dup2(opened, descriptor)
         os.dup2(1, 2)
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        code = friendly(_here)(settings, around)
+        os.closerange(3, announcement)
+        os.closerange(announcement + 1, os.sysconf("SC_OPEN_MAX"))
+        code = friendly(_here)(settings, around, partial(_announce, announcement))
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+def _announce(descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # whoever waited may have gone
+        os.write(descriptor, b"1")
+    os.close(descriptor)
 
 
 @friendly
