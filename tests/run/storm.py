@@ -161,16 +161,21 @@ class Line:
         """Late by turns, and cut after a while, perhaps with something in it."""
         weather, chance = self.weather, self.weather.chance
         end = weather.clock.monotonic() + (chance.uniform(2, 40) if weather.bad else 1e6)
+        iterator = aiter(chunks)
         try:
-            async with weather.clock.timeout(end - weather.clock.monotonic()):
-                async for chunk in chunks:
+            while True:
+                # Not around `yield`: it would end whatever the reader waits for then.
+                async with weather.clock.timeout(end - weather.clock.monotonic()):
+                    chunk = await anext(iterator)
                     if weather.bad and chance.random() < 0.15:
                         await weather.clock.sleep(chance.choice((0.1, 0.5, 3.0)))
-                    if self.dead.is_set() or self.silent_until > weather.clock.monotonic():
-                        break
-                    yield chunk
+                if self.dead.is_set() or self.silent_until > weather.clock.monotonic():
+                    break
+                yield chunk
         except TimeoutError:
             weather.happens("cut")
+        except StopAsyncIteration:
+            pass
         raise TransportError("the watch was cut")
 
     async def close(self) -> None:
