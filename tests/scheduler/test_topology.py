@@ -171,3 +171,79 @@ def test_labels_that_change_under_a_gang_are_told_and_nothing_is_undone() -> Non
     assert len(sim.bound) == 3
     (place,) = root_status(sim.core, root(sim, "g")).places
     assert place.standing.levels[-1].domains == {"a": 2, "?": 1}
+
+
+# ---- members that are lost
+
+
+def satisfied(sim: Sim, name: str) -> tuple[str, str]:
+    told = sim.condition("group", name, "PodGroupSatisfied")
+    assert told is not None
+    return told["status"], told["message"]
+
+
+def test_a_group_says_at_any_moment_whether_it_has_its_minimum() -> None:
+    sim = cluster(a=3)
+    gang(sim, "g", range(3), 3)
+    gang(sim, "h", range(1), 1)
+    sim.settle()
+    assert satisfied(sim, "g") == ("True", "3 of at least 3 pods have nodes or have succeeded")
+    assert satisfied(sim, "h") == ("False", "0 of at least 1 pods have nodes or have succeeded")
+    sim.delete("pod", "g-1")
+    sim.settle()
+    assert satisfied(sim, "g") == ("False", "2 of at least 3 pods have nodes or have succeeded")
+    first = sim.condition("group", "g", "PodGroupInitiallyScheduled")
+    assert first is not None
+    assert first["status"] == "True"
+    add(sim, "g", 1, suffix="-again")
+    sim.settle(15.0)
+    assert sim.condition("group", "h", "PodGroupSatisfied") != sim.condition("group", "g", "PodGroupSatisfied")
+    assert {satisfied(sim, "g")[0], satisfied(sim, "h")[0]} == {"True", "False"}
+
+
+def test_a_restart_knows_who_was_satisfied() -> None:
+    sim = cluster(a=3)
+    gang(sim, "g", range(3), 3)
+    sim.settle()
+    sim.delete("pod", "g-1")
+    sim.restart()
+    sim.settle()
+    assert satisfied(sim, "g")[0] == "False"
+
+
+@pytest.mark.parametrize(("policy", "lands"), [({}, ""), ({"kohort.dev/replacement": "Widen"}, "b-0")])
+def test_a_member_whose_domain_is_full_waits_or_goes_next_door(policy: dict[str, str], lands: str) -> None:
+    sim = cluster(a=3, b=2)
+    gang(sim, "g", range(3), 3, {"kohort.dev/topology": "rack=required", **policy})
+    sim.settle()
+    lost = sim.bound["g-1"]
+    sim.delete("pod", "g-1")
+    sim.delete("node", lost)
+    add(sim, "g", 1, suffix="-again")
+    sim.settle(15.0)
+    assert sim.bound.get("g-1-again", "") == lands
+    assert satisfied(sim, "g")[0] == ("True" if lands else "False")
+    if lands:
+        told = [event.text for step in sim.steps for event in step.writes.events if event.reason == "Widened"]
+        why = f"{RACK}=a, where its members run, is too small: 1 pod needs 1 cpu, 2 nodes have 0 free"
+        assert told == [f"kohort.dev/replacement Widen: placed outside of the group's domain, for {why}"]
+        sim.delete("pod", "g-0")
+        add(sim, "g", 0, suffix="-again")
+        sim.settle(15.0)
+        assert len([pod for pod in sim.bound if pod.startswith("g-")]) == 3  # in two racks, and nothing is wrong
+
+
+def test_a_new_gang_keeps_to_what_it_requires_whatever_its_policy() -> None:
+    sim = cluster(a=2, b=2)
+    gang(sim, "g", range(3), 3, {"kohort.dev/topology": "rack=required", "kohort.dev/replacement": "Widen"})
+    sim.settle()
+    assert sim.bound == {}
+
+
+def test_a_policy_that_is_not_there() -> None:
+    sim = cluster(a=2)
+    gang(sim, "g", range(2), 2, {"kohort.dev/replacement": "Hope"})
+    sim.settle()
+    told = sim.condition("group", "g", "PodGroupInitiallyScheduled")
+    assert told is not None
+    assert "metadata.annotations[kohort.dev/replacement]: found 'Hope'; one of Wait, Widen is wanted" in told["message"]

@@ -13,6 +13,7 @@ from time import monotonic
 
 import numpy as np
 
+from kohort.api.scheduling.topology import REPLACEMENT, WIDEN
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason, Result
 from kohort.place.effort import Effort
 from kohort.place.explain import Explanation, explain, waits
@@ -23,7 +24,7 @@ from kohort.place.slices import sliced
 from kohort.place.victims import find_victim_sets
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.evictions import Evictions
-from kohort.scheduler.grouptopology import group_topology
+from kohort.scheduler.grouptopology import group_topology, widened
 from kohort.scheduler.hardquestions import HardQuestions
 from kohort.scheduler.model import is_pod_key, shown
 from kohort.scheduler.queueinghint import QueueingHint, fits_empty, placements, queueing_hint
@@ -131,12 +132,26 @@ class Decider:
         with self.engine.respecting_nominations(decision.root, decision.priority) as others:
             decision.placements = placements(self.engine, demand)
             result = self._place(demand, decision)
+            if not result.ok and isinstance(root, Group):
+                result = self._elsewhere(root, decision, result)
             if not result.ok:
                 self._refuse(demand, decision, result, allowed=_may_preempt(root))
                 if any(one.backfill for one in others) and decision.kind is DecisionKind.UNSCHEDULABLE:
                     backfill = ", ".join(shown(one.owner) for one in others if one.backfill)
                     decision.note = f"room is held for {backfill}, which has waited long"
         return decision
+
+    def _elsewhere(self, root: Group, decision: Decision, result: Result) -> Result:
+        """Members that come back to a domain that is full, outside of it, where their group's policy is to widen."""
+        running = [leaf.key for leaf in root.leaves() if leaf.placed]
+        if not running or not any(group_topology(self.engine, group).widens for group in root.walk()):
+            return result
+        why = result.of(root.key).detail
+        found = self._place(self._tree(root, self._nodes_of(root.key), wider=True), decision)
+        if not found.ok:
+            return result
+        decision.note = f"{REPLACEMENT} {WIDEN}: placed outside of the group's domain, for {why}"
+        return found
 
     def _start(self, root: Group | PodInfo) -> Decision:
         if isinstance(root, PodInfo):
@@ -164,12 +179,15 @@ class Decider:
         kept = self.engine.reservations.get(root)
         return {} if kept is None or kept.backfill else kept.nodes()
 
-    def _tree(self, root: Group, nominated: dict[str, str]) -> Demand:
+    def _tree(self, root: Group, nominated: dict[str, str], *, wider: bool = False) -> Demand:
+        """`wider`: groups whose policy is to widen prefer their domain, and no longer require it."""
         spec = root.spec
         assert spec is not None, root.key
         asked = group_topology(self.engine, root)
+        if wider:
+            asked = widened(asked)
         if spec.composite:
-            children = [self._tree(child, nominated) for child in root.ordered()]
+            children = [self._tree(child, nominated, wider=wider) for child in root.ordered()]
             return Branch(root.key, children, spec.minimum, asked.required, asked.preferred)
         wanted = self.cache.pending_pod
         pods = [wanted(one, nominated.get(uid, "")) for uid, one in root.pending.items() if not one.leaving]

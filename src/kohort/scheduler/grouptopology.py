@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kohort.api.scheduling.topology import NOTHING, TIER, TopologyError, TopologyRequest, is_topology, read_topology
+from kohort.api.scheduling.topology import (
+    NOTHING,
+    REPLACEMENT,
+    TIER,
+    WIDEN,
+    TopologyError,
+    TopologyRequest,
+    is_topology,
+    read_replacement,
+    read_topology,
+)
 from kohort.place.engine import Engine
 from kohort.place.levels import HOSTNAME, carried, ordered, resolve
 from kohort.place.networkstanding import PREFERRED, REQUIRED, Member, Standing, standing
@@ -25,23 +35,33 @@ class GroupTopology:
     preferred: tuple[str, ...] = ()
     slice_key: str | None = None
     slice_size: int = 0
+    widens: bool = False  # a replacement may leave the domain if that is full
 
 
 def group_topology(engine: Engine, group: Group) -> GroupTopology:
     """What a group asks for. Mistakes are `topology_mistakes`' business: what is wrong asks for nothing here."""
     spec = group.spec
-    asked = next((request for _, request in _requests(group)), NOTHING)
+    asked = next((request for request in _requests(group) if request), NOTHING)
+    widens = any(said.get(REPLACEMENT) == WIDEN for _, said in _said(group))
+    own = [spec.topology] if spec is not None and spec.topology is not None else []
     if not asked:
-        return GroupTopology(spec.topology if spec is not None else None)
-    named = [_key(engine, level) for level in asked.required]
-    required = [spec.topology, *named] if spec is not None and spec.topology is not None else named
+        return GroupTopology(next(iter(own), None), widens=widens)
+    required = [*own, *(_key(engine, level) for level in asked.required)]
     levels = engine.profile.topology_levels
     return GroupTopology(
         ",".join(ordered(engine.state, levels, required)) or None,
         tuple(ordered(engine.state, levels, (_key(engine, level) for level in asked.preferred))),
         _key(engine, asked.slice_level) if asked.slice_level else None,
         asked.slice_size,
+        widens,
     )
+
+
+def widened(asked: GroupTopology) -> GroupTopology:
+    """The same with what is required only preferred: for members that come back to a domain that is full."""
+    if not asked.widens or asked.required is None:
+        return asked
+    return replace(asked, required=None, preferred=(*asked.required.split(","), *asked.preferred))
 
 
 def _key(engine: Engine, level: str) -> str:
@@ -90,21 +110,24 @@ def topology_mistakes(group: Group) -> Iterator[str]:
     """What is wrong with what a group and its pods ask for; they must not contradict each other."""
     found: dict[TopologyRequest, str] = {}
     for where, said in _said(group):
-        try:
-            request = read_topology(said, f"{where} metadata.annotations")
-        except TopologyError as error:
-            yield from error.mistakes
-        else:
-            found.setdefault(request, where)
+        path = f"{where} metadata.annotations"
+        for read in (read_replacement, read_topology):
+            try:
+                request = read(said, path)
+            except TopologyError as error:
+                yield from error.mistakes
+            else:
+                if isinstance(request, TopologyRequest) and request:
+                    found.setdefault(request, where)
     if len(found) > 1:
         first, second = list(found.values())[:2]
         yield f"annotations of {second} ask for another topology than those of {first}; the same is wanted"
 
 
-def _requests(group: Group) -> Iterator[tuple[str, TopologyRequest]]:
-    for where, said in _said(group):
+def _requests(group: Group) -> Iterator[TopologyRequest]:
+    for _, said in _said(group):
         try:
-            yield where, read_topology(said)
+            yield read_topology(said)
         except TopologyError:
             continue
 

@@ -134,6 +134,8 @@ class SchedulingCycle:
             for group in root.walk():
                 if group.settled:
                     writes.add(self.status.settled(group, self._stamp()))
+                elif self.status.was_satisfied(group):
+                    writes.patches += self.status.satisfied(group, self._stamp())
             if not root.waiting:
                 self._gone(key, now)
                 return
@@ -219,6 +221,8 @@ class SchedulingCycle:
         step = Step(decision, writes=writes)
         if decision.kind is DecisionKind.SCHEDULED:
             self._scheduled(entry, decision, root, now)
+            if decision.note and isinstance(root, Group):
+                writes.events += self.status.widened(root, decision.note)
         elif decision.kind is DecisionKind.PREEMPTING:
             self._preempting(entry, decision, root, step, now)
         elif decision.kind is DecisionKind.NOTHING:

@@ -109,11 +109,12 @@ class StatusBuilder:
         self._pods: dict[str, tuple[str, str]] = {}  # uid -> reason, message
         self._nominated: dict[str, str] = {}
         self._groups: dict[str, tuple[str, str, str]] = {}  # uid -> status, reason, message
+        self._satisfied: dict[str, str] = {}  # uid of a group -> status
         self._last_event: dict[str, str] = {}  # uid of a group -> text of its last event
         self._owners_told: dict[str, str] = {}  # key of a root -> what its owners were told last: they know it waits
 
     def forget(self, uid: str) -> None:
-        for table in (self._pods, self._nominated, self._groups, self._last_event, self._owners_told):
+        for table in (self._pods, self._nominated, self._groups, self._satisfied, self._last_event, self._owners_told):
             table.pop(uid, None)
 
     def said(self, uid: str) -> tuple[str, str, str] | None:
@@ -145,6 +146,7 @@ class StatusBuilder:
             if group is None or group.spec is None or outcome.ok:
                 continue
             note = decision.note if decision.kind is not DecisionKind.SCHEDULED else ""
+            writes.patches += self.satisfied(group, now)
             text = _minimum(group, decision) + _text(outcome, note, advice.get(key, ""))
             writes.patches += self._condition(group.spec, "False", reason, text, now)
             writes.events += self._new_event(group.spec, "Warning", "FailedScheduling", "Scheduling", text)
@@ -160,12 +162,40 @@ class StatusBuilder:
                 writes.events += self._tell_owners(group.spec, "Normal", "Scheduled", _STARTS)
                 self._owners_told[group.key] = ""
             writes.patches += self._condition(group.spec, "True", words.REASON_SCHEDULED, "", now)
-            if writes.patches:
+            scheduled = bool(writes.patches)
+            writes.patches += self.satisfied(group, now)
+            if scheduled:
                 placed = len(group.placed)
                 text = f"{count(placed, 'pod')} {'has a node' if placed == 1 else 'have nodes'}"
                 text = "its groups have nodes" if group.spec.composite else text
                 writes.events += self._new_event(group.spec, "Normal", "Scheduled", "Binding", text)
         return writes
+
+    def satisfied(self, group: Group, now: str) -> Iterator[Patch]:
+        """Whether it has its minimum now. Told when it has been tried, and from then on whenever the answer changes."""
+        spec = group.spec
+        if spec is None or spec.kind == "Workload":
+            return
+        status = "True" if group.settled else "False"
+        if self._satisfaction(spec) == status:
+            return
+        kind = words.COMPOSITE_SATISFIED if spec.composite else words.POD_GROUP_SATISFIED
+        self._satisfied[spec.uid] = status
+        reason = words.REASON_SATISFIED if group.settled else words.REASON_BELOW_MINIMUM
+        yield Patch(Target.group(spec), Condition(kind, status, reason, _having(group), now, spec.generation or None))
+
+    def was_satisfied(self, group: Group) -> bool:
+        return group.spec is not None and self._satisfaction(group.spec) == "True"
+
+    def _satisfaction(self, spec: GroupSpec) -> str:
+        """As we last said it or, if we have not, as the API has it."""
+        kind = words.COMPOSITE_SATISFIED if spec.composite else words.POD_GROUP_SATISFIED
+        said = (one.status for one in spec.conditions if one.type == kind)
+        return self._satisfied.get(spec.uid) or next(said, "")
+
+    def widened(self, group: Group, text: str) -> list[SchedulerEvent]:
+        """A member was placed outside of its group's domain."""
+        return [] if group.spec is None else self._new_event(group.spec, "Warning", "Widened", "Scheduling", text)
 
     def regressed(self, group: Group, text: str, now: str) -> Writes:
         """It had been tried, and now lacks members: what was said of it is no longer true."""
@@ -386,3 +416,12 @@ def _place(decision: Decision) -> str:
     """Of a group's preemption kube-scheduler says that it is on node cluster."""
     nodes = set(decision.nominations.values())
     return nodes.pop() if decision.is_pod and len(nodes) == 1 else "cluster"
+
+
+def _having(group: Group) -> str:
+    """How much of its minimum a group has."""
+    spec = group.spec
+    assert spec is not None
+    if spec.composite:
+        return f"{group.settled_children} of at least {spec.need} groups have their minimum"
+    return f"{len(group.placed) - group.assumed + group.done} of at least {spec.need} pods have nodes or have succeeded"

@@ -8,10 +8,14 @@ from typing import Final
 POD_GROUP_SCHEDULED: Final = "PodGroupScheduled"  # 1.36
 POD_GROUP_INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"  # 1.37
 COMPOSITE_INITIALLY_SCHEDULED: Final = "CompositePodGroupInitiallyScheduled"
+POD_GROUP_SATISFIED: Final = "PodGroupSatisfied"  # ours: whether it has its minimum now, and not only once
+COMPOSITE_SATISFIED: Final = "CompositePodGroupSatisfied"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 SCHEDULED_CONDITIONS: Final = (POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED)  # either is understood when read
 
 REASON_SCHEDULED: Final = "Scheduled"
+REASON_SATISFIED: Final = "Satisfied"
+REASON_BELOW_MINIMUM: Final = "BelowMinimum"
 REASON_UNSCHEDULABLE: Final = "Unschedulable"
 REASON_SCHEDULER_ERROR: Final = "SchedulerError"
 REASON_INVALID: Final = "Invalid"  # of a composite: a failure, whatever the condition's status
