@@ -147,6 +147,25 @@ async def test_the_second_waits_and_takes_over(client: Client) -> None:
         await asyncio.wait_for(third.ready.wait(), 30)
 
 
+async def test_kinds_that_come_later_are_managed(client: Client) -> None:
+    crds = client.kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    crd = await crds.get("jobsets.jobset.x-k8s.io")
+    await crds.delete("jobsets.jobset.x-k8s.io")
+    while await client.discovery.versions("jobset.x-k8s.io", "JobSet"):
+        await asyncio.sleep(0.02)
+        await client.discovery.refresh()
+    chosen = Options(controllers=("job", "jobset"), listen="127.0.0.1:0")
+    async with KubeletSimulator(client, plain(2), every=True), started(client, chosen) as process:
+        await asyncio.wait_for(process.ready.wait(), 30)
+        assert "jobset" not in process.plan.controllers
+        await crds.create({**crd, "metadata": {"name": crd["metadata"]["name"]}, "status": {}})
+        while "jobset" not in process.plan.controllers or not process.ready.is_set():
+            await asyncio.sleep(0.05)
+        cluster = Cluster(client, "default", patience=60)
+        await cluster.create(jobset("a"))
+        await cluster.running(4)
+
+
 async def test_operators_are_found_by_their_webhooks_and_leases(client: Client) -> None:
     rule = {"apiGroups": ["jobset.x-k8s.io"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["jobsets"]}
     hook = {

@@ -46,6 +46,7 @@ from kohort.scheduler.settings import SchedulerSettings, read_profile_file
 
 log = logging.getLogger(__name__)
 
+_LOOK_AGAIN: Final = 60.0  # seconds between two looks for kinds that are not served
 _REFUSALS: Final = 5  # in a row, of a process that has not worked yet: a quarter of a minute
 
 
@@ -131,6 +132,11 @@ class Process:
         return isinstance(error, TransportError)
 
     async def _work(self) -> None:
+        """Again with more controllers when kinds come that were not served: definitions made just now, or later."""
+        while await self._until_more():
+            log.warning("more kinds are served now: controllers %s", ", ".join(self.plan.controllers))
+
+    async def _until_more(self) -> bool:
         self.registry = CollectorRegistry()
         try:
             async with AsyncExitStack() as stack:
@@ -142,10 +148,34 @@ class Process:
                     await _first(tasks, self.scheduler.started)
                 self.ready.set()
                 self._worked = True
-                await asyncio.gather(*tasks) if tasks else await asyncio.Event().wait()
+                more = asyncio.create_task(self._more())
+                stack.callback(more.cancel)
+                await asyncio.wait({*tasks, more}, return_when=asyncio.FIRST_COMPLETED)
+                for task in tasks:
+                    if task.done():
+                        task.result()
+                        return False
+                more.result()
+                return True
         finally:
             self.ready.clear()
             self.scheduler = None
+
+    async def _more(self) -> None:
+        """Ends when a kind whose controller is wanted is served; never, if none is missing."""
+        pause = Backoff(first=1.0, most=_LOOK_AGAIN, jitter=self.client.jitter)
+        while any(one.verdict == "missing" and one.what.startswith("controller ") for one in self.plan.lines):
+            await self.client.clock.sleep(pause.next())
+            try:
+                await self.client.discovery.refresh()
+                found = (await look(self.client, self.chosen)).plan
+            except KubeError as error:
+                log.info("not looked for more kinds: %s", error)
+                continue
+            if set(found.controllers) > set(self.plan.controllers):
+                self.plan = found
+                return
+        await asyncio.Event().wait()
 
     async def _start(self, stack: AsyncExitStack) -> asyncio.Task[None]:
         self.scheduler = Scheduler(self.client, self._settings, clock=self.client.clock, is_leader=lambda: self.leads)
