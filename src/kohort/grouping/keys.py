@@ -1,0 +1,78 @@
+"""Keys of Kohort's own, for pods and for the objects that own them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from kohort.grouping.model import GroupNode, Place, Thing, WrongError
+
+GROUP: Final = "kohort.dev/pod-group"  # the group of a pod, by name
+MIN_COUNT: Final = "kohort.dev/min-count"  # pods of it that start together
+TOPOLOGY: Final = "kohort.dev/topology"  # label of nodes: all of the group in one domain
+DISRUPTION: Final = "kohort.dev/disruption-mode"  # single, all
+PARENT: Final = "kohort.dev/parent-pod-group"  # a group of groups
+MIN_GROUPS: Final = "kohort.dev/parent-min-group-count"
+PARENT_TOPOLOGY: Final = "kohort.dev/parent-topology"
+RANK: Final = "kohort.dev/rank"
+GANG: Final = "kohort.dev/gang"  # true, false: whether the rule for the owner's kind applies
+OWN: Final = (GROUP, MIN_COUNT, TOPOLOGY, DISRUPTION, PARENT, MIN_GROUPS, PARENT_TOPOLOGY, GANG)
+
+
+def number(value: str, where: str, least: int = 1) -> int:
+    """A count as people write it."""
+    if value.isascii() and value.isdecimal() and int(value) >= least:
+        return int(value)
+    raise WrongError(f"{where}: accepted is a whole number of at least {least}")
+
+
+def switch(said: Mapping[str, str], key: str = GANG) -> bool | None:
+    """None: nothing is said."""
+    value = said.get(key)
+    if value is None:
+        return None
+    if value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    raise WrongError(f"annotation {key}={value}: accepted are true and false")
+
+
+def whole(said: Mapping[str, str]) -> bool:
+    """Whether a group is disrupted as a whole."""
+    value = said.get(DISRUPTION, "single").lower()
+    if value in {"all", "podgroup"}:
+        return True
+    if value in {"single", "pod"}:
+        return False
+    raise WrongError(f"annotation {DISRUPTION}={said[DISRUPTION]}: accepted are single and all")
+
+
+def adjusted(place: Place, *said: Mapping[str, str]) -> Place:
+    """A place with what our own annotations add at its root: topology, disruption mode, and of a single gang its
+    minimum. What is nearest to the pod counts."""
+    merged: dict[str, str] = {}
+    for one in reversed(said):
+        merged.update((key, one[key]) for key in (TOPOLOGY, DISRUPTION, MIN_COUNT) if key in one)
+    if not merged:
+        return place
+    top = root_of(place)
+    disrupt_all = whole(merged) if DISRUPTION in merged else top.disrupt_all
+    node = replace(top, topology=merged.get(TOPOLOGY, top.topology), disrupt_all=disrupt_all)
+    if MIN_COUNT in merged and not top.branch:
+        node = replace(node, minimum=number(merged[MIN_COUNT], f"annotation {MIN_COUNT}={merged[MIN_COUNT]}"))
+    return replace(place, nodes=tuple(node if one is top else one for one in place.nodes))
+
+
+def root_of(place: Place) -> GroupNode:
+    """The node above the leaf that has no parent."""
+    by_name = {one.name: one for one in place.nodes}
+    node = place.leaf_node
+    while node.parent is not None:
+        node = by_name[node.parent]
+    return node
+
+
+def wants(thing: Thing, pod: Mapping[str, str]) -> bool | None:
+    """Whether an owner or its pods ask for a gang, or refuse to be one."""
+    mine = switch(pod)
+    return mine if mine is not None else switch(thing.annotations)

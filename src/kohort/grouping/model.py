@@ -1,0 +1,184 @@
+"""What grouping is given, and what it answers.
+
+A rule looks at a pod (`Subject`) and at objects that it rests on (`World`), and answers with a `Place`: the tree that
+the pod belongs to, and its leaf there. What a rule needs and cannot see yet is raised as `UnseenError`, what a pod says
+that cannot be meant as `WrongError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final, Protocol
+
+Json = dict[str, Any]
+NOTHING: Final[Mapping[str, str]] = {}
+
+
+class Level(IntEnum):
+    """Precedence: the lower counts. `spec.schedulingGroup` stands above all of them, and no rule looks at it."""
+
+    KOHORT = 0  # kohort.dev/pod-group
+    OBJECT = 1  # a group object of another scheduler
+    KEYS = 2  # labels and annotations of another scheduler
+    OWNER = 3  # the kind of the owner
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of objects that rules look up, whatever version of it is served."""
+
+    group: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An owner, as ownerReferences name it."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str = ""
+
+    @property
+    def of(self) -> Kind:
+        return Kind(self.api_version.rpartition("/")[0], self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A pod as rules see it."""
+
+    namespace: str
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    owner: Reference | None = None  # its controller
+
+    def said(self, key: str) -> str:
+        """By a label, or by an annotation; empty: by neither."""
+        return self.labels.get(key) or self.annotations.get(key) or ""
+
+    def where(self, key: str) -> str:
+        """A key with its value, for people."""
+        what = "label" if key in self.labels else "annotation"
+        return f"{what} {key}={self.said(key)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """An object that pods rest on: an owner, or a group object of another scheduler."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    owner: Reference | None = None
+    spec: Json = field(default_factory=dict)
+
+    @property
+    def reference(self) -> Reference:
+        return Reference(self.api_version, self.kind, self.name, self.uid)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class World(Protocol):
+    """Objects, by kind and name."""
+
+    def find(self, kind: Kind, namespace: str, name: str, *, wait: bool = True) -> Thing | None:
+        """None: the kind may not be read here. Raises UnseenError if the object is not there; without `wait` that is
+        only so for a while, and then None."""
+
+    def definition(self, rule: str, namespace: str, name: str) -> str | None:
+        """What some pod of an application said (`Rule.defines`)."""
+
+
+class UnseenError(Exception):
+    """A rule needs an object that is not there, or that nobody has told of yet."""
+
+    def __init__(self, kind: str, namespace: str, name: str, *, wait: bool = True) -> None:
+        super().__init__(f"{kind} {namespace}/{name} does not exist")
+        self.kind, self.namespace, self.name, self.wait = kind, namespace, name, wait
+
+
+class WrongError(Exception):
+    """What a pod or its owner says cannot be meant: says what was found, and what is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNode:
+    """A group of a tree. `minimum` None: its pods start one by one."""
+
+    name: str
+    minimum: int | None
+    parent: str | None = None
+    branch: bool = False  # it has groups below, and `minimum` counts them
+    topology: str | None = None
+    disrupt_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pod belongs. `said`: the key or the owner that says so."""
+
+    rule: str
+    level: Level
+    namespace: str
+    leaf: str
+    nodes: tuple[GroupNode, ...]
+    said: str
+    owner: Reference | None = None
+    rank_key: str = ""  # label or annotation with the rank of a pod within its leaf
+    queue: str = ""
+    problem: str = ""
+
+    @property
+    def leaf_node(self) -> GroupNode:
+        return next(one for one in self.nodes if one.name == self.leaf)
+
+    @property
+    def by(self) -> str:
+        return f"grouped by rule {self.rule} ({self.said})"
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A pod that waits for an object. `wait`: for ever; else it is soon taken for gone."""
+
+    rule: str
+    kind: str
+    namespace: str
+    name: str
+    said: str
+    wait: bool = True
+
+
+Answer = Place | Absent | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A registration."""
+
+    name: str
+    about: str  # whom it is for, for people
+    level: Level  # the best that it may answer with
+    place: Callable[[Subject, World], Place | None]
+    keys: tuple[str, ...] = ()  # labels and annotations of pods by which it looks, and whose values it reads
+    also: tuple[str, ...] = ()  # further ones that it reads
+    zero_keys: Mapping[str, str] = field(default_factory=dict)  # labels of which it reads only whether they are 0,
+    # and only of pods with this annotation (empty: of all)
+    owners: tuple[Kind, ...] = ()  # kinds of controllers by which it looks
+    reads: tuple[Kind, ...] = ()  # objects that it looks up
+    defines: Callable[[Subject], tuple[str, str] | None] | None = None  # application and text that only one pod carries
+    controller: str = ""  # of Kohort's own, which makes groups for the same kind where it runs

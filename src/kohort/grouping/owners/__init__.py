@@ -1,0 +1,1 @@
+"""Rules for the kinds that own pods: what their operator means to start together."""

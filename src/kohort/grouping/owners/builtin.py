@@ -1,0 +1,78 @@
+"""Job, StatefulSet and ReplicaSet (a Deployment's): gangs only where they ask, by our own annotations or Volcano's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kohort.grouping import keys
+from kohort.grouping.model import GroupNode, Level, Place, Rule, Subject, Thing, World, WrongError
+from kohort.grouping.owners.sizes import JOB, REPLICA_SET, STATEFUL_SET, at_once, controller, whole
+from kohort.grouping.schedulers.volcano import MIN_MEMBER
+
+JOB_RANK: Final = "batch.kubernetes.io/job-completion-index"
+POD_RANK: Final = "apps.kubernetes.io/pod-index"
+
+
+def job(pod: Subject, world: World) -> Place | None:
+    found = controller(pod, world, JOB)
+    asked = found and _asked(found, pod)
+    if not found or not asked:
+        return None
+    return _flat(JOB_RULE.name, found, pod, asked, at_once(found.spec), JOB_RANK)
+
+
+def replicas(pod: Subject, world: World) -> Place | None:
+    found = controller(pod, world, STATEFUL_SET, REPLICA_SET)
+    asked = found and _asked(found, pod)
+    if not found or not asked:
+        return None
+    ordered = found.kind == STATEFUL_SET.name and found.spec.get("podManagementPolicy") != "Parallel"
+    if ordered:
+        raise WrongError(
+            f"{asked} asks for a gang, and spec.podManagementPolicy of {found} is OrderedReady: its pods are made one "
+            f"after the other; accepted is Parallel"
+        )
+    return _flat(REPLICAS_RULE.name, found, pod, asked, whole(found.spec.get("replicas"), 1), POD_RANK)
+
+
+def _asked(found: Thing, pod: Subject) -> str:
+    """The key by which a gang is asked for; empty: none."""
+    wanted = keys.wants(found, pod.annotations)
+    if wanted is False:
+        return ""
+    for key in (keys.GANG, keys.MIN_COUNT):
+        if key in pod.annotations:
+            return pod.where(key)
+        if key in found.annotations:
+            return f"annotation {key}={found.annotations[key]}"
+    given = found.annotations.get(MIN_MEMBER)
+    return f"annotation {MIN_MEMBER}={given}" if given is not None else ""
+
+
+def _flat(rule: str, found: Thing, pod: Subject, asked: str, usual: int, rank: str) -> Place:
+    """Never more than the owner makes: the rest would be waited for in vain."""
+    given = found.annotations.get(MIN_MEMBER)
+    minimum = keys.number(given, f"{found}: annotation {MIN_MEMBER}={given}") if given is not None else usual
+    node = GroupNode(found.name, min(minimum, usual) or None)
+    place = Place(
+        rule, Level.OWNER, pod.namespace, found.name, (node,), f"{found}, {asked}", found.reference, rank_key=rank
+    )
+    return keys.adjusted(place, pod.annotations, found.annotations)
+
+
+JOB_RULE = Rule(
+    name="job",
+    about="Jobs that ask by kohort.dev/gang or Volcano's group-min-member",
+    level=Level.OWNER,
+    place=job,
+    owners=(JOB,),
+    reads=(JOB,),
+)
+REPLICAS_RULE = Rule(
+    name="replicas",
+    about="StatefulSets and Deployments that ask by kohort.dev/gang or Volcano's group-min-member",
+    level=Level.OWNER,
+    place=replicas,
+    owners=(STATEFUL_SET, REPLICA_SET),
+    reads=(STATEFUL_SET, REPLICA_SET),
+)

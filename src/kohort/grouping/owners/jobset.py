@@ -1,0 +1,122 @@
+"""JobSet, and TrainJob, whose pods are a JobSet's: a tree with a group for each ReplicatedJob.
+
+Orders of creation that a gang must not wait against:
+
+- startupPolicyOrder InOrder, or a dependsOn: later Jobs are made once earlier ones are ready or complete, so each
+  ReplicatedJob starts by itself;
+- exclusive-topology without the node-selector strategy: JobSet's webhook admits the other pods of a Job only once the
+  first has a node. The first pods of all Jobs start together, and the others of each Job after them. Its annotation is
+  on the pods as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kohort.grouping import keys
+from kohort.grouping.model import GroupNode, Kind, Level, Place, Rule, Subject, Thing, World
+from kohort.grouping.owners.builtin import JOB_RANK
+from kohort.grouping.owners.sizes import at_once, whole
+
+NAME: Final = "jobset.sigs.k8s.io/jobset-name"
+UID: Final = "jobset.sigs.k8s.io/jobset-uid"
+REPLICATED: Final = "jobset.sigs.k8s.io/replicatedjob-name"
+INDEX: Final = "jobset.sigs.k8s.io/job-index"
+EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+NODE_SELECTOR: Final = "alpha.jobset.sigs.k8s.io/node-selector"
+JOBSET: Final = Kind("jobset.x-k8s.io", "JobSet")
+_TRAINJOB: Final = "TrainJob"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A ReplicatedJob."""
+
+    name: str
+    replicas: int
+    pods: int  # of each Job
+    follows: bool  # another ReplicatedJob
+    leader_first: bool
+
+
+def of_jobset(pod: Subject, world: World) -> Place | None:
+    return _place(RULE.name, pod, world, trained=False)
+
+
+def of_trainjob(pod: Subject, world: World) -> Place | None:
+    return _place(TRAINJOB_RULE.name, pod, world, trained=True)
+
+
+def _place(rule: str, pod: Subject, world: World, *, trained: bool) -> Place | None:
+    name, own = pod.labels.get(NAME), pod.labels.get(REPLICATED)
+    found = world.find(JOBSET, pod.namespace, name) if name and own else None
+    if found is None or pod.labels.get(UID, found.uid) != found.uid:
+        return None
+    if (found.owner is not None and found.owner.kind == _TRAINJOB) is not trained:
+        return None
+    if keys.wants(found, pod.annotations) is False:
+        return None
+    parts = [_part(found, one) for one in found.spec.get("replicatedJobs") or ()]
+    part = next((one for one in parts if one.name == own), None)
+    if part is None:
+        return None
+    top = found.owner if trained and found.owner is not None else found.reference
+    said = f"{_TRAINJOB} {pod.namespace}/{top.name}, its JobSet {found.name}" if trained else str(found)
+    leaf, nodes = _groups(found, pod, part, parts)
+    made = Place(rule, Level.OWNER, pod.namespace, leaf, nodes, said, top, rank_key=JOB_RANK)
+    return keys.adjusted(made, pod.annotations, found.annotations)
+
+
+def _part(found: Thing, one: dict[str, Any]) -> _Part:
+    template = one.get("template") or {}
+    notes = {**found.annotations, **((template.get("metadata") or {}).get("annotations") or {})}
+    return _Part(
+        str(one.get("name") or ""),
+        whole(one.get("replicas"), 1),
+        at_once(template.get("spec") or {}),
+        bool(one.get("dependsOn")),
+        EXCLUSIVE in notes and NODE_SELECTOR not in notes,
+    )
+
+
+def _groups(found: Thing, pod: Subject, part: _Part, parts: list[_Part]) -> tuple[str, tuple[GroupNode, ...]]:
+    """The pod's leaf, and its tree."""
+    own = f"{found.name}/{part.name}"
+    if part.leader_first and part.pods > 1 and pod.labels.get(JOB_RANK) != "0":
+        leaf = f"{own}/{pod.labels.get(INDEX, '0')}"
+        return leaf, (GroupNode(leaf, part.pods - 1),)
+    ordered = (found.spec.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder"
+    needed = [one for one in parts if one.replicas * one.pods > 0]
+    if ordered or any(one.follows for one in parts) or len(needed) < 2 or part not in needed:
+        return own, (GroupNode(own, _minimum(part) or None),)
+    below = (GroupNode(f"{found.name}/{one.name}", _minimum(one), found.name) for one in needed)
+    return own, (GroupNode(found.name, len(needed), branch=True), *below)
+
+
+def _minimum(part: _Part) -> int:
+    return part.replicas * (min(part.pods, 1) if part.leader_first else part.pods)
+
+
+RULE = Rule(
+    name="jobset",
+    about="JobSets: all ReplicatedJobs together, one by one where they are ordered",
+    level=Level.OWNER,
+    place=of_jobset,
+    keys=(NAME,),
+    also=(REPLICATED, INDEX, UID, EXCLUSIVE),
+    zero_keys={JOB_RANK: EXCLUSIVE},
+    reads=(JOBSET,),
+    controller="jobset",
+)
+TRAINJOB_RULE = Rule(
+    name="trainjob",
+    about="TrainJobs, by their JobSets",
+    level=Level.OWNER,
+    place=of_trainjob,
+    keys=(NAME,),
+    also=(REPLICATED, INDEX, UID, EXCLUSIVE),
+    zero_keys={JOB_RANK: EXCLUSIVE},
+    reads=(JOBSET,),
+    controller="trainjob",
+)

@@ -1,0 +1,97 @@
+"""The kinds of the training operators: one gang of all replicas.
+
+An MPI launcher belongs to it where its operator makes it at once (v2beta1, launcherCreationPolicy AtStartup). Where it
+is made once the workers are ready, or nothing says, it starts when it is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kohort.grouping import keys
+from kohort.grouping.model import GroupNode, Kind, Level, Place, Reference, Rule, Subject, Thing, World
+from kohort.grouping.owners.sizes import JOB, owned, whole
+
+NAME: Final = "training.kubeflow.org/job-name"
+REPLICA: Final = "training.kubeflow.org/replica-type"
+ROLE: Final = "training.kubeflow.org/job-role"
+RANK: Final = "training.kubeflow.org/replica-index"
+GROUP: Final = "kubeflow.org"
+_REPLICAS: Final = {  # kind -> field of its spec
+    "PyTorchJob": "pytorchReplicaSpecs",
+    "TFJob": "tfReplicaSpecs",
+    "JAXJob": "jaxReplicaSpecs",
+    "XGBoostJob": "xgbReplicaSpecs",
+    "PaddleJob": "paddleReplicaSpecs",
+    "MPIJob": "mpiReplicaSpecs",
+}
+KINDS: Final = tuple(Kind(GROUP, name) for name in _REPLICAS)
+_LAUNCHER: Final = "launcher"
+
+
+def place(pod: Subject, world: World) -> Place | None:
+    owner = _owner(pod, world)
+    found = owned(pod, world, owner) if owner is not None else None
+    if found is None or owner is None or keys.wants(found, pod.annotations) is False:
+        return None
+    together = {name.lower(): one for name, one in _counts(found).items()}
+    if _waits_for_workers(found, owner):
+        together.pop(_LAUNCHER, None)
+    if _is_launcher(pod) and _LAUNCHER not in together:
+        leaf, nodes = f"{found.name}/{_LAUNCHER}", (GroupNode(f"{found.name}/{_LAUNCHER}", None),)
+        return Place(RULE.name, Level.OWNER, pod.namespace, leaf, nodes, str(found), found.reference)
+    policy: Any = (found.spec.get("runPolicy") or {}).get("schedulingPolicy") or {}
+    total = sum(together.values())
+    minimum = min(whole(policy.get("minAvailable"), _least(found, together)), total)
+    node = GroupNode(found.name, minimum or None)
+    made = Place(
+        RULE.name, Level.OWNER, pod.namespace, found.name, (node,), str(found), found.reference, rank_key=RANK,
+        queue=str(policy.get("queue") or ""),
+    )  # fmt: skip
+    return keys.adjusted(made, pod.annotations, found.annotations)
+
+
+def _owner(pod: Subject, world: World) -> Reference | None:
+    """Of the kinds above; a launcher is a pod of a Job that belongs to one."""
+    owner = pod.owner
+    if owner is None or owner.of in KINDS:
+        return owner
+    if owner.of != JOB or NAME not in pod.labels:
+        return None
+    job = owned(pod, world, owner, wait=False)
+    above = job.owner if job is not None else None
+    return above if above is not None and above.of in KINDS else None
+
+
+def _counts(found: Thing) -> dict[str, int]:
+    replicas: Any = found.spec.get(_REPLICAS[found.kind]) or {}
+    return {str(name): whole((one or {}).get("replicas"), 1) for name, one in replicas.items()}
+
+
+def _least(found: Thing, together: dict[str, int]) -> int:
+    """All replicas; of elastic training, as few workers as it says."""
+    elastic: Any = found.spec.get("elasticPolicy") or {}
+    workers = together.get("worker", 0)
+    return sum(together.values()) - workers + min(whole(elastic.get("minReplicas"), workers), workers)
+
+
+def _waits_for_workers(found: Thing, owner: Reference) -> bool:
+    """v1 of the training operator has no policy to ask."""
+    at_startup = found.spec.get("launcherCreationPolicy", "AtStartup") == "AtStartup"
+    return found.kind == "MPIJob" and not (owner.api_version.endswith("/v2beta1") and at_startup)
+
+
+def _is_launcher(pod: Subject) -> bool:
+    return _LAUNCHER in {pod.labels.get(REPLICA, "").lower(), pod.labels.get(ROLE, "").lower()}
+
+
+RULE = Rule(
+    name="kubeflow",
+    about="PyTorchJob, TFJob, JAXJob, XGBoostJob, PaddleJob, MPIJob",
+    level=Level.OWNER,
+    place=place,
+    keys=(NAME,),
+    also=(REPLICA, ROLE),
+    owners=KINDS,
+    reads=(*KINDS, JOB),
+)

@@ -1,0 +1,1 @@
+"""What pods say to other schedulers: their group objects, labels and annotations."""
