@@ -14,6 +14,7 @@ from kohort.controllermanager import registry as manager
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
 from kohort.gang.settings import DEFAULTS, SettingsByKind
+from kohort.grouping.settings import Grouping
 from kohort.kinds.controllers import install, make, needs, probe, selected
 from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.control import progress
@@ -76,7 +77,8 @@ async def whole(
         )
         for runtime in runtimes:
             await stack.enter_async_context(runtime)
-        chosen = SchedulerSettings(names=SCHEDULER_NAMES, profile=profile or Profile())
+        grouping = Grouping(schedulers=frozenset({KOHORT})).without(wanted if setup.grouping else ())
+        chosen = SchedulerSettings(names=SCHEDULER_NAMES, profile=profile or Profile(), grouping=grouping)
         scheduler = await stack.enter_async_context(running(Scheduler(worker, chosen, clock=clock)))
         await kubelets.ready()
         for runtime in runtimes:

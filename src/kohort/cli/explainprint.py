@@ -132,6 +132,9 @@ def answer_lines(answer: RootStatus, *, alone: bool, planned: bool = False) -> I
     if answer.victims:
         going = ", ".join(answer.victims[:_NODES]) + _more(len(answer.victims) - _NODES)
         yield label_line("who goes", f"{count(len(answer.victims), 'pod')} of lower priority: {going}")
+    if answer.grouped:
+        queue = f", queue {answer.queue}" if answer.queue else ""
+        yield label_line("group", f"{answer.grouped.removeprefix('grouped ')}{queue}", _DIM)
     if answer.pending:
         yield label_line("scheduler", f"{answer.scheduler}, priority {answer.priority}", _DIM)
 

@@ -16,9 +16,11 @@ from typing import Any, Final
 
 from kohort.cli.common import out, write
 from kohort.cli.targets import Question, Reply, answer, connected, finish
+from kohort.grouping.settings import Grouping
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.resource import Resource
+from kohort.scheduler.published import published
 from kohort.scheduler.release import discover
 from kohort.scheduler.sources import served
 
@@ -101,7 +103,9 @@ async def _first(*waits: Any) -> None:
 async def _changes(client: Client) -> AsyncIterator[asyncio.Event]:
     """Set when anything changes that the scheduler reads."""
     changed = asyncio.Event()
-    sources = await served(client.discovery, await discover(client.discovery), default_spread=False)
+    grouping = await published(client) or Grouping()
+    release = await discover(client.discovery)
+    sources = await served(client.discovery, release, default_spread=False, grouping=grouping)
     tasks = [
         asyncio.create_task(_tell(client, client.kind(version, source.kind), changed)) for source, version in sources
     ]

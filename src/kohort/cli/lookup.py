@@ -305,7 +305,7 @@ def _roots(core: SchedulerCore, things: Iterable[Group | PodInfo]) -> list[Root]
             root = core.cache.trees.root(thing)
         if isinstance(root, BrokenChain):
             if member is not None and not member.node:
-                found.setdefault(f"broken {root.group} {member.pod.group}", (root, member))
+                found.setdefault(f"broken {root.group} {member.group}", (root, member))
         elif isinstance(root, PodInfo):
             found.setdefault(f"pod {root.uid}", (root, root))
         elif root is not None and (root.pending or root.placed or list(_pods(root))):

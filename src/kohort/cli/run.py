@@ -8,6 +8,7 @@ import logging
 import signal
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +23,9 @@ from kohort.kube.errors import ApiError, ConfigError, TransportError
 from kohort.kube.files import raise_file_limit
 from kohort.kube.watchdog import watching
 from kohort.place.profile import ProfileError
+from kohort.run.groups import groups
 from kohort.run.options import DashboardOptions, Options, OptionsError, host_and_port, merged, read
-from kohort.run.plan import Plan
+from kohort.run.plan import Plan, grouping_of
 from kohort.run.process import Process, look, page, server_context
 from kohort.scheduler import jsonlog
 
@@ -57,12 +59,14 @@ async def _run(chosen: Options, output: str, *, dry_run: bool) -> int:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with Client.connect(chosen.kubeconfig or None, context=chosen.context or None, manager="kohort") as client:
         found = await look(client, chosen)
-        if chosen.log_format == "json" and not dry_run:
+        if dry_run:
+            lines = await groups(client, grouping_of(chosen, found.plan), chosen.scheduler_names)
+            _print(replace(found.plan, lines=(*found.plan.lines, *lines)), output)
+            return 0
+        if chosen.log_format == "json":
             _log(found.plan)
         else:
             _print(found.plan, output)
-        if dry_run:
-            return 0
         if found.plan.idle:
             say("error", "nothing to do here: see above")
             return 1

@@ -130,6 +130,8 @@ def _label(core: SchedulerCore, group: Group) -> Text:
         text.append(f"  {_domain(core, group, key, 'few')}")
     if asked.slice_key is not None:
         text.append(f"  slices of {asked.slice_size} in one {asked.slice_key}")
+    if spec.rule and spec.parent is None:
+        text.append(f"  by rule {spec.rule}", _DIM)
     return text
 
 
@@ -202,6 +204,8 @@ def _group_json(core: SchedulerCore, group: Group, level: int = 1) -> dict[str, 
     assert spec is not None
     made: dict[str, Any] = {"kind": spec.kind, "name": spec.name, "workload": spec.workload, **_numbers(group)}
     made["minimum"] = spec.minimum
+    if spec.rule:
+        made["rule"] = spec.rule
     asked = group_topology(core.cache.engine, group)
     if asked.required is not None:
         placed = [one for leaf in group.leaves() for one in leaf.placed.values()]

@@ -25,7 +25,7 @@ from kohort.grouping.registry import names
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL: Final = re.compile(r"([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _BETWEEN: Final = (JOB, REPLICA_SET, STATEFUL_SET)  # owners of pods that other kinds make
-_MEMBERS: Final = ("name", "apiVersion", "kind", "membership", "groupBy", "minimum", "rank", "topology")
+_MEMBERS: Final = ("name", "apiVersion", "kind", "membership", "groupBy", "minimum", "topology")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,6 @@ class Custom:
     number: int | None
     paths: tuple[paths.Path, ...]
     shown: str  # where the minimum is, for people
-    rank: str
     topology: str | None
 
     def place(self, pod: Subject, world: World) -> Place | None:
@@ -52,9 +51,7 @@ class Custom:
         part = pod.said(self.group_by) if self.group_by else ""
         leaf = f"{found.name}/{part}" if part else found.name
         node = GroupNode(leaf, minimum or None, topology=self.topology)
-        place = Place(
-            self.name, Level.OWNER, pod.namespace, leaf, (node,), str(found), found.reference, rank_key=self.rank
-        )
+        place = Place(self.name, Level.OWNER, pod.namespace, leaf, (node,), str(found), found.reference)
         return keys.adjusted(place, pod.annotations, found.annotations)
 
     def _object(self, pod: Subject, world: World) -> Thing | None:
@@ -117,7 +114,6 @@ def _read(document: Any, path: str, errors: list[FieldError]) -> Custom | None:
         number,
         tuple(one for one in map(paths.parse, found) if one is not None),
         " + ".join(found),
-        _label(document.get("rank"), f"{path}.rank", errors),
         _key(topology, f"{path}.topology", errors) or None,
     )
     return made if len(errors) == before else None

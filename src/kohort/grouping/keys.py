@@ -10,14 +10,12 @@ from kohort.grouping.model import GroupNode, Place, Thing, WrongError
 
 GROUP: Final = "kohort.dev/pod-group"  # the group of a pod, by name
 MIN_COUNT: Final = "kohort.dev/min-count"  # pods of it that start together
-TOPOLOGY: Final = "kohort.dev/topology"  # label of nodes: all of the group in one domain
 DISRUPTION: Final = "kohort.dev/disruption-mode"  # single, all
 PARENT: Final = "kohort.dev/parent-pod-group"  # a group of groups
 MIN_GROUPS: Final = "kohort.dev/parent-min-group-count"
 PARENT_TOPOLOGY: Final = "kohort.dev/parent-topology"
-RANK: Final = "kohort.dev/rank"
 GANG: Final = "kohort.dev/gang"  # true, false: whether the rule for the owner's kind applies
-OWN: Final = (GROUP, MIN_COUNT, TOPOLOGY, DISRUPTION, PARENT, MIN_GROUPS, PARENT_TOPOLOGY, GANG)
+OWN: Final = (GROUP, MIN_COUNT, DISRUPTION, PARENT, MIN_GROUPS, PARENT_TOPOLOGY, GANG)
 
 
 def number(value: str, where: str, least: int = 1) -> int:
@@ -48,16 +46,16 @@ def whole(said: Mapping[str, str]) -> bool:
 
 
 def adjusted(place: Place, *said: Mapping[str, str]) -> Place:
-    """A place with what our own annotations add at its root: topology, disruption mode, and of a single gang its
-    minimum. What is nearest to the pod counts."""
+    """A place with what our own annotations add at its root: disruption mode, and of a single gang its minimum. What is
+    nearest to the pod counts."""
     merged: dict[str, str] = {}
     for one in reversed(said):
-        merged.update((key, one[key]) for key in (TOPOLOGY, DISRUPTION, MIN_COUNT) if key in one)
+        merged.update((key, one[key]) for key in (DISRUPTION, MIN_COUNT) if key in one)
     if not merged:
         return place
     top = root_of(place)
     disrupt_all = whole(merged) if DISRUPTION in merged else top.disrupt_all
-    node = replace(top, topology=merged.get(TOPOLOGY, top.topology), disrupt_all=disrupt_all)
+    node = replace(top, disrupt_all=disrupt_all)
     if MIN_COUNT in merged and not top.branch:
         node = replace(node, minimum=number(merged[MIN_COUNT], f"annotation {MIN_COUNT}={merged[MIN_COUNT]}"))
     return replace(place, nodes=tuple(node if one is top else one for one in place.nodes))

@@ -138,7 +138,6 @@ class Place:
     nodes: tuple[GroupNode, ...]
     said: str
     owner: Reference | None = None
-    rank_key: str = ""  # label or annotation with the rank of a pod within its leaf
     queue: str = ""
     problem: str = ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from kohort.grouping.keys import OWN
 from kohort.grouping.model import Absent, Answer, GroupNode, Level, Place, Rule, Subject, UnseenError, World, WrongError
 from kohort.grouping.owners import builtin, jobset, kubeflow, leaderworkerset, ray, spark
 from kohort.grouping.schedulers import kai, kohort, koordinator, kueue, schedulerplugins, volcano, yunikorn
@@ -26,6 +27,12 @@ RULES: Final = (
     spark.RULE,
     builtin.JOB_RULE,
     builtin.REPLICAS_RULE,
+)
+
+
+READ: Final = frozenset(  # annotations that rules read, of pods and owners
+    {*OWN, volcano.MIN_MEMBER, jobset.NODE_SELECTOR, leaderworkerset.EXCLUSIVE}
+    | {key for rule in RULES for key in (*rule.keys, *rule.also)}
 )
 
 

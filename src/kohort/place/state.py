@@ -229,8 +229,8 @@ class ClusterState:
 
     # ---- pods
 
-    def assigned_pod(self, obj: Mapping[str, Any]) -> AssignedPod:
-        """What the engine remembers of a pod, from its API object."""
+    def assigned_pod(self, obj: Mapping[str, Any], group: str | None = None) -> AssignedPod:
+        """What the engine remembers of a pod, from its API object. `group`: of one that names none itself."""
         meta, spec = obj["metadata"], obj["spec"]
         namespace = meta.get("namespace") or "default"
         # On a node, only claims for one pod still matter: to others.
@@ -242,7 +242,7 @@ class ClusterState:
             labels=meta.get("labels") or {},
             signature=self.signatures.of_spec(running_spec(obj), namespace, meta.get("labels"), claims=claims),
             priority=spec.get("priority") or 0,
-            group=group_of(obj),
+            group=group if group is not None else group_of(obj),
             started=(obj.get("status") or {}).get("startTime") or "",
             terminating=meta.get("deletionTimestamp") is not None,
         )

@@ -27,7 +27,7 @@ class GroupInfo:
 
     parent: str | None = None
     disrupt_all: bool = False  # disruptionMode all
-    priority: int = 0
+    priority: int | None = 0  # None: it has none of its own, and that of its pods counts
     composite: bool = False
     minimum: int | None = None  # of a gang of pods: members beyond it are surplus
 
@@ -90,7 +90,8 @@ def find_victim_sets(
         for pod in node.pods.values() if node else ():
             name, priority, rank, group = _victim_set_of(pod, groups)
             gathered.setdefault(name, []).append(Victim(pod, row))
-            facts[name] = (priority, rank, group)
+            known = facts.get(name)
+            facts[name] = (priority if known is None else max(priority, known[0]), rank, group)
     needed = _needed(state, groups)
     found = []
     for name, pods in gathered.items():
@@ -132,11 +133,11 @@ def _victim_set_of(pod: AssignedPod, groups: Mapping[str, GroupInfo]) -> tuple[s
     rank, whole = Rank.GROUP, None
     seen: set[str] = set()
     current: str | None = pod.group
-    priority = groups[pod.group].priority
+    priority = pod.priority
     while current is not None and current in groups and current not in seen:
         seen.add(current)
         group = groups[current]
-        priority = group.priority
+        priority = pod.priority if group.priority is None else group.priority
         if group.disrupt_all:
             whole, rank = current, Rank.COMPOSITE if group.composite else Rank.GROUP
         current = group.parent

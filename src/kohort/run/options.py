@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from kohort.api.errors import FieldError, invalid, required
 from kohort.gang.settings import DEFAULTS, SettingsByKind, SettingsError, assign_settings, read_settings
+from kohort.grouping.settings import Grouping
+from kohort.grouping.settings import read as read_grouping
 from kohort.kinds.controllers import selection_mistakes
 from kohort.kube.lease import SPREAD
 from kohort.scheduler.settings import KOHORT
@@ -83,6 +85,7 @@ class Options:
     debug_token_file: str = ""  # who has the token in it is shown /debug/state; empty: nobody
     gates: Mapping[str, bool] = field(default_factory=dict)
     profile: str = ""
+    grouping: Grouping = field(default_factory=Grouping)  # of pods that name no group
     reports: Reports | None = None
     dashboard: DashboardOptions | None = None  # None: there is none
     settings: SettingsByKind = DEFAULTS
@@ -349,6 +352,7 @@ _READERS: Final[Mapping[str, tuple[str, _Read]]] = {
     "debugTokenFile": ("debug_token_file", _text),
     "featureGates": ("gates", _gates),
     "profile": ("profile", _text),
+    "grouping": ("grouping", read_grouping),
     "trainerStatus": ("reports", _reports),
     "dashboard": ("dashboard", _dashboard),
     "settings": ("settings", _settings),

@@ -13,6 +13,7 @@ from kohort.api.kind import Context
 from kohort.api.options import context
 from kohort.api.releases import Gate, release
 from kohort.controllermanager import registry as manager
+from kohort.grouping.settings import Grouping
 from kohort.kinds.controllers import built_in, is_enabled
 from kohort.run.options import Options
 from kohort.run.survey import Managed, Survey
@@ -64,6 +65,11 @@ def plan(found: Survey, chosen: Options, managed: Sequence[Managed]) -> Plan:
     return Plan(lines=tuple(lines), controllers=running, scheduler=chosen.scheduler, home=home, ctx=ctx)
 
 
+def grouping_of(chosen: Options, found: Plan) -> Grouping:
+    """Kinds that controllers of ours make groups for need no rule."""
+    return chosen.grouping.without(found.controllers if found.ctx is not None else ())
+
+
 def _context(found: Survey, chosen: Options) -> Context | None:
     """Gates as the server has them; where they may not be read, as the resources that it serves show them."""
     if not found.minor:
@@ -94,7 +100,7 @@ def _api(found: Survey) -> Line:
         f"--runtime-config=scheduling.k8s.io/{_API[short]} (Kubernetes 1.35 or newer)"
     )
     return Line(
-        what, "missing", f"{found.version} does not serve it: pods are placed one by one, nothing is a gang", how
+        what, "missing", f"{found.version} does not serve it: gangs come from rules only (docs/companion.md)", how
     )
 
 

@@ -38,7 +38,7 @@ from kohort.kube.limits import Backoff
 from kohort.kube.watchdog import Watchdog
 from kohort.place.profile import Profile
 from kohort.run.options import Options, host_and_port
-from kohort.run.plan import Plan, plan
+from kohort.run.plan import Plan, grouping_of, plan
 from kohort.run.survey import Managed, Survey, survey
 from kohort.scheduler.endpoints import guarded, listening
 from kohort.scheduler.loop import Scheduler
@@ -81,7 +81,9 @@ class Process:
         self.client, self.chosen, self.plan = client, chosen, found
         names, spaces = frozenset(chosen.scheduler_names), frozenset(chosen.namespaces)
         profile = read_profile_file(chosen.profile) if chosen.profile else Profile()
-        self._settings = settings or SchedulerSettings(names=names, namespaces=spaces, profile=profile)
+        self._settings = settings or SchedulerSettings(
+            names=names, namespaces=spaces, profile=profile, grouping=grouping_of(chosen, found)
+        )
         self.listener = _listener(chosen, found)
         self.reports_port = 0  # where reports are taken
         self.registry = CollectorRegistry()

@@ -14,11 +14,25 @@ from typing import Any, Final
 
 from kohort.api import registry
 from kohort.api.bundle import MANAGE, READ, UPDATE, PolicyRule, bundles
+from kohort.grouping.settings import Grouping
 
 _CORE: Final = ("",)
 _GROUPS: Final = ("scheduling.k8s.io",)
 # Of Kubernetes' own resources that roles speak of, those without a namespace.
 _CLUSTER_WIDE: Final = frozenset({"nodes", "persistentvolumes", "tokenreviews", "subjectaccessreviews"})
+
+
+def _companions() -> tuple[PolicyRule, ...]:
+    """The kinds that rules of companion mode look up, one rule for each API group."""
+    found: dict[str, list[str]] = {}
+    for kind in Grouping().reads:
+        if kind.group not in {"batch", "apps"}:  # the scheduler reads those for reasons of its own
+            found.setdefault(kind.group, []).append(f"{kind.name.lower()}s")
+    why = "For gangs of operators that know nothing of Kohort (docs/companion.md); what may not be read makes no gangs."
+    return tuple(
+        PolicyRule((group,), tuple(names), READ, "" if number else why)
+        for number, (group, names) in enumerate(found.items())
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +102,7 @@ SCHEDULER: Final = Role(
         PolicyRule(("resource.k8s.io",), ("resourceclaims",), READ),
         PolicyRule(_GROUPS, ("workloads", "podgroups", "compositepodgroups"), READ),
         PolicyRule(_GROUPS, ("podgroups/status", "compositepodgroups/status"), UPDATE),
+        *_companions(),
     ),
 )
 GROUPS: Final = Role(
@@ -108,7 +123,15 @@ LEASE: Final = Role(
     name="lease",
     parts=("scheduler", "controllers"),
     why="One of several processes works.",
-    rules=(PolicyRule(("coordination.k8s.io",), ("leases",), ("get", "create", "update")),),
+    rules=(
+        PolicyRule(("coordination.k8s.io",), ("leases",), ("get", "create", "update")),
+        PolicyRule(
+            _CORE,
+            ("configmaps",),
+            ("get", "create", "patch"),
+            "Which rules group pods, for `kohort explain`; without it, it takes the defaults.",
+        ),
+    ),
     own_namespace=True,
 )
 JOBS: Final = Role(

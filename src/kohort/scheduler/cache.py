@@ -22,6 +22,7 @@ from kohort.place.profile import default_constraints
 from kohort.place.quotas import ResourceQuotas
 from kohort.place.state import AssignedPod, ClusterState
 from kohort.scheduler.budgets import DisruptionBudgets
+from kohort.scheduler.companion import Companion
 from kohort.scheduler.defaultselectors import DefaultSelectors
 from kohort.scheduler.model import (
     FINISHED,
@@ -71,6 +72,7 @@ class SchedulerCache:
         ] = {}  # uid -> class; versions of claims, owners it rests on
         self._on_node: set[str] = set()  # uids of pods that have a node, known to us or not
         self._order = itertools.count()
+        self.companion = Companion(settings.grouping, self.trees, self._regroup, self.mark_group_dirty)
 
     # ---- nodes
 
@@ -88,14 +90,59 @@ class SchedulerCache:
     def set_pod(self, pod: Pod) -> None:
         """A pod as it is now. One that is neither ours nor anybody's yet is not looked at."""
         known = self.members.get(pod.metadata.uid)
-        if pod.group is not None and (job := pod.job) and self.jobs.join(job, pod.metadata.uid, pod.group):
+        group = self._group(pod, known)
+        if group is not None and (job := pod.job) and self.jobs.join(job, pod.metadata.uid, group):
             self._recount_job(job)
         if pod.status.phase in FINISHED:
-            self._end(pod, known)
+            self._end(pod, known, group)
         elif pod.spec.node_name:
-            self._bound(pod, known)
-        elif self.settings.ours(pod.spec.scheduler_name, pod.metadata.namespace, grouped=pod.group is not None):
-            self._pending(pod, known)
+            self._bound(pod, known, group)
+        elif self.settings.ours(pod.spec.scheduler_name, pod.metadata.namespace, grouped=group is not None):
+            self._pending(pod, known, group)
+
+    def _group(self, pod: Pod, known: PodInfo | None) -> str | None:
+        """That it names, or that a rule finds for it."""
+        named = pod.group
+        if named is not None or pod.spec.scheduler_name not in self.settings.names:
+            return named
+        if known is not None and known.pod.metadata is pod.metadata:
+            return known.group
+        return self.companion.assign(pod)
+
+    def _regroup(self, uid: str, group: str | None) -> None:
+        """A rule says something else of a pod now."""
+        member = self.members.get(uid)
+        if member is not None and member.group != group:
+            self._leave_group(member)
+            member.group = group
+            self._join_group(member)
+            return
+        before = self.finished.get(uid)
+        if before is not None:
+            self.trees.forget(before, uid)
+            self.mark_group_dirty(before)
+            if group is None:
+                del self.finished[uid]
+            else:
+                self.finished[uid] = group
+                self.trees.finish(group, uid)
+                self.mark_group_dirty(group)
+
+    def _leave_group(self, member: PodInfo) -> None:
+        self.mark_dirty(member)
+        self.reservations.drop_pod(self.root_key(member), member.uid)
+        if member.group is not None:
+            self.trees.leave(member.group, member)
+
+    def _join_group(self, member: PodInfo) -> None:
+        self._eq_classes.pop(member.uid, None)
+        if member.group is not None:
+            self.trees.join(member.group, member)
+            if job := member.pod.job:
+                self.jobs.join(job, member.uid, member.group)
+        if member.node:
+            self.state.put_pod(self.assigned_pod(member), member.node)
+        self.mark_dirty(member)
 
     def drop_pod(self, pod: Pod) -> None:
         uid = pod.metadata.uid
@@ -106,13 +153,14 @@ class SchedulerCache:
         if group is not None:
             self.trees.forget(group, uid)
             self.mark_group_dirty(group)
-        if pod.group is not None and (job := pod.job):
+        if job := pod.job:
             self.jobs.leave(job, uid)
             self._recount_job(job)
+        self.companion.release(uid)
 
-    def _end(self, pod: Pod, known: PodInfo | None) -> None:
+    def _end(self, pod: Pod, known: PodInfo | None, group: str | None) -> None:
         """It has run: it frees its room. One that succeeded still counts for its group (kubernetes issue 142330)."""
-        group, uid = pod.group, pod.metadata.uid
+        uid = pod.metadata.uid
         succeeded = pod.status.phase == "Succeeded" and group is not None
         if known is not None:
             self._remove(known, finished=succeeded)
@@ -128,6 +176,7 @@ class SchedulerCache:
     def set_job(self, job: Job) -> None:
         self.jobs.set(job)
         self._recount_job(job.metadata.uid)
+        self.companion.set_job(job)
 
     def drop_job(self, uid: str) -> None:
         self.jobs.drop(uid)
@@ -139,14 +188,17 @@ class SchedulerCache:
             self.mark_group_dirty(group)
         self.jobs.tidy(uid)
 
-    def _bound(self, pod: Pod, known: PodInfo | None) -> None:
+    def _bound(self, pod: Pod, known: PodInfo | None, group: str | None) -> None:
         """Bound, by us or by others. What we assumed is now confirmed, or was overtaken."""
         node = pod.spec.node_name
         if known is not None and known.evicting and pod.metadata.deletion_timestamp is not None:
             self.budgets.left(known.uid)
         if known is None:
-            self._add(PodInfo(pod, next(self._order), node=node))
+            self._add(PodInfo(pod, next(self._order), group, node=node))
             return
+        if known.group != group:
+            known.pod = pod
+            self._regroup(known.uid, group)
         was_assumed, moved = known.assumed, known.node != node
         alike = not moved and _alike(known.pod, pod)
         if alike and not was_assumed:
@@ -162,13 +214,14 @@ class SchedulerCache:
         if moved or was_assumed:
             self.mark_dirty(known)
 
-    def _pending(self, pod: Pod, known: PodInfo | None) -> None:
+    def _pending(self, pod: Pod, known: PodInfo | None, group: str | None) -> None:
         gated, leaving = bool(pod.spec.scheduling_gates), pod.metadata.deletion_timestamp is not None
         if known is None:
-            self._add(
-                PodInfo(pod, next(self._order), nominated=pod.status.nominated_node_name, gated=gated, leaving=leaving)
-            )
+            nominated = pod.status.nominated_node_name
+            self._add(PodInfo(pod, next(self._order), group, nominated=nominated, gated=gated, leaving=leaving))
             return
+        if known.group != group:
+            self._regroup(known.uid, group)
         if known.node:
             # Our binding is under way (an older state of the pod arrives), or was undone by nobody: pods stay bound.
             known.leaving = leaving
@@ -178,10 +231,10 @@ class SchedulerCache:
         if not changed:
             return
         self._eq_classes.pop(known.uid, None)
-        if pod.group is not None:
-            self.trees.leave(pod.group, known)
+        if known.group is not None:
+            self.trees.leave(known.group, known)
             known.gated, known.leaving = gated, leaving
-            self.trees.join(pod.group, known)
+            self.trees.join(known.group, known)
         known.gated, known.leaving = gated, leaving
         self.mark_dirty(known)
 
@@ -189,7 +242,7 @@ class SchedulerCache:
         pod = member.pod
         self.members[member.uid] = member
         self.names[pod.key] = member.uid
-        group = pod.group
+        group = member.group
         if group is not None:
             self._name_workload_group(group)
             self.trees.join(group, member)
@@ -206,7 +259,7 @@ class SchedulerCache:
             self._remove_from_node(member)
         self.reservations.drop_pod(self.root_key(member), member.uid)
         self._eq_classes.pop(member.uid, None)
-        group = member.pod.group
+        group = member.group
         if group is not None:
             self.trees.leave(group, member, finished=finished)
             self._forget_workload_group(group)
@@ -249,7 +302,7 @@ class SchedulerCache:
             self.mark_dirty(member)
 
     def _move(self, member: PodInfo, node: str, *, assumed: bool) -> None:
-        group = member.pod.group
+        group = member.group
         if group is not None:
             self.trees.move(group, member, node, assumed=assumed)
         member.node, member.assumed = node, assumed
@@ -325,7 +378,7 @@ class SchedulerCache:
 
     def root(self, member: PodInfo) -> Group | BrokenChain | None:
         """The root of its tree; None for a pod without a group."""
-        key = member.pod.group
+        key = member.group
         if key is None:
             return None
         group = self.trees.get(key)
@@ -371,7 +424,7 @@ class SchedulerCache:
         if known is not None and not known[0].stale and known[1:] == (claims, default_selectors):
             return known[0]
         equivalence_class = self.state.equivalence_class(
-            msgspec.to_builtins(member.pod), claims=list(self._devices(member)), defaults=self._defaults(member.pod)
+            msgspec.to_builtins(member.pod), claims=list(self._devices(member)), defaults=self._defaults(member)
         )
         self._eq_classes[member.uid] = (equivalence_class, self.state.claims.version, default_selectors)
         return equivalence_class
@@ -379,14 +432,14 @@ class SchedulerCache:
     def _devices(self, member: PodInfo) -> Iterator[str]:
         if not member.pod.spec.resource_claims:
             return iter(())
-        group = self.trees.get(member.pod.group or "")
+        group = self.trees.get(member.group or "")
         return device_claims(member.pod, group.spec if group is not None else None)
 
-    def _defaults(self, pod: Pod) -> Sequence[Json]:
+    def _defaults(self, member: PodInfo) -> Sequence[Json]:
         """The profile's spread constraints for a pod that has none. Members of a group are placed together, not apart
         (docs/differences.md)."""
-        profile = self.settings.profile
-        if not profile.default_spread or pod.spec.topology_spread_constraints or pod.group is not None:
+        profile, pod = self.settings.profile, member.pod
+        if not profile.default_spread or pod.spec.topology_spread_constraints or member.group is not None:
             return ()
         selector = self.default_selectors.selector(pod)
         return () if selector is None else default_constraints(profile, selector)
@@ -403,7 +456,7 @@ class SchedulerCache:
         return body
 
     def assigned_pod(self, member: PodInfo) -> AssignedPod:
-        pod = self.state.assigned_pod(self.as_json(member))
+        pod = self.state.assigned_pod(self.as_json(member), member.group)
         return replace(pod, terminating=True) if member.evicting else pod
 
     def _nominate_again(self, member: PodInfo) -> None:

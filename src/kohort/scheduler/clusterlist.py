@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from kohort.grouping.settings import Grouping
 from kohort.kube.codec import identify
 from kohort.kube.errors import ApiError
 from kohort.scheduler.core import SchedulerCore
+from kohort.scheduler.published import published
 from kohort.scheduler.release import ServedRelease, discover
-from kohort.scheduler.settings import SchedulerSettings
+from kohort.scheduler.settings import SchedulerSettings, told_grouping
 from kohort.scheduler.snapshot import ObjectStore
-from kohort.scheduler.sources import Source, served
+from kohort.scheduler.sources import Source, read_kinds, served
 
 if TYPE_CHECKING:
     from kohort.kube.client import Client
@@ -30,18 +32,27 @@ class ClusterList:
 
 
 async def list_cluster(
-    client: Client, settings: SchedulerSettings | None = None, stamp: Callable[[], str] = lambda: ""
+    client: Client,
+    settings: SchedulerSettings | None = None,
+    stamp: Callable[[], str] = lambda: "",
+    *,
+    grouped: bool = False,
 ) -> ClusterList:
-    """Pods of every scheduler are looked at: whoever is to place them, the question is the same."""
+    """Pods of every scheduler are looked at: whoever is to place them, the question is the same. `grouped`: rules that
+    make groups look at all of them, too."""
     release = await discover(client.discovery)
-    chosen = settings or SchedulerSettings()
+    chosen = settings or SchedulerSettings(grouping=await published(client) or Grouping())
     # What spreads pods softly keeps none of them waiting.
     default_spread = any(one["whenUnsatisfiable"] == "DoNotSchedule" for one in chosen.profile.default_spread)
-    found = await served(client.discovery, release, default_spread=default_spread)
+    found = await served(client.discovery, release, default_spread=default_spread, grouping=chosen.grouping)
     lists = await asyncio.gather(*(_list(client, source, version) for source, version in found))
     pods = [one for (source, _), listed in zip(found, lists, strict=True) if source.kind == "Pod" for one in listed[0]]
     names = frozenset(pod.spec.scheduler_name for pod in pods) | chosen.names
-    made = ClusterList(SchedulerCore(replace(chosen, names=names), stamp, release.condition), ObjectStore(), release)
+    grouping = replace(chosen.grouping, schedulers=names) if grouped else told_grouping(chosen)
+    every = replace(chosen, names=names, grouping=grouping)
+    made = ClusterList(SchedulerCore(every, stamp, release.condition), ObjectStore(), release)
+    read = (source for (source, _), (_, problem) in zip(found, lists, strict=True) if not problem)
+    made.core.cache.companion.readable(read_kinds(read, grouping))
     for (source, _), (items, problem) in zip(found, lists, strict=True):
         if problem:
             made.unread.append(problem)

@@ -52,7 +52,7 @@ class SchedulerCore(SchedulingCycle):
         kept: dict[str, str] = {}
         for uid, node in assignments.items():
             member = self.cache.members[uid]
-            if member.pod.group in keep:
+            if member.group in keep:
                 kept[uid] = node
             else:
                 self.cache.forget(member)
@@ -143,7 +143,7 @@ class SchedulerCore(SchedulingCycle):
             entry.refusal = f"{member.pod.key}: binding to {node} was refused: {text}"
             self.queue.later(entry, now)
         writes.add(self.status.refused(member, node, text, self._stamp()))
-        group = self.cache.trees.get(member.pod.group) if member.pod.group is not None else None
+        group = self.cache.trees.get(member.group) if member.group is not None else None
         if answered and group is not None and member.refusals > 1:
             writes.add(self.status.stuck(member, group, text, self._stamp()))
         return writes
@@ -184,4 +184,5 @@ class SchedulerCore(SchedulingCycle):
 
     def notices(self, now: float) -> Writes:
         """For roots that have not been ready for a while, pods without a group, claims without a volume; said once."""
+        self.cache.companion.overdue(now)
         return self._notices.due(now)

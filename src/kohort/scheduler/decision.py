@@ -344,7 +344,9 @@ class Decider:
     def _lower(self, priority: int) -> bool:
         """Whether somebody may be less important. A group's priority counts, not that of its pods."""
         facts = self.cache.trees.group_infos
-        return min(self.cache.priorities) < priority or any(one.priority < priority for one in facts.values())
+        return min(self.cache.priorities) < priority or any(
+            one.priority is not None and one.priority < priority for one in facts.values()
+        )
 
     def _under_way(self, decision: Decision) -> bool:
         """Somebody less important is going, on a node that a member is nominated for (spec scheduler 5.1), or anywhere

@@ -234,7 +234,9 @@ def unrooted(key: str, broken: BrokenChain) -> Explanation:
     """Of a pod or group whose chain of parents has no end."""
     reason = Reason.MISCONFIGURED if broken.cycle else Reason.WAITING_FOR_GROUP
     explanation = waits(key, reason, broken.why)
-    if not broken.cycle:
+    if broken.remedy:
+        explanation.remedies = [Remedy(RemedyKind.GROUP, broken.remedy, 1)]
+    elif not broken.cycle:
         pod_group = not broken.group.startswith(COMPOSITE_PREFIX)
         field = "spec.schedulingGroup.podGroupName" if pod_group else "spec.parentCompositePodGroupName"
         kind = "PodGroup " if pod_group else ""
@@ -243,7 +245,7 @@ def unrooted(key: str, broken: BrokenChain) -> Explanation:
     return explanation
 
 
-def told(explanation: Explanation) -> str:
-    """As conditions and events say it."""
+def told(explanation: Explanation, by: str = "") -> str:
+    """As conditions and events say it. `by`: the rule that made the group."""
     advice = explanation.advice().replace(COMPOSITE_PREFIX, "")
-    return f"{explanation.reason}: {explanation.detail}" + (f"; {advice}" if advice else "")
+    return "; ".join(filter(None, (f"{explanation.reason}: {explanation.detail}", advice, by)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kohort.apimachinery.times import seconds
 from kohort.kube.clock import REAL
 from kohort.kube.codec import identify
-from kohort.kube.errors import ApiError
+from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.events import Recorder
 from kohort.kube.informer import Informer
 from kohort.kube.lease import Leadership
@@ -26,11 +27,12 @@ from kohort.scheduler.hardquestions import HardQuestion
 from kohort.scheduler.jsonlog import FACTS
 from kohort.scheduler.metrics import Metrics
 from kohort.scheduler.model import shown
+from kohort.scheduler.published import publish
 from kohort.scheduler.release import ServedRelease, discover
 from kohort.scheduler.schedulingcycle import Step
-from kohort.scheduler.settings import SchedulerSettings
+from kohort.scheduler.settings import SchedulerSettings, told_grouping
 from kohort.scheduler.solverprocesses import SolverProcesses
-from kohort.scheduler.sources import Source, served
+from kohort.scheduler.sources import Source, read_kinds, resting, served
 from kohort.scheduler.writer import StatusWriter
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NOTICES: Final = 5.0  # seconds between two looks at roots that are not ready
+_LOOK: Final = 2.0  # seconds between two looks for kinds that pods rest on
+_LOOK_AGAIN: Final = 15  # looks until those that were not there are looked for again
 _PAUSE: Final = 1.0  # seconds after a fault of ours
 _AT_ONCE: Final = 16  # decisions between two turns of the event loop
 _SLICE: Final = 0.008  # seconds after which there is a turn, however few they were
@@ -118,8 +122,11 @@ class Scheduler:
             stack.push_async_callback(binder.close)
             solvers = SolverProcesses(self.settings.search_processes, self.settings.search_seconds, self._answered)
             stack.push_async_callback(solvers.close)
+            await publish(self.client, told_grouping(self.settings))
             await self._follow(stack)
             self.started.set()
+            looking = asyncio.create_task(self._look_for_more(stack))
+            stack.push_async_callback(_ended, looking)
             await self._decide(writer, binder, solvers)
 
     def _failing_since(self) -> list[float]:
@@ -191,9 +198,12 @@ class Scheduler:
         """All are listed at once; pods are told after everything else: a pod finds its group, and a nomination its
         node."""
         default_spread = bool(self.settings.profile.default_spread)
-        found = await served(self.client.discovery, self.release, default_spread=default_spread)
+        grouping = self.settings.grouping
+        found = await served(self.client.discovery, self.release, default_spread=default_spread, grouping=grouping)
         allowed = await asyncio.gather(*(self._may_list(*one) for one in found))
         *first, pods = [one for one, may in zip(found, allowed, strict=True) if may]
+        refused = read_kinds((one for (one, _), may in zip(found, allowed, strict=True) if not may), grouping)
+        self.core.cache.companion.readable(read_kinds((one for one, _ in first), grouping), refused)
         rest = asyncio.Event()
         informers = [self._informer(*one) for one in first]
         last = self._informer(*pods, hold=rest)
@@ -203,6 +213,38 @@ class Scheduler:
         await asyncio.gather(*(informer.ready() for informer in informers))
         rest.set()
         await last.ready()
+
+    async def _follow_more(self, stack: AsyncExitStack, *, again: bool) -> None:
+        """Kinds that pods rest on, and that the server did not have when the term began. `again`: also those that it
+        did not have when somebody looked before."""
+        companion = self.core.cache.companion
+        wanted = companion.objects.wanted | (companion.objects.missed if again else set())
+        if not wanted:
+            return
+        await self.client.discovery.refresh()
+        types = await self.client.discovery.all()
+        for kind in wanted:
+            version = next((one.api_version for one in types if (one.group, one.kind) == (kind.group, kind.name)), "")
+            source = resting(kind, version)
+            if not version or not await self._may_list(source, version):
+                if kind not in companion.objects.missed:
+                    log.warning("%s.%s cannot be read: its pods are not grouped by it", kind.name, kind.group)
+                    companion.refuse(kind)
+                continue
+            informer = self._informer(source, version)
+            await stack.enter_async_context(informer)
+            await informer.ready()
+            companion.readable({kind}, companion.objects.refused)
+        self._changed.set()
+
+    async def _look_for_more(self, stack: AsyncExitStack) -> None:
+        """An operator may be installed after us: its kinds are followed from the first pod on that needs them."""
+        for look in itertools.count(1):
+            await self.clock.sleep(_LOOK)
+            try:
+                await self._follow_more(stack, again=look % _LOOK_AGAIN == 0)
+            except KubeError as error:
+                log.warning("kinds that pods rest on: %s", error)
 
     async def _may_list(self, source: Source, version: str) -> bool:
         """Spreading by what selects pods, and naming quotas, are niceties: without the right to read, there is none."""
@@ -235,6 +277,11 @@ class Scheduler:
 
         informer.handle(added=added, updated=lambda _, new: added(new), deleted=deleted)
         return informer
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager

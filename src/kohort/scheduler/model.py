@@ -11,11 +11,14 @@ import msgspec
 from kohort.api.scheduling import ranks
 from kohort.api.scheduling.constants import DISRUPT_POD_GROUP
 from kohort.api.scheduling.topology import is_topology
+from kohort.grouping.registry import READ
 from kohort.kube import codec
 
 Json = dict[str, Any]
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
 COMPOSITE_PREFIX: Final = "composite/"
+MADE_LEAF: Final = "Gang"  # kinds of groups that a rule made, and no object stands for
+MADE_BRANCH: Final = "GangTree"
 POD_PREFIX: Final = "pod/"
 
 
@@ -41,7 +44,7 @@ class ObjectMeta(codec.Meta, rename="camel"):
 
 
 def _is_read(annotation: str) -> bool:
-    return annotation in ranks.ANNOTATIONS or is_topology(annotation)
+    return annotation in READ or annotation in ranks.ANNOTATIONS or is_topology(annotation)
 
 
 class Condition(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -158,8 +161,10 @@ class PodTemplate(msgspec.Struct, rename="camel"):
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
 
 
-class JobSpec(msgspec.Struct, rename="camel"):
+class JobSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     template: PodTemplate = msgspec.field(default_factory=PodTemplate)
+    parallelism: int | None = None
+    completions: int | None = None
 
 
 class JobStatus(msgspec.Struct, rename="camel"):
@@ -182,6 +187,14 @@ class Job(msgspec.Struct, rename="camel"):
     def succeeded(self) -> int:
         """None of one that goes: what comes after it begins anew."""
         return self.status.succeeded if self.metadata.deletion_timestamp is None else 0
+
+
+class Owning(msgspec.Struct, rename="camel"):
+    """What grouping reads of an object that pods rest on: an owner of any kind, a group object of another scheduler."""
+
+    metadata: ObjectMeta
+    api_version: str = ""
+    spec: Json = {}
 
 
 # ---- nodes, budgets, namespaces
@@ -308,12 +321,26 @@ class GroupSpec:
     workload: str = ""  # that it was made from
     family: str = ""  # what it shares with other groups of the same owner
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)  # those that are read
+    rule: str = ""  # that made it; no object stands for it then
+    said: str = ""  # by which key or owner
+    problem: str = ""  # what is wrong with that
+    queue: str = ""
     owners: tuple[Owner, ...] = field(default=(), compare=False)
     conditions: tuple[Condition, ...] = field(default=(), compare=False)
 
     @property
     def composite(self) -> bool:
-        return self.kind == "CompositePodGroup"
+        return self.kind in {"CompositePodGroup", MADE_BRANCH}
+
+    @property
+    def by(self) -> str:
+        """Which rule made it, for people; empty: none."""
+        return f"grouped by rule {self.rule} ({self.said})" if self.rule else ""
+
+    @property
+    def has_status(self) -> bool:
+        """1.35 has no objects for groups, and no object stands for a group that a rule made."""
+        return self.kind != "Workload" and not self.rule
 
     @property
     def need(self) -> int:
@@ -409,4 +436,6 @@ def described(key: str) -> str:
 
 def shown(key: str) -> str:
     """A key as people read it."""
+    if ":" in key:  # made by a rule
+        return key.partition(":")[2].replace(":", "/")
     return key.removeprefix(COMPOSITE_PREFIX).removeprefix(POD_PREFIX)

@@ -47,7 +47,7 @@ class Notices:
             if not late or root is None or root.spec is None:
                 continue
             explanation = gate(root, self._cache)
-            text = told(explanation)
+            text = told(explanation, root.spec.by)
             writes.events += self._status.waiting(root.spec, text)
             self._tell_groups(explanation, writes)
             if explanation.reason is not Reason.GATED:  # of gates the API server speaks

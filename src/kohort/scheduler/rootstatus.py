@@ -17,7 +17,7 @@ from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.decision import Decision, DecisionKind
 from kohort.scheduler.diagnosis import gate, unrooted
 from kohort.scheduler.grouptopology import group_standing, group_topology
-from kohort.scheduler.model import GroupSpec
+from kohort.scheduler.model import GroupSpec, shown
 from kohort.scheduler.status import scheduler_error
 from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 
@@ -62,6 +62,8 @@ class RootStatus:
     scheduler_error: str = ""  # what the scheduler reported of a pod: a binding that was refused, say
     victims: list[str] = field(default_factory=list)  # who has to go, or is going, for it
     names: dict[str, str] = field(default_factory=dict)
+    grouped: str = ""  # by which rule, of pods that name no group
+    queue: str = ""
 
 
 def root_status(core: SchedulerCore, root: Group | PodInfo | BrokenChain, member: PodInfo | None = None) -> RootStatus:
@@ -91,6 +93,8 @@ def root_status(core: SchedulerCore, root: Group | PodInfo | BrokenChain, member
         ),
         victims=sorted(_victims(core, decision)),
         names=_names(root),
+        grouped=root.spec.by if isinstance(root, Group) and root.spec is not None else "",
+        queue=root.spec.queue if isinstance(root, Group) and root.spec is not None else "",
     )
 
 
@@ -108,13 +112,13 @@ def _missing(root: Group | PodInfo) -> int:
 
 def _unrooted(core: SchedulerCore, broken: BrokenChain, member: PodInfo) -> RootStatus:
     explanation = unrooted(member.pod.key, broken)
-    group = core.cache.trees.get(member.pod.group or "")
+    group = core.cache.trees.get(member.group or "")
     waiting = list(group.pending.values()) if group is not None else [member]
     meta, several = member.pod.metadata, len(waiting) > 1
     return RootStatus(
         "Pods of PodGroup" if several else "Pod",
         meta.namespace,
-        str(member.pod.group).split("/")[1] if several else meta.name,
+        shown(str(member.group)).split("/")[1] if several else meta.name,
         RootState.WAITING,
         scheduler=member.pod.spec.scheduler_name,
         pending=len(waiting),
@@ -184,7 +188,7 @@ def _would_go(core: SchedulerCore, decision: Decision | None) -> list[GroupPlace
         return []
     by_group: dict[str, Counter[str]] = {}
     for uid, node in decision.assignments.items():
-        by_group.setdefault(decision.members[uid].pod.group or "", Counter())[node] += 1
+        by_group.setdefault(decision.members[uid].group or "", Counter())[node] += 1
     groups = {key: core.cache.trees.get(key) for key in by_group}
     return [
         GroupPlacement(_called(group.spec if (group := groups[key]) else None), dict(by_group[key])) for key in by_group

@@ -154,8 +154,9 @@ class SchedulingCycle:
             )
             if gated:
                 self._give_up(key)
+                by = root.spec.by if root.spec is not None else ""
                 for leaf in leaves:
-                    writes.add(self.status.regressed(leaf, told(gate(root, self.cache)), self._stamp()))
+                    writes.add(self.status.regressed(leaf, told(gate(root, self.cache), by), self._stamp()))
 
     def _begun(self, root: Group) -> bool:
         """Some of it is bound, and never was enough: nothing may take the room that the rest needs."""
@@ -167,7 +168,7 @@ class SchedulingCycle:
         """What the key of an entry stands for; None if that has nothing to be decided any more."""
         if is_pod_key(key):
             member = self.cache.members.get(key.removeprefix(POD_PREFIX))
-            alone = member is not None and member.pod.group is None
+            alone = member is not None and member.group is None
             return member if member is not None and alone and not member.node and not member.leaving else None
         group = self.cache.trees.get(key)
         if group is None or group.spec is None or self.cache.trees.root(group) is not group:

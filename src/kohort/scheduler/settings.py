@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from kohort.grouping.settings import Grouping
 from kohort.place.profile import Profile, ProfileError, read_profile
 from kohort.yamlread import ManifestError, load
 
@@ -20,6 +21,7 @@ class SchedulerSettings:
     namespaces: frozenset[str] = frozenset()  # of the pods we place; empty: all
     groups_only: bool = False  # pods without a group are left to others
     profile: Profile = field(default_factory=Profile)
+    grouping: Grouping = field(default_factory=Grouping)  # of pods that name no group
     first_backoff: float = 1.0
     longest_backoff: float = 10.0  # of a single pod; a group of n pods waits up to sqrt(n) times as long
     retry_after: float = 300.0  # a root that waits for an event is tried again after so long in any case
@@ -39,6 +41,11 @@ class SchedulerSettings:
         """Whether we place a pod; others only take room."""
         wanted = scheduler in self.names and (grouped or not self.groups_only)
         return wanted and (not self.namespaces or namespace in self.namespaces)
+
+
+def told_grouping(settings: SchedulerSettings) -> Grouping:
+    """With the names of the schedulers whose pods are grouped."""
+    return replace(settings.grouping, schedulers=settings.grouping.schedulers or settings.names)
 
 
 def read_profile_file(path: str | Path) -> Profile:

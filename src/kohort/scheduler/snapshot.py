@@ -14,7 +14,7 @@ import msgspec
 
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.settings import SchedulerSettings
-from kohort.scheduler.sources import SOURCES
+from kohort.scheduler.sources import all_sources, read_kinds
 
 Json = dict[str, Any]
 VERSION: Final = 1
@@ -71,7 +71,11 @@ def load(
         raise SnapshotError(f"version: found {snapshot.get('version')!r}, {VERSION} is known")
     chosen = settings or SchedulerSettings(names=frozenset(snapshot.get("schedulerNames") or ()))
     core = SchedulerCore(chosen, stamp)
-    for source in SOURCES:
+    sources = all_sources(chosen.grouping)
+    core.cache.companion.readable(
+        read_kinds((one for one in sources if one.name in snapshot["objects"]), chosen.grouping)
+    )
+    for source in sources:
         for number, body in enumerate(snapshot["objects"].get(source.name) or ()):
             try:
                 source.put(core, msgspec.convert(body, source.decode))

@@ -5,14 +5,30 @@ In the order in which they must be told: whatever a pod rests on comes before it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
+from kohort.api.releases import SCHEDULING_GROUP
+from kohort.grouping.model import Kind
+from kohort.grouping.owners.sizes import JOB
 from kohort.kube.codec import identify
-from kohort.scheduler.model import DisruptionBudget, GroupObject, Job, Namespace, Node, Pod, Workload, composite_key
+from kohort.scheduler.model import (
+    DisruptionBudget,
+    GroupObject,
+    Job,
+    Namespace,
+    Node,
+    Owning,
+    Pod,
+    Workload,
+    composite_key,
+)
 
 if TYPE_CHECKING:
+    from kohort.grouping.settings import Grouping
     from kohort.kube.discovery import Discovery
     from kohort.scheduler.core import SchedulerCore
     from kohort.scheduler.release import ServedRelease
@@ -59,8 +75,36 @@ def _raw(
 def _controller(name: str, group: str, kind: str) -> Source:
     def tell(core: SchedulerCore, key: str, body: Json | None) -> None:
         core.cache.default_selectors.set_controller(kind, key, body)
+        _tell_companion(core, Kind(group, kind), key, body)
 
     return _raw(name, group, kind, tell, default_spread=True)
+
+
+def _tell_companion(core: SchedulerCore, kind: Kind, key: str, body: Json | None) -> None:
+    if kind not in core.cache.companion.settings.reads:
+        return
+    if body is not None:
+        core.cache.companion.put(kind, msgspec.convert(body, Owning), f"{kind.group}/v1")
+    else:
+        core.cache.companion.drop(kind, *key.split("/"))
+
+
+def _drop_job(core: SchedulerCore, job: Job) -> None:
+    core.cache.drop_job(job.metadata.uid)
+    core.cache.companion.drop(JOB, job.metadata.namespace, job.metadata.name)
+
+
+def resting(kind: Kind, api_version: str = "") -> Source:
+    """A kind that only grouping reads."""
+
+    def put(core: SchedulerCore, one: Owning) -> None:
+        one.api_version = one.api_version or api_version
+        core.cache.companion.put(kind, one, api_version)
+
+    def drop(core: SchedulerCore, one: Owning) -> None:
+        core.cache.companion.drop(kind, one.metadata.namespace, one.metadata.name)
+
+    return Source(f"{kind.name.lower()}s.{kind.group}", kind.group, kind.name, Owning, put, drop, optional=True)
 
 
 SOURCES: Final = (
@@ -134,7 +178,7 @@ SOURCES: Final = (
         "Job",
         Job,
         lambda core, one: core.cache.set_job(one),
-        lambda core, one: core.cache.drop_job(one.metadata.uid),
+        _drop_job,
         optional=True,
     ),
     Source(
@@ -148,20 +192,39 @@ SOURCES: Final = (
     ),
 )
 _GROUPS: Final = frozenset({"CompositePodGroup", "PodGroup", "Workload"})  # in the version that the release says
+_READ: Final = frozenset(Kind(one.group, one.kind) for one in SOURCES)
 
 
-async def served(discovery: Discovery, release: ServedRelease, *, default_spread: bool) -> list[tuple[Source, str]]:
+def for_grouping(grouping: Grouping) -> list[Source]:
+    """The kinds that only grouping reads."""
+    return [resting(kind) for kind in grouping.reads if kind not in _READ]
+
+
+def all_sources(grouping: Grouping) -> list[Source]:
+    """In the order in which they must be told."""
+    return [*SOURCES[:-1], *for_grouping(grouping), SOURCES[-1]]
+
+
+async def served(
+    discovery: Discovery, release: ServedRelease, *, default_spread: bool, grouping: Grouping
+) -> list[tuple[Source, str]]:
     """Those that a server has, with their apiVersion. `default_spread`: whether the profile spreads pods by default."""
     found: list[tuple[Source, str]] = []
     types = await discovery.all()
-    for source in SOURCES:
-        if source.kind in _GROUPS:
+    for source in all_sources(grouping):
+        kind = Kind(source.group, source.kind)
+        if source.group == SCHEDULING_GROUP and source.kind in _GROUPS:
             version = release.versions.get(source.kind, "")
         else:
             eq_classes = (one for one in types if (one.group, one.kind) == (source.group, source.kind))
             version = next((one.api_version for one in eq_classes), "")
-        if source.default_spread and not default_spread:
+        if source.default_spread and not default_spread and kind not in grouping.reads:
             continue
         if version or source.needed:
-            found.append((source, version or "v1"))
+            found.append((resting(kind, version) if kind not in _READ else source, version or "v1"))
     return found
+
+
+def read_kinds(found: Iterable[Source], grouping: Grouping) -> set[Kind]:
+    """Of those that grouping looks up, the ones that are read."""
+    return {Kind(one.group, one.kind) for one in found} & set(grouping.reads)

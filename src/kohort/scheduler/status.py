@@ -45,6 +45,9 @@ class Target:
 
     @classmethod
     def group(cls, spec: GroupSpec) -> Target:
+        """Itself, or whom it was made for where no object stands for it."""
+        if spec.rule and (owners := cls.owners(spec)):
+            return owners[0]
         return cls(spec.kind, spec.namespace, spec.name, spec.uid)
 
     @classmethod
@@ -134,20 +137,21 @@ class StatusBuilder:
         reason = words.REASON_SCHEDULER_ERROR if decision.kind is DecisionKind.ERROR else words.REASON_UNSCHEDULABLE
         advice = _advice(decision)
         for member in decision.leftovers:
-            key = member.pod.group or decision.root
+            key = member.group or decision.root
             outcome = decision.outcomes.get(key)
             nominated = (
                 decision.nominations.get(member.uid, "") if decision.kind is not DecisionKind.SCHEDULED else None
             )
-            writes.patches += self._pod(member, reason, _text(outcome, advice.get(key, "")), nominated, now)
-            writes.events += self._failed(member, _text(outcome, decision.note, advice.get(key, "")))
+            by = _by(trees.get(key))
+            writes.patches += self._pod(member, reason, _text(outcome, advice.get(key, ""), by), nominated, now)
+            writes.events += self._failed(member, _text(outcome, decision.note, advice.get(key, ""), by))
         for key, outcome in decision.outcomes.items():
             group = trees.get(key)
             if group is None or group.spec is None or outcome.ok:
                 continue
             note = decision.note if decision.kind is not DecisionKind.SCHEDULED else ""
             writes.patches += self.satisfied(group, now)
-            text = _minimum(group, decision) + _text(outcome, note, advice.get(key, ""))
+            text = _minimum(group, decision) + _text(outcome, note, advice.get(key, ""), group.spec.by)
             writes.patches += self._condition(group.spec, "False", reason, text, now)
             writes.events += self._new_event(group.spec, "Warning", "FailedScheduling", "Scheduling", text)
             if key == decision.root:
@@ -174,7 +178,7 @@ class StatusBuilder:
     def satisfied(self, group: Group, now: str) -> Iterator[Patch]:
         """Whether it has its minimum now. Told when it has been tried, and from then on whenever the answer changes."""
         spec = group.spec
-        if spec is None or spec.kind == "Workload":
+        if spec is None or not spec.has_status:
             return
         status = "True" if group.settled else "False"
         if self._satisfaction(spec) == status:
@@ -200,7 +204,7 @@ class StatusBuilder:
     def regressed(self, group: Group, text: str, now: str) -> Writes:
         """It had been tried, and now lacks members: what was said of it is no longer true."""
         writes = Writes()
-        if group.spec is None or group.spec.kind == "Workload":
+        if group.spec is None or not group.spec.has_status:
             return writes
         before = self._status(group.spec)
         if before is not None and before[0] == "False":
@@ -234,7 +238,8 @@ class StatusBuilder:
             self._owners_told[spec.key] = text
             for owner in Target.owners(spec):
                 said = f"{spec.kind} {spec.name}: {text}"
-                yield SchedulerEvent(owner, kind, reason, "Scheduling", said, Target.group(spec))
+                related = None if spec.rule else Target.group(spec)
+                yield SchedulerEvent(owner, kind, reason, "Scheduling", said, related)
 
     def refused(self, member: PodInfo, node: str, text: str, now: str) -> Writes:
         """The API server refused a binding."""
@@ -301,14 +306,14 @@ class StatusBuilder:
             if group is None or group.spec is None:
                 continue
             text = f"{pods} of its pods {'was' if pods == 1 else 'were'} preempted by {by}"
-            for target in (Target.group(group.spec), *Target.owners(group.spec)):
+            for target in dict.fromkeys((Target.group(group.spec), *Target.owners(group.spec))):
                 yield SchedulerEvent(target, "Warning", "Preempted", "Preempting", text, preemptor)
 
     def _disrupted(self, victim_set: VictimSet, trees: GroupTrees, condition: Condition) -> Iterator[Patch]:
         """A group that goes as a whole is told, not only its pods."""
         group = trees.get(victim_set.group) if victim_set.group is not None else None
         spec = group.spec if group is not None else None
-        if spec is not None and spec.kind != "Workload":
+        if spec is not None and spec.has_status:
             yield Patch(Target.group(spec), condition)
 
     # ---- inside
@@ -342,8 +347,8 @@ class StatusBuilder:
         return words.COMPOSITE_INITIALLY_SCHEDULED if spec.composite else self._group_condition
 
     def _condition(self, spec: GroupSpec, status: str, reason: str, message: str, now: str) -> Iterator[Patch]:
-        if spec.kind == "Workload":
-            return  # 1.35: it has no status
+        if not spec.has_status:
+            return
         before = self._status(spec)
         if before is not None and (before[0] == "True" or before == (status, reason, message)):
             return
@@ -361,8 +366,8 @@ class StatusBuilder:
     def _new_event(
         self, spec: GroupSpec, kind: Literal["Normal", "Warning"], reason: str, action: str, text: str
     ) -> list[SchedulerEvent]:
-        if self._last_event.get(spec.key) == text:
-            return []
+        if spec.rule or self._last_event.get(spec.key) == text:
+            return []  # of what a rule made, its owners are told
         self._last_event[spec.key] = text
         return [SchedulerEvent(Target.group(spec), kind, reason, action, text)]
 
@@ -386,6 +391,10 @@ def _advice(decision: Decision) -> dict[str, str]:
     if decision.explanation is None or decision.kind is not DecisionKind.UNSCHEDULABLE:
         return {}
     return {one.group: _plain(one.advice()) for one in decision.explanation.every() if not one.ok}
+
+
+def _by(group: Group | None) -> str:
+    return group.spec.by if group is not None and group.spec is not None else ""
 
 
 def _minimum(group: Group, decision: Decision) -> str:

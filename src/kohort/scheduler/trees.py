@@ -26,6 +26,7 @@ class PodInfo:
 
     pod: Pod
     order: int  # of arrival
+    group: str | None = None  # that it names, or that a rule has put it into
     node: str = ""  # where it is, or will be
     assumed: bool = False  # decided by us, not yet confirmed by the API server
     nominated: str = ""
@@ -152,9 +153,13 @@ class BrokenChain:
 
     group: str
     cycle: bool = False
+    text: str = ""  # of pods that wait for an object that a rule needs
+    remedy: str = ""
 
     @property
     def why(self) -> str:
+        if self.text:
+            return self.text
         name = described(self.group)
         return f"{name} is among its own ancestors" if self.cycle else f"{name} does not exist"
 
@@ -164,6 +169,7 @@ class GroupTrees:
 
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
+        self.absent: dict[str, tuple[str, str]] = {}  # key -> what is missing, and what somebody can do about it
         self.group_infos: dict[str, GroupInfo] = {}  # what preemption must know of groups, kept beside them
 
     def get(self, key: str) -> Group | None:
@@ -183,7 +189,7 @@ class GroupTrees:
             self._detach(group)
             self._attach(group, parent)
         self.group_infos[spec.key] = GroupInfo(
-            spec.parent, spec.disrupt_all, spec.priority or 0, spec.composite, None if spec.composite else spec.minimum
+            spec.parent, spec.disrupt_all, spec.priority, spec.composite, None if spec.composite else spec.minimum
         )
         self._recount(group)
         return group
@@ -205,7 +211,7 @@ class GroupTrees:
         current = group
         while True:
             if current.spec is None:
-                return BrokenChain(current.key)
+                return BrokenChain(current.key, False, *self.absent.get(current.key, ("", "")))
             if current.key in seen:
                 return BrokenChain(current.key, cycle=True)
             seen.add(current.key)

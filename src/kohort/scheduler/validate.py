@@ -26,6 +26,7 @@ def problems(root: Group) -> list[str]:
 def _members(root: Group) -> Iterator[str]:
     spec = root.spec
     assert spec is not None
+    yield from dict.fromkeys(one.spec.problem for one in root.walk() if one.spec is not None and one.spec.problem)
     found = list(_traits(root))
     schedulers = sorted({one[1][0] for one in found})
     if len(schedulers) > 1:

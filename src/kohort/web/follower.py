@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.apimachinery.times import seconds
+from kohort.grouping.settings import Grouping
 from kohort.kube.errors import ApiError
 from kohort.kube.informer import Informer
 from kohort.scheduler.core import SchedulerCore
@@ -83,10 +84,11 @@ class ClusterFollower:
         client = self.client
         release = await discover(client.discovery)
         # Pods of every scheduler are asked about, so all names are ours.
-        settings = replace(self._settings, names=_EVERY, notice_after=float("inf"))
+        grouping = Grouping(sources=frozenset())  # units are made of groups that have objects
+        settings = replace(self._settings, names=_EVERY, notice_after=float("inf"), grouping=grouping)
         self.core = SchedulerCore(settings, lambda: seconds(client.clock.now()), release.condition)
         self.units = Units(self.core)
-        found = await served(client.discovery, release, default_spread=False)
+        found = await served(client.discovery, release, default_spread=False, grouping=grouping)
         informers: list[Informer[Any]] = []
         for source, version in found:
             if await self._may(version, source.kind, needed=source.needed):

@@ -10,7 +10,6 @@ from kohort.grouping.owners.sizes import JOB, REPLICA_SET, STATEFUL_SET, at_once
 from kohort.grouping.schedulers.volcano import MIN_MEMBER
 
 JOB_RANK: Final = "batch.kubernetes.io/job-completion-index"
-POD_RANK: Final = "apps.kubernetes.io/pod-index"
 
 
 def job(pod: Subject, world: World) -> Place | None:
@@ -18,7 +17,7 @@ def job(pod: Subject, world: World) -> Place | None:
     asked = found and _asked(found, pod)
     if not found or not asked:
         return None
-    return _flat(JOB_RULE.name, found, pod, asked, at_once(found.spec), JOB_RANK)
+    return _flat(JOB_RULE.name, found, pod, asked, at_once(found.spec))
 
 
 def replicas(pod: Subject, world: World) -> Place | None:
@@ -32,7 +31,7 @@ def replicas(pod: Subject, world: World) -> Place | None:
             f"{asked} asks for a gang, and spec.podManagementPolicy of {found} is OrderedReady: its pods are made one "
             f"after the other; accepted is Parallel"
         )
-    return _flat(REPLICAS_RULE.name, found, pod, asked, whole(found.spec.get("replicas"), 1), POD_RANK)
+    return _flat(REPLICAS_RULE.name, found, pod, asked, whole(found.spec.get("replicas"), 1))
 
 
 def _asked(found: Thing, pod: Subject) -> str:
@@ -49,14 +48,12 @@ def _asked(found: Thing, pod: Subject) -> str:
     return f"annotation {MIN_MEMBER}={given}" if given is not None else ""
 
 
-def _flat(rule: str, found: Thing, pod: Subject, asked: str, usual: int, rank: str) -> Place:
+def _flat(rule: str, found: Thing, pod: Subject, asked: str, usual: int) -> Place:
     """Never more than the owner makes: the rest would be waited for in vain."""
     given = found.annotations.get(MIN_MEMBER)
     minimum = keys.number(given, f"{found}: annotation {MIN_MEMBER}={given}") if given is not None else usual
     node = GroupNode(found.name, min(minimum, usual) or None)
-    place = Place(
-        rule, Level.OWNER, pod.namespace, found.name, (node,), f"{found}, {asked}", found.reference, rank_key=rank
-    )
+    place = Place(rule, Level.OWNER, pod.namespace, found.name, (node,), f"{found}, {asked}", found.reference)
     return keys.adjusted(place, pod.annotations, found.annotations)
 
 

@@ -64,7 +64,7 @@ def _place(rule: str, pod: Subject, world: World, *, trained: bool) -> Place | N
     top = found.owner if trained and found.owner is not None else found.reference
     said = f"{_TRAINJOB} {pod.namespace}/{top.name}, its JobSet {found.name}" if trained else str(found)
     leaf, nodes = _groups(found, pod, part, parts)
-    made = Place(rule, Level.OWNER, pod.namespace, leaf, nodes, said, top, rank_key=JOB_RANK)
+    made = Place(rule, Level.OWNER, pod.namespace, leaf, nodes, said, top)
     return keys.adjusted(made, pod.annotations, found.annotations)
 
 

@@ -15,7 +15,6 @@ from kohort.grouping.owners.sizes import JOB, owned, whole
 NAME: Final = "training.kubeflow.org/job-name"
 REPLICA: Final = "training.kubeflow.org/replica-type"
 ROLE: Final = "training.kubeflow.org/job-role"
-RANK: Final = "training.kubeflow.org/replica-index"
 GROUP: Final = "kubeflow.org"
 _REPLICAS: Final = {  # kind -> field of its spec
     "PyTorchJob": "pytorchReplicaSpecs",
@@ -45,7 +44,7 @@ def place(pod: Subject, world: World) -> Place | None:
     minimum = min(whole(policy.get("minAvailable"), _least(found, together)), total)
     node = GroupNode(found.name, minimum or None)
     made = Place(
-        RULE.name, Level.OWNER, pod.namespace, found.name, (node,), str(found), found.reference, rank_key=RANK,
+        RULE.name, Level.OWNER, pod.namespace, found.name, (node,), str(found), found.reference,
         queue=str(policy.get("queue") or ""),
     )  # fmt: skip
     return keys.adjusted(made, pod.annotations, found.annotations)

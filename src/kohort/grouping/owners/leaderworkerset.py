@@ -36,7 +36,7 @@ def place(pod: Subject, world: World) -> Place | None:
         leaf, minimum = (f"{own}/leader", 1) if leader else (f"{own}/workers", size - 1)
     said = str(found) if found is not None else pod.where(NAME)
     owner = found.reference if found is not None else pod.owner
-    made = Place(RULE.name, Level.OWNER, pod.namespace, leaf, (GroupNode(leaf, minimum),), said, owner, rank_key=WORKER)
+    made = Place(RULE.name, Level.OWNER, pod.namespace, leaf, (GroupNode(leaf, minimum),), said, owner)
     return keys.adjusted(made, pod.annotations, found.annotations if found is not None else {})
 
 

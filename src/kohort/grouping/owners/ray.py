@@ -16,7 +16,6 @@ CLUSTER: Final = "ray.io/cluster"
 GROUP: Final = "ray.io/group"
 NODE_TYPE: Final = "ray.io/node-type"
 ENABLED: Final = "ray.io/gang-scheduling-enabled"
-RANK: Final = "ray.io/worker-group-replica-index"
 KIND: Final = Kind("ray.io", "RayCluster")
 _HEAD: Final = "head"
 
@@ -40,7 +39,7 @@ def place(pod: Subject, world: World) -> Place | None:
     else:
         below = (GroupNode(f"{found.name}/{name}", least, found.name) for name, least in groups.items())
         nodes = (GroupNode(found.name, len(groups), branch=True), *below)
-    made = Place(RULE.name, Level.OWNER, pod.namespace, leaf, nodes, str(found), found.reference, rank_key=RANK)
+    made = Place(RULE.name, Level.OWNER, pod.namespace, leaf, nodes, str(found), found.reference)
     return keys.adjusted(made, pod.annotations, found.annotations)
 
 

@@ -39,7 +39,6 @@ def place(pod: Subject, world: World) -> Place | None:
     owner = found.reference if found is not None else pod.owner
     made = Place(
         RULE.name, Level.OWNER, pod.namespace, leaf, (GroupNode(leaf, minimum or None),), said, owner,
-        rank_key=EXECUTOR_ID,
     )  # fmt: skip
     return keys.adjusted(made, pod.annotations, found.annotations if found is not None else {})
 

@@ -17,20 +17,16 @@ def place(pod: Subject, _: World) -> Place | None:
         return None
     said = pod.said(keys.MIN_COUNT)
     minimum = keys.number(said, pod.where(keys.MIN_COUNT)) if said else None
-    topology = pod.said(keys.TOPOLOGY) or None
     parent = _parent(pod)
     leaf = f"{parent.name}/{name}" if parent is not None else name
     node = GroupNode(
         leaf,
         minimum,
         parent.name if parent is not None else None,
-        topology=topology,
         disrupt_all=keys.whole(pod.annotations) if parent is None else False,
     )
     nodes = (parent, node) if parent is not None else (node,)
-    return Place(
-        RULE.name, Level.KOHORT, pod.namespace, leaf, nodes, pod.where(keys.GROUP), pod.owner, rank_key=keys.RANK
-    )
+    return Place(RULE.name, Level.KOHORT, pod.namespace, leaf, nodes, pod.where(keys.GROUP), pod.owner)
 
 
 def _parent(pod: Subject) -> GroupNode | None:

@@ -13,7 +13,6 @@ NAME: Final = f"{_PREFIX}name"
 MINIMUM: Final = f"{_PREFIX}min-available"
 TOTAL: Final = f"{_PREFIX}total-number"
 GROUPS: Final = f"{_PREFIX}groups"
-RANK: Final = f"{_PREFIX}network-topology-index"
 
 
 def place(pod: Subject, _: World) -> Place | None:
@@ -29,13 +28,13 @@ def place(pod: Subject, _: World) -> Place | None:
     own = f"{pod.namespace}/{name}"
     if len(gangs) < 2:
         nodes: tuple[GroupNode, ...] = (GroupNode(name, minimum),)
-        return Place(RULE.name, Level.KEYS, pod.namespace, name, nodes, pod.where(NAME), pod.owner, RANK)
+        return Place(RULE.name, Level.KEYS, pod.namespace, name, nodes, pod.where(NAME), pod.owner)
     if own not in gangs:
         raise WrongError(f"{pod.where(GROUPS)} does not list {own}, the gang of {pod.where(NAME)}")
     tree = " + ".join(gangs)  # the same for all of them: in the namespace of the first
     nodes = (GroupNode(tree, len(gangs), branch=True), GroupNode(own, minimum, tree))
     first = gangs[0].partition("/")[0]
-    return Place(RULE.name, Level.KEYS, first, own, nodes, pod.where(GROUPS), pod.owner, RANK)
+    return Place(RULE.name, Level.KEYS, first, own, nodes, pod.where(GROUPS), pod.owner)
 
 
 def _gangs(pod: Subject) -> list[str]:

@@ -18,9 +18,6 @@ NAME: Final = f"{_PREFIX}pod-group-name"
 TOTAL: Final = f"{_PREFIX}pod-group-total-count"
 FAST: Final = f"{_PREFIX}pod-group-fast-admission"
 QUEUE: Final = f"{_PREFIX}queue-name"
-INDEX: Final = f"{_PREFIX}pod-group-pod-index"
-INDEX_LABEL: Final = f"{_PREFIX}pod-group-pod-index-label"
-REQUIRED: Final = f"{_PREFIX}podset-required-topology"
 _LWS: Final = "leaderworkerset.sigs.k8s.io/name"
 
 
@@ -30,10 +27,9 @@ def place(pod: Subject, _: World) -> Place | None:
         return None
     found = pod.annotations.get(TOTAL, "")
     total = keys.number(found, f"annotation {TOTAL}={found} beside {pod.where(NAME)}")
-    node = GroupNode(name, total, topology=pod.annotations.get(REQUIRED))
-    rank = pod.annotations.get(INDEX_LABEL) or INDEX
+    node = GroupNode(name, total)
     return Place(
-        RULE.name, Level.KEYS, pod.namespace, name, (node,), pod.where(NAME), pod.owner, rank, pod.labels.get(QUEUE, "")
+        RULE.name, Level.KEYS, pod.namespace, name, (node,), pod.where(NAME), pod.owner, pod.labels.get(QUEUE, "")
     )
 
 
@@ -43,5 +39,5 @@ RULE = Rule(
     level=Level.KEYS,
     place=place,
     keys=(NAME,),
-    also=(TOTAL, FAST, QUEUE, REQUIRED, INDEX_LABEL, _LWS),
+    also=(TOTAL, FAST, QUEUE, _LWS),
 )

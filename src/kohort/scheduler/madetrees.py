@@ -1,0 +1,135 @@
+"""Trees that no object stands for: put into `GroupTrees` while pods rest on them, and taken away with the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+
+from kohort.grouping.keys import root_of
+from kohort.grouping.model import Absent, GroupNode, Level, Place
+from kohort.scheduler.model import MADE_BRANCH, MADE_LEAF, GroupSpec, Owner
+from kohort.scheduler.trees import GroupTrees
+
+
+@dataclass(slots=True)
+class _Made:
+    """A tree, and the places that make it."""
+
+    places: dict[Hashable, Place] = field(default_factory=dict)
+    keys: dict[str, GroupSpec] = field(default_factory=dict)  # of its groups
+
+
+class MadeTrees:
+    """`changed` is told of a root whose tree is another one now."""
+
+    def __init__(self, trees: GroupTrees, changed: Callable[[str], None]) -> None:
+        self._trees = trees
+        self._changed = changed
+        self._made: dict[str, _Made] = {}
+        self._waiting: dict[str, set[Hashable]] = {}  # for an object
+
+    def put(self, whose: Hashable, place: Place) -> str:
+        """-> the key of the pod's group"""
+        root = group_key(place, root_of(place).name)
+        made = self._made.setdefault(root, _Made())
+        if made.places.get(whose) != place:
+            made.places[whose] = place
+            self._write(root, made)
+        return group_key(place, place.leaf)
+
+    def drop(self, whose: Hashable, place: Place) -> None:
+        """A place is no longer anybody's."""
+        root = group_key(place, root_of(place).name)
+        made = self._made.get(root)
+        if made is None or made.places.get(whose) != place:
+            return
+        del made.places[whose]
+        self._write(root, made)
+        if not made.places:
+            del self._made[root]
+
+    def wait(self, whose: Hashable, answer: Absent) -> str:
+        """-> the name that pods wait under"""
+        key = absent_key(answer)
+        said = f"rule {answer.rule}: {answer.kind} {answer.namespace}/{answer.name} does not exist"
+        self._trees.absent[key] = (said, f"create it, or take {answer.said} from the pods")
+        self._waiting.setdefault(key, set()).add(whose)
+        return key
+
+    def wait_no_more(self, whose: Hashable, answer: Absent) -> None:
+        key = absent_key(answer)
+        waiting = self._waiting.get(key)
+        if waiting is not None:
+            waiting.discard(whose)
+            if not waiting:
+                del self._waiting[key], self._trees.absent[key]
+
+    def _write(self, root: str, made: _Made) -> None:
+        wanted: dict[str, GroupSpec] = {}
+        problem = _problem(made)
+        for place in made.places.values():
+            for node in place.nodes:
+                spec = _spec(place, node)
+                wanted[spec.key] = replace(spec, problem=problem) if problem and spec.key == root else spec
+        for key, spec in wanted.items():
+            if made.keys.get(key) != spec:
+                self._trees.set(spec)
+        for key in made.keys.keys() - wanted.keys():
+            self._trees.drop(key)
+        if made.keys != wanted:
+            made.keys = wanted
+            self._changed(root)
+
+
+def group_key(place: Place, name: str) -> str:
+    """Apart from the keys of PodGroups: those have no colon."""
+    return f"{place.rule}:{place.namespace}/{name.replace('/', ':')}"
+
+
+def absent_key(answer: Absent) -> str:
+    return f"{answer.rule}:{answer.namespace}/{answer.name} ({answer.kind})"
+
+
+def _spec(place: Place, node: GroupNode) -> GroupSpec:
+    key = group_key(place, node.name)
+    owner = place.owner
+    owners = (Owner(owner.api_version, owner.kind, owner.name, owner.uid, True),) if owner is not None else ()
+    return GroupSpec(
+        key=key,
+        namespace=place.namespace,
+        name=node.name,
+        uid=key,
+        kind=MADE_BRANCH if node.branch else MADE_LEAF,
+        minimum=node.minimum,
+        topology=node.topology,
+        disrupt_all=node.disrupt_all,
+        parent=group_key(place, node.parent) if node.parent is not None else None,
+        family=owner.uid if owner is not None else "",
+        owners=owners,
+        rule=place.rule,
+        said=place.said,
+        problem=place.problem,
+        queue=place.queue,
+    )
+
+
+def _problem(made: _Made) -> str:
+    """Pods that say different things of the same group. What an owner says, the newest counts."""
+    seen: dict[str, tuple[GroupNode, Place]] = {}
+    for place in made.places.values():
+        if place.level not in {Level.KOHORT, Level.KEYS}:
+            continue
+        for node in place.nodes:
+            other, whose = seen.setdefault(node.name, (node, place))
+            if other != node:
+                return (
+                    f"pods of {node.name} do not agree: {_told(other)} by {whose.said}, {_told(node)} by {place.said}; "
+                    f"all of them must say the same"
+                )
+    return ""
+
+
+def _told(node: GroupNode) -> str:
+    kept = f" in one {node.topology}" if node.topology else ""
+    within = f" within {node.parent}" if node.parent else ""
+    return f"a minimum of {node.minimum or 'none'}{kept}{within}"
