@@ -14,7 +14,7 @@ _BLOCK: Final = re.compile(r"```console\n(.*?)```", re.DOTALL)
 # Verbs that need no server, and run wherever the tests run.
 ALONE: Final = ("kohort translate", "kohort validate", "kohort convert", "kohort --version")
 # What needs kubectl and a cluster: tests/kubernetes/test_pages.py follows these pages from the first block to the last.
-SESSIONS: Final = ("README.md",)
+SESSIONS: Final = ("README.md", "companion.md")
 # What no test of a page runs, and why.
 ELSEWHERE: Final = {
     "make ": "is what runs the tests, or takes minutes; tests/test_names.py looks whether the target is there",
