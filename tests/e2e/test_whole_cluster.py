@@ -57,7 +57,7 @@ async def test_a_gang_that_does_not_fit_binds_nothing_and_says_why(cluster: Clus
             found
             for group in await cluster.pod_groups()
             for found in group.get("status", {}).get("conditions", ())
-            if found["status"] == "False"
+            if found["status"] == "False" and found["type"] != "PodGroupSatisfied"
         ]
 
     (why,) = await cluster.until(refused)
