@@ -141,6 +141,25 @@ async def test_a_server_that_is_too_slow_is_given_up() -> None:
         await transport.close()
 
 
+async def test_a_closed_client_is_closed_for_good() -> None:
+    """Whoever is late, or in the middle of something, gets an error, and leaves no connection behind."""
+    api = Script()
+    async with served(api) as url:
+        transport = Http(Config(url), connections=2)
+        under_way = [asyncio.create_task(transport.request(GET, timeout=10)) for _ in range(6)]
+        while api.now < 2:
+            await asyncio.sleep(0)
+        await transport.close()
+        found = await asyncio.gather(*under_way, return_exceptions=True)
+        assert all(isinstance(one, TransportError) for one in found)
+        with pytest.raises(TransportError, match="the client is closed"):
+            await transport.request(GET, timeout=10)
+        with pytest.raises(TransportError, match="the client is closed"):
+            async with transport.stream(GET, timeout=10):
+                pass
+        assert transport._pools is None
+
+
 async def test_nobody_there_is_said_plainly() -> None:
     transport = http("http://127.0.0.1:1")
     with pytest.raises(TransportError, match=r"GET http://127\.0\.0\.1:1/api/v1/pods: .*127\.0\.0\.1:1"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.testing.environment.recipe import Recipe, e2e_recipe, etcd_recipe, kubernetes_recipe
+from kohort.testing.environment.recipe import Recipe, e2e_recipe, etcd_recipe, helm_recipe, kubernetes_recipe
 from kohort.testing.environment.versions import MINORS
 
 HACK = Path(__file__).parents[2] / "hack" / "kubernetes"
@@ -17,6 +17,7 @@ RECIPES = {
     **{minor: kubernetes_recipe(minor) for minor in MINORS},
     "e2e-1.37": e2e_recipe("1.37"),
     "etcd": etcd_recipe(),
+    "helm": helm_recipe(),
 }
 UNREACHABLE = ("dial tcp", "no such host", "i/o timeout", "connection refused", "TLS handshake timeout")
 

@@ -170,7 +170,8 @@ async def test_a_gang_that_does_not_fit_says_why_and_is_woken_by_a_node(env: Env
         assert said == ("False", "Unschedulable")
         said = await here.until(lambda: here.condition(here.pods, "g-0", "PodScheduled"))
         assert said == ("False", "Unschedulable")
-        message = (await here.groups.get("g", "why"))["status"]["conditions"][0]["message"]
+        conditions = (await here.groups.get("g", "why"))["status"]["conditions"]
+        (message,) = (one["message"] for one in conditions if one["type"] == "PodGroupInitiallyScheduled")
         assert "InsufficientResource" in message
         assert await here.bound() == {}
         await here.node("n1", "2")

@@ -121,7 +121,7 @@ class Connections:
         self._open: set[_Connection] = set()
         self._opening = 0
         self._line: deque[asyncio.Future[None]] = deque()
-        self._closed = False
+        self._closed = self._retired = False
 
     @property
     def kept(self) -> int:
@@ -161,10 +161,12 @@ class Connections:
             await asyncio.wait([one.closed for one in self._open], timeout=_GOODBYE_SECONDS)
         self._idle.clear()
         self._open.clear()
+        while self._line:  # nobody gives a connection back any more
+            self._next()
 
     def retire(self) -> None:
-        """No new requests: connections end when their last answer is there."""
-        self._closed = True
+        """No new requests: connections end when their answers are there."""
+        self._retired = True
         for one in self._idle:
             one.abort()
         self._idle.clear()
@@ -174,6 +176,8 @@ class Connections:
     async def _take(self, seconds: float) -> _Connection:
         called = False
         while True:
+            if self._closed:
+                raise TransportError("the client is closed")
             if called or not self._line:
                 found = self._from_idle()
                 if found is not None:
@@ -225,7 +229,8 @@ class Connections:
         return made
 
     def _give(self, connection: _Connection) -> None:
-        if connection.usable and not self._closed:
+        kept = not self._closed and (not self._retired or bool(self._line))
+        if connection.usable and kept:
             connection.used_at = asyncio.get_running_loop().time()
             self._idle.append(connection)
         else:

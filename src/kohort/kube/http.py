@@ -64,6 +64,7 @@ class Http:
         self._certificate: tuple[bytes, bytes] = (b"", b"")
         self._old: list[Connections | aiohttp.ClientSession] = []
         self._sockets = Sockets()
+        self._closed = False
 
     async def request(self, request: Request, *, timeout: float, again: bool = True) -> Response:
         end = self._clock.monotonic() + timeout
@@ -86,9 +87,12 @@ class Http:
             answer.close()
 
     async def close(self) -> None:
-        for pool in (*(self._pools or ()), *self._old):
+        """For good: who asks later, or is still asking, gets a TransportError."""
+        self._closed = True
+        pools, self._pools, self._old = [*(self._pools or ()), *self._old], None, []
+        # Streams first: their sessions must not stay open if somebody has no time for the rest.
+        for pool in sorted(pools, key=lambda one: isinstance(one, Connections)):
             await pool.close()
-        self._pools, self._old = None, []
         await self._sockets.hang_up()
 
     # ---- inside
@@ -111,9 +115,9 @@ class Http:
         return response
 
     async def _whole(self, request: Request, credential: Credential, seconds: float) -> Response:
-        pool, _ = await self._connected(credential)
         headers = {**request.headers, **credential.headers}
         try:
+            pool, _ = await self._connected(credential)
             return await pool.ask(request.method, _target(request), headers, request.body, seconds)
         except (TransportError, TimeoutError, OSError) as error:
             raise TransportError(f"{self._what(request)}: {_said(error)}") from error
@@ -121,8 +125,8 @@ class Http:
     async def _send(
         self, request: Request, credential: Credential, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        _, session = await self._connected(credential)
         try:
+            _, session = await self._connected(credential)
             async with asyncio.timeout(_HEAD_SECONDS):
                 return await session.request(
                     request.method,
@@ -133,7 +137,7 @@ class Http:
                     server_hostname=self._config.tls_server_name or None,
                     allow_redirects=False,
                 )
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TransportError, TimeoutError, OSError) as error:
             raise TransportError(f"{self._what(request)}: {_said(error)}") from error
 
     def _pause(self, request: Request, response: Response) -> float | None:
@@ -146,6 +150,8 @@ class Http:
         return min(said, _LONGEST_WAIT) * (1 + self._jitter.random() / 4)
 
     async def _connected(self, credential: Credential) -> tuple[Connections, aiohttp.ClientSession]:
+        if self._closed:
+            raise TransportError("the client is closed")
         certificate = (credential.certificate, credential.key)
         if self._pools is None or certificate != self._certificate:
             # Connections made with the old certificate end their work while new ones are made with the new certificate.
