@@ -71,6 +71,7 @@ async def test_what_has_no_pods_says_why(cluster: Cluster) -> None:
         await asked(cluster, "", "nobody")
 
 
+@pytest.mark.jobs
 @pytest.mark.releases("1.37")
 async def test_a_gang_without_a_pod_that_waits_for_a_quota_is_in_the_list(cluster: Cluster) -> None:
     await quota(cluster, {"pods": "1"})
