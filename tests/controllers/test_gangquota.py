@@ -61,13 +61,41 @@ def test_the_second_of_two_gangs_gets_no_pod_and_says_why() -> None:
     assert waits(world, first) is None
 
 
-def test_without_a_quota_that_somebody_counts_nothing_is_looked_at() -> None:
+def test_a_gang_waits_for_a_new_quota_to_be_counted() -> None:
+    """Before that nobody knows what it leaves: half of the gang's pods might be refused."""
+    world = World()
+    world.make(quota(6, used=None))
+    world.gang("one", 4)
+    world.run(3)
+    assert pods_of(world, "one") == 0
+    assert waits(world, "one") is None
+    assert "QuotaExceeded" not in world.reasons()
+    counted(world, 6, 5)
+    world.run(3)
+    assert pods_of(world, "one") == 0
+    assert "ResourceQuota q leaves 1 of 6 pods" in waits(world, "one")["message"]
+    counted(world, 6, 2)
+    world.run(10)
+    assert pods_of(world, "one") == 4
+
+
+def test_a_quota_that_nobody_counts_says_nothing() -> None:
     world = World()
     world.make(quota(100, used=None))
     world.gang("one", 4)
-    world.run(3)
+    world.run(15)
     assert pods_of(world, "one") == 4
     assert waits(world, "one") is None
+
+
+def test_a_quota_that_was_lowered_and_not_counted_since_counts_as_it_is_now() -> None:
+    world = World()
+    world.make(quota(6))
+    world.patch("ResourceQuota", "q", {"spec": {"hard": {"pods": "3"}}})
+    world.gang("one", 4)
+    world.run(3)
+    assert pods_of(world, "one") == 0
+    assert "ResourceQuota q leaves 3 of 3 pods" in waits(world, "one")["message"]
 
 
 def test_pods_without_a_gang_are_the_servers_business() -> None:

@@ -14,11 +14,14 @@ from typing import Final
 
 from kohort.api.kind import Object
 from kohort.api.objects import name_of
+from kohort.apimachinery.times import parse
 from kohort.place.quotas import QuotaShortage, ResourceQuotas, plain_name, used_of
 
 CONDITION: Final = "WaitingForQuota"
 EXCEEDED, AVAILABLE = "QuotaExceeded", "QuotaAvailable"
 AGAIN: Final = 5.0  # seconds until a gang that waits is looked at again, if no quota changes before
+SOON: Final = 0.5  # likewise, while a new quota is not counted yet
+_COUNTED: Final = timedelta(seconds=10)  # by when somebody has counted a new quota, if anybody does
 _LONGEST: Final = timedelta(seconds=60)  # that something is held for pods that do not come
 _SETTLED: Final = timedelta(seconds=5)  # after which a quota has counted the pods that are there
 Gang = tuple[str, str]  # namespace, group
@@ -86,11 +89,24 @@ class GangQuota:
         return used_of(before, resource) + sum(claimed)
 
 
+def uncounted(quotas: Sequence[Object], now: datetime) -> bool:
+    """Whether there is a new quota that nobody has counted yet: what it leaves will be known soon."""
+    return any(not _is_counted(one) and abs(now - _created(one, now)) < _COUNTED for one in quotas)
+
+
+def _is_counted(quota: Object) -> bool:
+    return (quota.get("status") or {}).get("used") is not None
+
+
+def _created(quota: Object, now: datetime) -> datetime:
+    return parse(quota["metadata"].get("creationTimestamp")) or now
+
+
 def _known(quotas: Sequence[Object]) -> ResourceQuotas:
-    """Quotas that nobody has counted yet say nothing."""
+    """Quotas that nobody counts say nothing."""
     found = ResourceQuotas()
     for one in quotas:
-        if (one.get("status") or {}).get("used") is not None:
+        if _is_counted(one):
             found.set(f"{one['metadata'].get('namespace', '')}/{name_of(one)}", dict(one))
     return found
 

@@ -61,16 +61,23 @@ class ResourceQuotas:
         `at_least`: what is used of a quota's resource, whatever its status says yet.
         """
         for name, quota in sorted(self._known.get(namespace, {}).items()):
-            status = quota.get("status") or {}
-            hard = status.get("hard") or (quota.get("spec") or {}).get("hard") or {}
-            for resource, limit in sorted(hard.items()):
+            for resource, most in sorted(_limits(quota).items()):
                 plain = plain_name(resource)
                 wanted = asks.get(plain, 0)
                 taken = max(used_of(quota, resource), at_least(name, resource))
-                most = amount(plain, str(limit))
                 if wanted and taken + wanted > most:
                     return QuotaShortage(name, plain, most, taken, wanted)
         return None
+
+
+def _limits(quota: Json) -> dict[str, int]:
+    """A limit that was changed and not counted since: the lower one, by which the server may refuse already."""
+    found: dict[str, int] = {}
+    for part in ("spec", "status"):
+        for resource, limit in ((quota.get(part) or {}).get("hard") or {}).items():
+            most = amount(plain_name(resource), str(limit))
+            found[resource] = min(most, found.get(resource, most))
+    return found
 
 
 def plain_name(resource: str) -> str:

@@ -12,7 +12,7 @@ from kohort.api.objects import controller_of
 from kohort.api.releases import Gate
 from kohort.controllers.adopters import Adopters
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_nothing, key_of
-from kohort.controllers.gangquota import GangQuota, told
+from kohort.controllers.gangquota import GangQuota, told, uncounted
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
 from kohort.gang.compile import CompileContext
@@ -99,8 +99,14 @@ class _QuotaOf:
     reader: Reader
     now: datetime
 
+    def uncounted(self, pod: Object) -> bool:
+        return bool(_group_name(pod)) and uncounted(self._quotas(), self.now)
+
+    def _quotas(self) -> Sequence[Object]:
+        return self.reader.indexed("ResourceQuota", "namespace", self.namespace)
+
     def shortage(self, pod: Object, least: int | None) -> str:
-        quotas = self.reader.indexed("ResourceQuota", "namespace", self.namespace)
+        quotas = self._quotas()
         group = _group_name(pod)
         if not quotas or not group:
             return ""

@@ -13,7 +13,7 @@ from kohort.api.objects import controller_of, is_deleting, name_of, uid_of
 from kohort.apimachinery import times
 from kohort.apimachinery.labels import matches
 from kohort.controllers.conditions import condition, set_condition
-from kohort.controllers.gangquota import AGAIN, AVAILABLE, CONDITION, EXCEEDED
+from kohort.controllers.gangquota import AGAIN, AVAILABLE, CONDITION, EXCEEDED, SOON
 from kohort.controllers.reconcile import Event, Part, Reconcile, Result, Step, emit
 from kohort.controllers.writes import create
 from kohort.gang.compile import CompileContext
@@ -54,6 +54,9 @@ class JobView:
 
 class Quota(Protocol):
     """What the namespace's quotas leave for the gang of a pod that is to be made (`controllers.gangquota`)."""
+
+    def uncounted(self, pod: Object) -> bool:
+        """Whether that is not known yet, but soon."""
 
     def shortage(self, pod: Object, least: int | None) -> str:
         """Why none is made; `least`: of a gang that this reconcile made. Empty: go on."""
@@ -230,8 +233,8 @@ def _manage(book: Book, record: Record, grouped: Grouped, acted: _Acted, quota: 
         acted.problem = problem or other
         _left(acted, gone)
     elif plan.create and grouped.wait is None:
-        if quota is not None and (yield from _waits_for_quota(book, plan.create[0], grouped, quota)):
-            acted.after = AGAIN
+        if quota is not None and (again := (yield from _waits_for_quota(book, plan.create[0], grouped, quota))):
+            acted.after = again
             return
         yield from _create(book, plan.create, grouped, acted)
         if acted.problem and quota is not None:
@@ -241,10 +244,12 @@ def _manage(book: Book, record: Record, grouped: Grouped, acted: _Acted, quota: 
 
 
 def _waits_for_quota(book: Book, index: int | None, grouped: Grouped, quota: Quota) -> Part:
-    """Whether the gang's pods do not all fit into what the namespace may have. -> bool"""
+    """Whether the gang's pods do not all fit into what the namespace may have. -> seconds until to look again"""
     found = book.tally
     began = bool(found.active or found.succeeded or found.failed)
     pod = _pod(found, index, grouped)
+    if not began and quota.uncounted(pod):
+        return SOON
     note = "" if began else quota.shortage(pod, grouped.least)
     known = condition(book.status, CONDITION) or {}
     if note and (known.get("status"), known.get("message")) != ("True", note):
@@ -255,7 +260,7 @@ def _waits_for_quota(book: Book, index: int | None, grouped: Grouped, quota: Quo
         set_condition(book.status, book.now, CONDITION, False, AVAILABLE, _FITS)
         book.dirty = True
         yield from emit(*(Event(one, "Normal", AVAILABLE, _FITS) for one in (book.job, *quota.concerned(pod))))
-    return bool(note)
+    return AGAIN if note else 0.0
 
 
 def _missing(found: Tally, acted: _Acted) -> int:
