@@ -64,6 +64,11 @@ def made_by(cluster: Cluster, **more: Any) -> tuple[dict[tuple[str, str], Json],
     return objects, groups
 
 
+def own_keys(cluster: Cluster) -> None:
+    for index in range(2):
+        cluster.pod(f"p{index}", None, {"kohort.dev/pod-group": "g"}, {"kohort.dev/min-count": "2"})
+
+
 OPERATORS: dict[str, Callable[[Cluster], object]] = {
     "jobset": lambda found: operators.jobset(found, one("jobset-coordinator")),
     "jobset in order": lambda found: operators.jobset(found, one("jobset-in-order")),
@@ -72,9 +77,7 @@ OPERATORS: dict[str, Callable[[Cluster], object]] = {
     "pytorch": lambda found: operators.kubeflow(found, one("pytorch"), "pytorchReplicaSpecs"),
     "ray": lambda found: operators.ray(found, one("ray")),
     "spark": lambda found: operators.spark_executors(found, found.own(one("spark")), 3),
-    "kohort": lambda found: [
-        found.pod(f"p{index}", None, {"kohort.dev/pod-group": "g"}, {"kohort.dev/min-count": "2"}) for index in range(2)
-    ],
+    "kohort": own_keys,
 }
 
 
