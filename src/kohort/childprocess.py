@@ -1,4 +1,4 @@
-"""A child process that is asked over its standard input and answers over its standard output."""
+"""Child processes that are asked over their standard input and answer over their standard output: one, or a pool."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+from collections.abc import AsyncIterator
 from typing import Any, Final, Self
 
 from kohort import frames
@@ -63,3 +64,58 @@ class ChildProcess:
         except TimeoutError:
             self.kill()
             await self._process.wait()
+
+
+class ChildPool:
+    """Up to `count` of one module. A process is started by the first question, and ends when it has been idle for a
+    while; whoever asks waits for a turn.
+    """
+
+    def __init__(self, module: str, count: int, idle: float = 30.0) -> None:
+        self._module, self._seconds = module, idle
+        self._turns = asyncio.Semaphore(max(count, 1))
+        self._idle: list[tuple[ChildProcess, asyncio.TimerHandle]] = []
+        self._ending: set[asyncio.Task[None]] = set()
+        self.started = 0
+
+    @contextlib.asynccontextmanager
+    async def borrowed(self) -> AsyncIterator[ChildProcess]:
+        """For one question, whose answer was read when the block ends. After an error or a time-out nobody knows what
+        the process is at: it is killed, and the next question gets another one.
+        """
+        async with self._turns:
+            process = await self._take()
+            try:
+                yield process
+            except BaseException:
+                process.kill()
+                self._later(process)
+                raise
+            timer = asyncio.get_running_loop().call_later(self._seconds, self._retire, process)
+            self._idle.append((process, timer))
+
+    async def close(self) -> None:
+        idle, self._idle = self._idle, []
+        for process, timer in idle:
+            timer.cancel()
+            await process.end()
+        await asyncio.gather(*self._ending)
+
+    async def _take(self) -> ChildProcess:
+        while self._idle:
+            process, timer = self._idle.pop()
+            timer.cancel()
+            if process.alive:
+                return process
+            await process.end()
+        self.started += 1
+        return await ChildProcess.run(self._module)
+
+    def _retire(self, process: ChildProcess) -> None:
+        self._idle = [one for one in self._idle if one[0] is not process]
+        self._later(process)
+
+    def _later(self, process: ChildProcess) -> None:
+        task = asyncio.create_task(process.end())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)

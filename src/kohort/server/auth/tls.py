@@ -7,7 +7,6 @@ name: user, organisations: groups), they need not.
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import ssl
 from dataclasses import dataclass
@@ -15,11 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kohort.certificates import Pair, alternative_name, is_signed_by, new_authority, read_pair, sign
 from kohort.server.auth import private
 
 if TYPE_CHECKING:
@@ -40,25 +37,6 @@ NAMES: Final = (
 _AUTHORITY_LIFE: Final = timedelta(days=3650)
 _LIFE: Final = timedelta(days=365)
 _RENEW: Final = timedelta(days=30)
-_BACKDATED: Final = timedelta(minutes=5)  # for a client whose clock is behind
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A certificate and its key."""
-
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
-
-    @property
-    def certificate_pem(self) -> bytes:
-        return self.certificate.public_bytes(serialization.Encoding.PEM)
-
-    @property
-    def key_pem(self) -> bytes:
-        return self.key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +59,7 @@ class Pki:
         """A certificate for a user. Not kept: whoever asks for it keeps it."""
         name = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         name.append(x509.NameAttribute(NameOID.COMMON_NAME, user))
-        return _signed(self.authority, x509.Name(name), now, life, ExtendedKeyUsageOID.CLIENT_AUTH, ())
+        return sign(self.authority, x509.Name(name), now, life, ExtendedKeyUsageOID.CLIENT_AUTH, ())
 
     def server_context(self) -> ssl.SSLContext:
         """For listening."""
@@ -120,12 +98,12 @@ def ensure(folder: Path, *, now: datetime | None = None, names: Iterable[str] = 
     if authority is None or authority.certificate.not_valid_after_utc <= moment + _RENEW:
         if authority is not None:
             log.warning("%s has come to its end: clients need the new one", folder / "ca.crt")
-        authority = _authority(moment)
+        authority = new_authority("kohort-ca", moment, _AUTHORITY_LIFE)
         _save(folder, "ca", authority)
     server = _load(folder, "server")
     if server is None or not _serves(server.certificate, authority.certificate, moment, wanted):
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kohort")])
-        server = _signed(authority, subject, moment, _LIFE, ExtendedKeyUsageOID.SERVER_AUTH, wanted)
+        server = sign(authority, subject, moment, _LIFE, ExtendedKeyUsageOID.SERVER_AUTH, wanted)
         _save(folder, "server", server)
     return Pki(folder, authority, server)
 
@@ -139,15 +117,11 @@ def _load(folder: Path, name: str) -> Pair | None:
     if certificate is None or key is None:
         return None
     try:
-        loaded = serialization.load_pem_private_key(key, None)
-        pair = x509.load_pem_x509_certificate(certificate)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        return read_pair(certificate, key)
+    except ValueError as error:
         raise private.FileError(
             f"{folder / name}.crt, .key: not a certificate and its key ({error}); remove both"
         ) from None
-    if not isinstance(loaded, ec.EllipticCurvePrivateKey) or pair.public_key() != loaded.public_key():
-        return None
-    return Pair(pair, loaded)
 
 
 def _save(folder: Path, name: str, pair: Pair) -> None:
@@ -165,85 +139,10 @@ def _lasts(certificate: x509.Certificate, now: datetime) -> bool:
 def _serves(certificate: x509.Certificate, authority: x509.Certificate, now: datetime, names: Iterable[str]) -> bool:
     if not _lasts(certificate, now):
         return False
-    try:
-        certificate.verify_directly_issued_by(authority)
-        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
+    if not is_signed_by(certificate, authority):
         return False
-    return all(_alternative(name) in extension for name in names)
-
-
-# ---- making
-
-
-def _alternative(name: str) -> x509.GeneralName:
     try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
-
-
-def _authority(now: datetime) -> Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kohort-ca")])
-    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    certificate = (
-        _builder(name, name, key.public_key(), now, _AUTHORITY_LIFE)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(authority=True), critical=True)
-        .add_extension(identifier, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    return Pair(certificate, key)
-
-
-def _signed(
-    authority: Pair,
-    subject: x509.Name,
-    now: datetime,
-    life: timedelta,
-    purpose: x509.ObjectIdentifier,
-    names: Sequence[str],
-) -> Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
-    issuer = authority.certificate
-    above = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    builder = (
-        _builder(subject, issuer.subject, key.public_key(), now, life)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(authority=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(above), critical=False)
-    )
-    if names:
-        builder = builder.add_extension(x509.SubjectAlternativeName(map(_alternative, names)), critical=False)
-    return Pair(builder.sign(authority.key, hashes.SHA256()), key)
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _BACKDATED)
-        .not_valid_after(now + life)
-    )
-
-
-def _usage(*, authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=authority,
-        crl_sign=authority,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return False
+    return all(alternative_name(name) in extension for name in names)
