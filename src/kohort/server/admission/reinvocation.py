@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any
+
+from kohort.api.copying import copied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,11 +29,11 @@ class MutatingAdmission:
         if not policies and not webhooks:
             return
         changed, again = self._policies.run(attrs, policies) if policies else (False, [])
-        seen = deepcopy(attrs.object)
+        seen = copied(attrs.object)
         hooks_changed, hooks_again = await self._webhooks.run(attrs, webhooks) if webhooks else (False, [])
         if not changed and not hooks_changed:
             return
-        left = deepcopy(attrs.object)
+        left = copied(attrs.object)
         for plugin in self._before:
             await plugin.admit(attrs)
         if attrs.object != seen:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from typing import Any, Final
+
+from kohort.api.copying import copied
 
 Schema = Mapping[str, Any]
 META: Final = ("apiVersion", "kind", "metadata")
@@ -83,12 +84,12 @@ def fill(value: Any, schema: Schema | None) -> None:
         items = schema.get("items")
         for place, item in enumerate(value):
             if item is None and items and not items.get("nullable") and "default" in items:
-                value[place] = deepcopy(items["default"])
+                value[place] = copied(items["default"])
             fill(value[place], items)
     elif isinstance(value, dict):
         for name, member in (schema.get("properties") or {}).items():
             absent = name not in value or (value[name] is None and not member.get("nullable"))
             if absent and member.get("default") is not None:
-                value[name] = deepcopy(member["default"])
+                value[name] = copied(member["default"])
         for name, item in value.items():
             fill(item, inner(schema, name))

@@ -5,9 +5,8 @@ JobSet admits templates that no server takes as Jobs, and then fails for ever to
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 from kohort.api import admit
+from kohort.api.copying import copied
 from kohort.api.errors import FieldError
 from kohort.api.kind import Context, Object
 from kohort.api.objects import meta_of
@@ -18,7 +17,7 @@ from kohort.kinds.jobset.api.volumes import claim_name, mounts
 
 def last_job(obj: Object, job: ReplicatedJob) -> Object:
     """The Job with the highest index: its names are the longest."""
-    meta, spec = deepcopy(job.job_meta), deepcopy(job.job)
+    meta, spec = copied(job.job_meta), copied(job.job)
     name = names.job_name(future_name(obj), job.name, job.replicas - 1)
     meta |= {"name": name, "namespace": meta_of(obj).get("namespace") or "default"}
     meta["labels"] = {**(meta.get("labels") or {}), constants.REPLICATED_JOB_NAME: job.name}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import sha1
 from typing import Any, Final
 
+from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.api.objects import meta_of, namespace_of, owner_reference
 from kohort.kinds.jobset.api import constants, names, placement
@@ -44,7 +44,7 @@ class Wiring:
 
 
 def job(jobset: Object, replicated: ReplicatedJob, index: int, wiring: Wiring) -> Object:
-    meta, spec = deepcopy(replicated.job_meta), deepcopy(replicated.job)
+    meta, spec = copied(replicated.job_meta), copied(replicated.job)
     name = names.job_name(str(meta_of(jobset)["name"]), replicated.name, index)
     labels = _labels(jobset, replicated, index, name, wiring.restarts)
     notes = {**labels, **_exclusive(jobset, replicated)}
@@ -55,7 +55,7 @@ def job(jobset: Object, replicated: ReplicatedJob, index: int, wiring: Wiring) -
     inner["labels"] = {**(inner.get("labels") or {}), **labels}
     inner["annotations"] = {**(inner.get("annotations") or {}), **notes}
     _fill_pod(jobset, replicated, name, pod)
-    pod.update(deepcopy(dict(wiring.link)))
+    pod.update(copied(dict(wiring.link)))
     exclusive = exclusive_placement(jobset, replicated)
     if exclusive is not None and not exclusive.by_node_selector and wiring.priority is not None:
         priority = wiring.priority(str(pod.get("priorityClassName") or ""))
@@ -175,7 +175,7 @@ def claim(jobset: Object, kept: str, template: Object) -> Object:
             "labels": labels,
             **({"annotations": dict(meta["annotations"])} if meta.get("annotations") else {}),
         },
-        "spec": deepcopy(template.get("spec") or {}),
+        "spec": copied(template.get("spec") or {}),
     }
     if kept == "Delete":
         made["metadata"]["ownerReferences"] = [owner_reference(jobset)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from copy import deepcopy
 from datetime import datetime
 from typing import Final
 
+from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.api.objects import controller_of, meta_of
 from kohort.controllers.controller import (
@@ -66,7 +66,7 @@ def view_of(key: Key, reader: Reader, now: datetime, ctx: CompileContext) -> Job
     stored = reader.get(constants.KIND, key)
     if stored is None:
         return JobSetView(None, (), (), (), (), now)
-    jobset = deepcopy(stored)
+    jobset = copied(stored)
     default(jobset, ctx)  # a server that has the definition only, and no webhook, has stored what was written
     uid = jobset["metadata"].get("uid")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from datetime import timedelta
 from typing import Any, Final
 
+from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.api.objects import meta_of, namespace_of
 from kohort.api.releases import Gate
@@ -60,7 +60,7 @@ def reconcile(view: JobSetView, ctx: CompileContext, *, grouping: bool = True) -
         yield from emit(Event(jobset, "Warning", "InvalidJobSet", "; ".join(map(str, wrong))))
         return Result()
     jobs = state.sort(jobset, view.jobs)
-    draft = JobSetStatus(jobset, view.now, {"restarts": 0, **deepcopy(jobset.get("status") or {})})
+    draft = JobSetStatus(jobset, view.now, {"restarts": 0, **copied(jobset.get("status") or {})})
     rows = state.counters(jobset, jobs)
     draft.status["replicatedJobsStatus"] = rows
     if is_finished(jobset):

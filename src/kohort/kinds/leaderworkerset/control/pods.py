@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.api.objects import annotation, label, name_of, namespace_of, owner_reference
 from kohort.kinds.leaderworkerset.api import constants
@@ -80,7 +80,7 @@ def _pod(
     notes: Mapping[str, str],
     membership: Membership,
 ) -> Object:
-    template = deepcopy(template_of(lws).get(template_name(lws, role)) or {})
+    template = copied(template_of(lws).get(template_name(lws, role)) or {})
     given, spec = template.get("metadata") or {}, template.get("spec") or {}
     own = {
         constants.NAME: name_of(lws),
@@ -88,7 +88,7 @@ def _pod(
         "statefulset.kubernetes.io/pod-name": name,
         **placement.subgroup_labels(lws, leader_name(lws, index), number),
     }
-    spec |= {"hostname": name, "subdomain": subdomain(lws, index), **deepcopy(dict(membership.link))}
+    spec |= {"hostname": name, "subdomain": subdomain(lws, index), **copied(dict(membership.link))}
     _variables(lws, index, number, spec)
     _volumes(lws, name, spec)
     return {
@@ -127,7 +127,7 @@ def _variables(lws: Object, index: int, number: int, spec: Object) -> None:
     for member in ("initContainers", "containers"):
         for container in spec.get(member) or ():
             theirs = [one for one in container.get("env") or () if one.get("name") not in values]
-            container["env"] = [*deepcopy(ours), *theirs]
+            container["env"] = [*copied(ours), *theirs]
     tpu.add_variables(lws, index, number, spec)
 
 

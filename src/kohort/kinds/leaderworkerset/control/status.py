@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from copy import deepcopy
 from datetime import datetime
 from typing import Any
 
+from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.api.objects import meta_of, name_of
 from kohort.controllers.conditions import StatusBuilder, set_condition
@@ -23,7 +23,7 @@ Kind = tuple[str, str, str]  # type, reason, message
 class LeaderWorkerSetStatus(StatusBuilder):
     @classmethod
     def of(cls, lws: Object, now: datetime) -> LeaderWorkerSetStatus:
-        return cls(lws, now, deepcopy(lws.get("status") or {}))
+        return cls(lws, now, copied(lws.get("status") or {}))
 
     @property
     def conditions(self) -> list[dict[str, Any]]:

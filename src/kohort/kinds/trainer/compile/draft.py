@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from kohort.api.copying import copied
 from kohort.api.errors import FieldError
 from kohort.api.kind import Object
 from kohort.api.objects import namespace_or_default
@@ -107,9 +107,9 @@ class Draft:
 
 def draft(job: Object, runtime: Object, settings: TrainJobSettings, listener: Listener | None = None) -> Draft:
     """The runtime's template with the patches of the job, and the counts before any ML policy."""
-    template = deepcopy((runtime.get("spec") or {}).get("template") or {})
+    template = copied((runtime.get("spec") or {}).get("template") or {})
     template.setdefault("spec", {}).setdefault("replicatedJobs", [])
-    made = Draft(job, runtime, deepcopy(apply_patches(template, job)), settings=settings, listener=listener)
+    made = Draft(job, runtime, copied(apply_patches(template, job)), settings=settings, listener=listener)
     made.counts = [_initial(found, runtime) for found in made.jobs]
     return made
 
@@ -142,7 +142,7 @@ def put(owner: dict[str, Any], member: str, items: Iterable[dict[str, Any]], key
     for item in items:
         place = next((index for index, one in enumerate(found) if one.get(key) == item[key]), None)
         kept = (found, []) if place is None else (found[:place], found[place + 1 :])
-        found = [*kept[0], deepcopy(item), *kept[1]]
+        found = [*kept[0], copied(item), *kept[1]]
     if found:
         owner[member] = found
 

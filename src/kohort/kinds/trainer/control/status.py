@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from datetime import datetime, timedelta
 from typing import Final
 
+from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.api.objects import uid_of
 from kohort.apimachinery import times
@@ -24,7 +24,7 @@ _COUNTERS: Final = ("ready", "succeeded", "failed", "active", "suspended")
 class TrainJobStatus(StatusBuilder):
     @classmethod
     def of(cls, job: Object, now: datetime) -> TrainJobStatus:
-        return cls(job, now, deepcopy(job.get("status") or {}))
+        return cls(job, now, copied(job.get("status") or {}))
 
     @property
     def is_finished(self) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kohort.api.copying import copied
 from kohort.server import status
 from kohort.server.admission import versions
 from kohort.server.admission.attributes import DELETE
@@ -75,7 +75,7 @@ class MutatingAdmissionPolicies:
         """One after the other. Whether the object changed; if so, those that want to see it again."""
         failures: list[tuple[Invocation[CompiledMutatingPolicy], str]] = []
         asked: list[Invocation[CompiledMutatingPolicy]] = []
-        first = deepcopy(attrs.object)
+        first = copied(attrs.object)
         for one in concerned:
             try:
                 if self._mutate(one, attrs) and one.policy.again:
