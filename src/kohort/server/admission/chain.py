@@ -132,11 +132,11 @@ def admission(
         NamespaceLifecycle(),
         *own,
         CrossObjectAdmission(lister, resources, ctx),
-        MutatingAdmission(mutating, MutatingWebhooks(lister, resources, ctx, call, converter), own),
+        MutatingAdmission(mutating, MutatingWebhooks(lister, resources, ctx, call, converter, authorizer), own),
         *escalation_check,
         WebhookRules(),
         ValidatingAdmissionPolicies(lister, resources, authorizer),
-        ValidatingWebhooks(lister, resources, ctx, call, converter),
+        ValidatingWebhooks(lister, resources, ctx, call, converter, authorizer),
         quotas,  # last: what it counts must be written before anything else happens
     )
     return Admission(plugins, quotas, caller)

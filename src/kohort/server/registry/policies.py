@@ -49,7 +49,7 @@ def policy(obj: Object, old: Object | None, *, mutating: bool) -> list[FieldErro
         found += _param_kind(spec["paramKind"])
     found += _constraints(spec.get("matchConstraints"), mutating)
     if not same:
-        found += _conditions(spec.get("matchConditions") or (), params)
+        found += match_conditions(spec.get("matchConditions") or (), params, "spec.matchConditions")
     for place, one in enumerate(spec.get("variables") or ()):
         found += _variable(one, environment, f"spec.variables[{place}]")
     return [*found, *(_mutations(spec, environment) if mutating else _validations(obj, spec, environment))]
@@ -184,13 +184,14 @@ def _wrong(found: CompiledExpression, path: str, shown: str) -> Iterator[FieldEr
         yield invalid(path, shown, found.wrong)
 
 
-def _conditions(given: Sequence[Block], params: bool) -> Iterator[FieldError]:
+def match_conditions(given: Sequence[Block], params: bool, at: str) -> Iterator[FieldError]:
+    """Of policies and of webhooks."""
     if len(given) > _MOST_CONDITIONS:
-        yield too_many("spec.matchConditions", len(given), _MOST_CONDITIONS)
+        yield too_many(at, len(given), _MOST_CONDITIONS)
     seen: set[str] = set()
     environment = env.Environment(params)
     for place, one in enumerate(given):
-        path, name, text = f"spec.matchConditions[{place}]", str(one.get("name") or ""), str(one["expression"]).strip()
+        path, name, text = f"{at}[{place}]", str(one.get("name") or ""), str(one.get("expression") or "").strip()
         if not text:
             yield required(f"{path}.expression")
         else:

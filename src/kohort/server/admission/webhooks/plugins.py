@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kohort.server.admission.webhooks.conversion import WebhookConverter
     from kohort.server.admission.webhooks.matching import Hook
     from kohort.server.auth.lister import Lister
+    from kohort.server.auth.rbac import Authorizer
     from kohort.server.resources import Resource, Resources
 
 log = logging.getLogger(__name__)
@@ -44,9 +45,10 @@ class _Webhooks:
         ctx: Context,
         call_webhook: CallWebhook,
         converter: WebhookConverter | None = None,
+        authorizer: Authorizer | None = None,
     ) -> None:
         self._lister, self._resources, self._ctx, self._call_webhook = lister, resources, ctx, call_webhook
-        self._converter = converter
+        self._converter, self._authorizer = converter, authorizer
         self._version: int | None = None
         self._hooks: list[Hook] = []
 
@@ -64,8 +66,29 @@ class _Webhooks:
         return [
             (hook, resource)
             for hook, resource in found
-            if resource is not None and matching.selected(hook.spec, attrs, namespace)
+            if resource is not None
+            and matching.selected(hook.spec, attrs, namespace)
+            and self._conditions_hold(hook, attrs, resource)
         ]
+
+    def _conditions_hold(self, hook: Hook, attrs: AdmissionAttributes, resource: Resource) -> bool:
+        """One that is false takes the webhook out; an error is as if it had failed itself."""
+        if not hook.spec.get("matchConditions"):
+            return True
+        from kohort.server.admission.policies import evaluate
+        from kohort.server.admission.policies.activation import Activation
+        from kohort.server.admission.webhooks.conditions import compiled
+
+        texts = tuple(str(one["expression"]) for one in hook.spec["matchConditions"])
+        names = Activation(attrs, self._lister, self._authorizer).names(resource, None, condition=True)
+        try:
+            return evaluate.conditions(names, {}, compiled(texts))
+        except (evaluate.EvaluationError, evaluate.OutOfBudgetError) as error:
+            if hook.ignores_failure:
+                log.warning('webhook "%s" is passed over: %s', hook.name, error)
+                return False
+            group, plural = attrs.resource.group, attrs.resource.plural
+            raise status.forbidden(group, plural, attrs.name, str(error)) from None
 
     async def _call(self, hook: Hook, attrs: AdmissionAttributes, resource: Resource) -> dict[str, Any] | None:
         """The response of a webhook; None if it failed and that is to be ignored."""

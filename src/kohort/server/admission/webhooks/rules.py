@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from kohort.api import formats
 from kohort.api.core.selectors import check_selector
-from kohort.api.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from kohort.api.errors import FieldError, duplicate, invalid, not_supported, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +19,6 @@ _VERSIONS: Final = ("v1", "v1beta1")
 _SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
 _CHOICES: Final = {"failurePolicy": ("Fail", "Ignore"), "matchPolicy": ("Equivalent", "Exact")}
 _URL: Final = "desired format: https://host[/path]"
-_CONDITIONS: Final = "matchConditions are not supported by this server; leave them out, or decide in the webhook itself"
 
 
 def check(configuration: Object) -> list[FieldError]:
@@ -54,7 +53,9 @@ def _hook(hook: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     yield from _client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
     yield from _versions(hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
     if hook.get("matchConditions"):
-        yield forbidden(f"{path}.matchConditions", _CONDITIONS)
+        from kohort.server.registry.policies import match_conditions
+
+        yield from match_conditions(hook["matchConditions"], False, f"{path}.matchConditions")
 
 
 def _rule(rule: Mapping[str, Any], path: str) -> Iterator[FieldError]:
