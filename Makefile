@@ -56,7 +56,7 @@ demo: $(RUN) ## a cluster in one process: a gang starts, one waits, one preempts
 	@PYTHONPATH=src $(BIN)/python -m kohort.cli.demo
 
 trees: $(READY) ## the tree of every example, as Kubernetes 1.37 would see it
-	@$(BIN)/python -m kohort.cli.trees
+	@$(BIN)/python -m hack.trees
 
 bench: $(READY) ## compile + render, command start-up
 	$(BIN)/python -m bench

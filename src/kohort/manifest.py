@@ -1,4 +1,4 @@
-"""Manifests: files in, documents out, with an error of one line for everything that is not a manifest."""
+"""Manifests: files in, documents out, and objects as YAML again; an error of one line for all that is no manifest."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+import yaml
 
 from kohort.yamlread import ManifestError, load
 
@@ -154,3 +156,14 @@ def _beneath(lines: dict[str, int], path: str) -> dict[str, int]:
 
 def _kind(value: Any) -> str:
     return {list: "a list", str: "a string", bool: "a boolean", type(None): "nothing"}.get(type(value), "a number")
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML calls it so
+        return True
+
+
+def dump(value: Any) -> str:
+    """As people write YAML: members in the order given, lists flush, no tags or aliases."""
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=10_000)
+    return text

@@ -20,8 +20,7 @@ from kohort.cli.lookup import find_in_state
 from kohort.cli.main import app
 from kohort.place.demand import Reason
 from kohort.scheduler.model import Workload
-from kohort.scheduler.reasonwords import reason_and_message
-from kohort.scheduler.rootstatus import root_status
+from kohort.scheduler.rootstatus import reason_and_message, root_status
 
 NOW = datetime(2026, 1, 1, 0, 12, tzinfo=UTC)
 SINCE = "12 min (since 2026-01-01T00:00:00Z)"

@@ -13,8 +13,7 @@ from kohort.cli.common import UsageError
 from kohort.cli.lookup import find_in_cluster
 from kohort.cli.targets import Question, answer
 from kohort.scheduler.clusterlist import list_cluster
-from kohort.scheduler.reasonwords import reason_and_message
-from kohort.scheduler.rootstatus import RootState, RootStatus, root_status
+from kohort.scheduler.rootstatus import RootState, RootStatus, reason_and_message, root_status
 from kohort.testing.cluster import Cluster
 
 

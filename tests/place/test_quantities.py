@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.place.quantities import MOST, amount, shown
+from kohort.place.columns import MOST, amount, shown
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kohort.place.quantities import amount
+from kohort.place.columns import amount
 from kohort.place.quotas import ResourceQuotas
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     out: Console
     err: Console
+
 
 P = ParamSpec("P")
 _DEBUG = "KOHORT_TRACEBACK"
@@ -194,3 +195,17 @@ def count(number: int, word: str) -> str:
 def write(text: str) -> None:
     """Plain text to standard output, as it is: it may be piped into kubectl."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+# Where the examples are: in the package if it was installed, beside it in a clone.
+_PACKAGED: Final = Path(__file__).parents[1] / "examples"
+FOLDER: Final = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).parents[3] / "examples"
+
+
+def example_path(name: str) -> str:
+    """As somebody in this directory would write it."""
+    file = FOLDER / name
+    try:
+        return str(file.relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(file)

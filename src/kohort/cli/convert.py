@@ -5,7 +5,6 @@ from __future__ import annotations
 from kohort import library, manifest
 from kohort.api.options import context
 from kohort.cli.common import as_json, checked, choice, friendly, report, write
-from kohort.cli.yamlprint import dump
 
 
 @friendly
@@ -20,5 +19,5 @@ def run(filenames: list[str], to: str, output: str, *, flatten: bool, recursive:
     if output == "json":
         write(as_json({"apiVersion": "v1", "kind": "List", "items": list(done.objects)}))
     else:
-        write("---\n".join(dump(obj) for obj in done.objects))
+        write("---\n".join(manifest.dump(obj) for obj in done.objects))
     return 0

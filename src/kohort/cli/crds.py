@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kohort.api.crd import crds
 from kohort.cli.common import UsageError, as_json, choice, friendly, write
-from kohort.cli.yamlprint import dump
+from kohort.manifest import dump
 
 
 @friendly

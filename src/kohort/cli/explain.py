@@ -22,8 +22,7 @@ from kohort.cli.targets import (
     state_document,
 )
 from kohort.scheduler.core import SchedulerCore
-from kohort.scheduler.reasonwords import reason_and_message
-from kohort.scheduler.rootstatus import RootStatus, root_status
+from kohort.scheduler.rootstatus import RootStatus, reason_and_message, root_status
 from kohort.scheduler.snapshot import SnapshotError, load
 
 

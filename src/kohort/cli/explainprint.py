@@ -16,8 +16,15 @@ from kohort.cli.lookup import Found
 from kohort.place.demand import Reason
 from kohort.place.explain import Explanation
 from kohort.place.networkstanding import Standing
-from kohort.scheduler.reasonwords import FITS_NOW, named, reason_and_message, remedies
-from kohort.scheduler.rootstatus import GroupPlacement, RootState, RootStatus
+from kohort.scheduler.rootstatus import (
+    FITS_NOW,
+    GroupPlacement,
+    RootState,
+    RootStatus,
+    named,
+    reason_and_message,
+    remedies,
+)
 
 _DOMAINS = 16  # lines of a map of ranks
 _NODES = 6  # named before "and so many more"

@@ -18,7 +18,7 @@ import yaml
 from kohort.api.bundle import bundles
 from kohort.api.crd import crds
 from kohort.cli.common import UsageError, friendly, write
-from kohort.cli.yamlprint import dump
+from kohort.manifest import dump
 
 Object = dict[str, Any]
 _PACKAGED: Final = Path(__file__).parents[1] / "deploy" / "kohort.yaml"

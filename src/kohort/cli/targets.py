@@ -258,7 +258,7 @@ def print_data(output: str, value: Any) -> None:
         return
     import msgspec
 
-    from kohort.cli.yamlprint import dump
+    from kohort.manifest import dump
 
     write(dump(msgspec.to_builtins(value)))
 

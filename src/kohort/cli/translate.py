@@ -22,7 +22,6 @@ from kohort.cli.common import (
     say,
     write,
 )
-from kohort.cli.yamlprint import dump
 from kohort.gang.compile import workload_kinds
 from kohort.gang.tree import Member
 from kohort.library import Compiled
@@ -87,7 +86,7 @@ def _yaml(results: list[Compiled], children: bool) -> None:
         if not objects:
             say("note", f"{result.document.label}: no groups: {result.reason}")
             continue
-        parts.append(_wiring(result) + "---\n".join(dump(obj) for obj in objects))
+        parts.append(_wiring(result) + "---\n".join(manifest.dump(obj) for obj in objects))
     if parts:
         write("---\n".join(parts))
 

@@ -20,8 +20,18 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from kohort.api.releases import RELEASES
 from kohort.cli import lean, serving
-from kohort.cli.common import UsageError, checked, choice, configured, duration, friendly, parse_gates, say, write
-from kohort.cli.shipped import example_path
+from kohort.cli.common import (
+    UsageError,
+    checked,
+    choice,
+    configured,
+    duration,
+    example_path,
+    friendly,
+    parse_gates,
+    say,
+    write,
+)
 from kohort.server.auth import private
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from kohort.place.columns import shown
 from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason
 from kohort.place.domains import Bounds, TopologyConflict, pinned
 from kohort.place.engine import Engine
 from kohort.place.leaf import apart, assume_leaf, bound, separate
 from kohort.place.nodecauses import offered
 from kohort.place.nodesets import NodeSet
-from kohort.place.quantities import shown
 from kohort.place.signatures import PodSignature
 
 

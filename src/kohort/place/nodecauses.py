@@ -7,13 +7,12 @@ from enum import StrEnum
 
 import numpy as np
 
-from kohort.place.columns import Mask
+from kohort.place.columns import Mask, shown
 from kohort.place.demand import Leaf
 from kohort.place.engine import Engine
 from kohort.place.fit import SignatureFit, keeps_away
 from kohort.place.interpod import EquivalenceClass
 from kohort.place.nodesets import NodeSet
-from kohort.place.quantities import shown
 from kohort.place.signatures import PodSignature, Taint
 
 

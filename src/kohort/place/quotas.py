@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kohort.place.quantities import amount, shown
+from kohort.place.columns import amount, shown
 
 Json = dict[str, Any]
 _REQUESTS = "requests."

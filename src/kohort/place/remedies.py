@@ -8,13 +8,12 @@ from enum import StrEnum
 
 import numpy as np
 
-from kohort.place.columns import Amounts, Mask, Rows
+from kohort.place.columns import Amounts, Mask, Rows, shown
 from kohort.place.demand import Leaf, PendingPod
 from kohort.place.engine import Engine
 from kohort.place.leaf import apart, separate, size
 from kohort.place.nodecauses import offered, scarcest
 from kohort.place.nodesets import NodeSet
-from kohort.place.quantities import shown
 from kohort.place.signatures import PodSignature
 
 _HOSTNAME = "kubernetes.io/hostname"

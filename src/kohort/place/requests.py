@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kohort.apimachinery.podresources import add, aggregate, pod_level
 from kohort.apimachinery.quantity import parse
-from kohort.place.quantities import amount
+from kohort.place.columns import amount
 
 Amounts = dict[str, int]
 PODS: Final = "pods"

@@ -6,11 +6,13 @@ The same engine decides as the live scheduler does, on the same state; nothing i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kohort.api.scheduling.constants import REASON_SCHEDULER_ERROR
 from kohort.place.columns import label_value
+from kohort.place.demand import Reason
 from kohort.place.explain import Explanation
 from kohort.place.networkstanding import Standing
 from kohort.scheduler.core import SchedulerCore
@@ -222,3 +224,34 @@ def _called(spec: GroupSpec | None) -> str:
     if spec.kind == "Workload":  # 1.35: the group has no object of its own
         return " ".join(("group", *filter(None, spec.key.split("/")[2:]), "of Workload", spec.name))
     return f"{spec.kind} {spec.name}"
+
+
+FITS_NOW = "nothing is in its way: it would fit now"
+
+
+def reason_and_message(status: RootStatus) -> tuple[str, str]:
+    """As short as it can be said."""
+    if status.explanation is not None:
+        return str(status.explanation.reason), _in_short(status.explanation, status)
+    if status.scheduler_error:
+        return REASON_SCHEDULER_ERROR, status.scheduler_error.partition("\n")[0]
+    return str(status.state), FITS_NOW
+
+
+def _in_short(explanation: Explanation, status: RootStatus) -> str:
+    """The reason in a line; where no node suits, what keeps its pods off them."""
+    detail = named(explanation.detail, status.names).partition("\n")[0]
+    away = explanation.culprit().exclusions() if explanation.reason is Reason.NO_MATCHING_NODE else ""
+    return f"{detail.removesuffix(f'; {status.note}')}: {away}" if away else detail
+
+
+def remedies(explanation: Explanation, names: Mapping[str, str], *, steps: bool) -> list[str]:
+    """What would make it fit; `steps`: what comes before anybody knows."""
+    return [named(str(one), names) for one in explanation.remedies if one.is_step is steps]
+
+
+def named(text: str, names: Mapping[str, str]) -> str:
+    """Keys of groups inside a text, as the API calls them; the longest first, for one may be a part of another."""
+    for key in sorted(names, key=len, reverse=True):
+        text = text.replace(key, names[key])
+    return text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kohort import garbage
 from kohort.kube.clock import REAL
-from kohort.server import bootstrap, kubeconfig
+from kohort.server import bootstrap
 from kohort.server.admission.chain import Admission, admission
 from kohort.server.api import Api
 from kohort.server.auth import credentials, endpoints
@@ -121,7 +121,7 @@ class Server:
         authority = self.pki.ca_pem if self.pki is not None else None
         self._tasks = [asyncio.create_task(self._keep(name, loop)) for name, loop in self._loops(authority).items()]
         if settings.listen and settings.credentials is None:
-            kubeconfig.write(settings.kubeconfig_path, url=self.url, authority=authority, token=self.token)
+            credentials.write_kubeconfig(settings.kubeconfig_path, url=self.url, authority=authority, token=self.token)
 
     def _workers(self) -> WorkerPool:
         settings, api = self.settings, self.api

@@ -18,7 +18,7 @@ import msgspec
 
 from kohort.api.releases import NEWEST
 from kohort.kube.client import Client
-from kohort.server import kubeconfig
+from kohort.server.auth.credentials import write_kubeconfig
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 
@@ -103,7 +103,7 @@ class ServerThread:
             return str(made["status"]["token"])
 
         token, path = str(self.run(ask)), self._folder / f"{namespace}-{account}.kubeconfig"
-        kubeconfig.write(path, url=self.url, authority=self.ca_file.read_bytes(), token=token)
+        write_kubeconfig(path, url=self.url, authority=self.ca_file.read_bytes(), token=token)
         return path
 
     def run(self, work: Callable[[Client], Awaitable[Any]]) -> Any:

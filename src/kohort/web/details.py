@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-import yaml
-
 from kohort.kube.errors import ApiError
+from kohort.manifest import dump
 from kohort.place.explain import Explanation
 from kohort.place.signatures import Taint
 from kohort.scheduler.model import Condition, Pod
-from kohort.scheduler.reasonwords import named, reason_and_message, remedies
-from kohort.scheduler.rootstatus import RootStatus
+from kohort.scheduler.rootstatus import RootStatus, named, reason_and_message, remedies
 from kohort.scheduler.trees import Group
 from kohort.scheduler.validate import DEEPEST
 from kohort.web.timeline import epoch
@@ -212,7 +210,7 @@ async def one_object(client: Client, api_version: str, kind: str, name: str, nam
     uid = body["metadata"]["uid"]
     events = await _events(client, uid, namespace)
     body["metadata"].pop("managedFields", None)
-    text = yaml.dump(body, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=10_000)
+    text = dump(body)
     return {"yaml": text, "events": events, "conditions": [_condition(one) for one in _conditions_of(body)]}
 
 
@@ -242,8 +240,3 @@ async def _events(client: Client, uid: str, namespace: str) -> list[Json]:
         for one in found
     ]
     return sorted(made, key=lambda one: str(one["at"]), reverse=True)[:_EVENTS]
-
-
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML calls it so
-        return True

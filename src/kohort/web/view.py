@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.place.quantities import shown
+from kohort.place.columns import shown
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.model import FINISHED, Node, Pod
-from kohort.scheduler.reasonwords import reason_and_message, remedies
-from kohort.scheduler.rootstatus import RootStatus, root_status
+from kohort.scheduler.rootstatus import RootStatus, reason_and_message, remedies, root_status
 from kohort.scheduler.trees import BrokenChain
 from kohort.web.nodes import Layout, Row, layout, row
 from kohort.web.timeline import RUNNING, WAITING, Marks, Story, first_story

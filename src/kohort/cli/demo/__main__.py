@@ -14,14 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from kohort.cli.common import out
+from kohort.cli.common import example_path, out
 from kohort.cli.demo import scenes
 from kohort.cli.demo.screen import Screen, Stopwatch
 from kohort.cli.demo.stories import POOLS, TOGETHER, WAITS, Story, kinds, racks
 from kohort.cli.demo.watching import Tale, follow
 from kohort.cli.explainprint import page
 from kohort.cli.lookup import find_in_cluster
-from kohort.cli.shipped import example_path
 from kohort.embedded import whole
 from kohort.kube.client import Client
 from kohort.scheduler.clusterlist import list_cluster

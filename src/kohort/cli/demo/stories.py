@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kohort.api.kind import Object
-from kohort.cli.shipped import FOLDER
+from kohort.cli.common import FOLDER
 from kohort.sim.cluster import Pool, read
 from kohort.yamlread import load
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import json
 import logging
 import ssl
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from kohort.server.auth.tokens import StaticTokens
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 log = logging.getLogger(__name__)
 _COLUMNS: Final = 3  # of a token file: token, user, uid; a fourth has the groups
@@ -87,3 +90,26 @@ def _token_file(path: Path) -> dict[str, User]:
         groups = tuple(one.strip() for one in row[_COLUMNS].split(",")) if len(row) > _COLUMNS and row[_COLUMNS] else ()
         found[row[0]] = User(row[1], row[2], groups)
     return found
+
+
+def write_kubeconfig(path: Path, *, url: str, authority: bytes | None, token: str, name: str = "kohort") -> None:
+    """The file that points clients at a server. By hand: a library for YAML would take longer to load."""
+    trust = f"\n    certificate-authority-data: {base64.b64encode(authority).decode()}" if authority is not None else ""
+    user = f"\n    token: {json.dumps(token)}" if token else " {}"
+    text = f"""apiVersion: v1
+kind: Config
+clusters:
+- name: {name}
+  cluster:
+    server: {json.dumps(url)}{trust}
+users:
+- name: {name}
+  user:{user}
+contexts:
+- name: {name}
+  context:
+    cluster: {name}
+    user: {name}
+current-context: {name}
+"""
+    private.write(path, text.encode())

@@ -9,8 +9,8 @@ from typing import Any, Final
 from kohort.api.errors import FieldError, forbidden, invalid, required
 from kohort.server.crd.cel import declare
 from kohort.server.crd.cel import language as cel
+from kohort.server.crd.cel.costs import ENDLESS
 from kohort.server.crd.cel.estimate import Estimator
-from kohort.server.crd.cel.sizes import ENDLESS
 from kohort.server.crd.cel.types import BOOL, STRING, Type, optional_of
 from kohort.server.crd.schema import Schema
 

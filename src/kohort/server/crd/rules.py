@@ -12,7 +12,7 @@ from kohort.server.crd.cel.run import PER_CALL, run
 from kohort.server.crd.cel.values import NONE, CostError, NoOverloadError, Optional, equal
 from kohort.server.crd.schema import Schema, inner
 from kohort.server.crd.validate import ABSENT, Counterparts
-from kohort.server.workers import budget
+from kohort.server.workers import LOOP_COST, TooExpensiveError
 
 PER_OBJECT: Final = 10_000_000  # what all rules of an object may cost
 _LONGEST_MESSAGE: Final = 5 * 1024
@@ -37,7 +37,7 @@ class _Validation:
 
     def __init__(self) -> None:
         self._left = PER_OBJECT
-        here = budget.LOOP_COST.get()
+        here = LOOP_COST.get()
         self._here = PER_OBJECT if here is None else here  # what may be spent before a worker takes over
 
     def check(self, schema: Schema, value: Any, old: Any, path: str) -> Iterator[FieldError]:
@@ -98,7 +98,7 @@ class _Validation:
             found, cost = run(tree, variables, min(most, self._here))
         except CostError:
             if self._here < most:
-                raise budget.TooExpensiveError from None
+                raise TooExpensiveError from None
             raise
         except cel.CelError as error:
             self._here -= error.spent

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kohort.api import admit, storage_form
 from kohort.server import options, status, storage_codec, timestamps
 from kohort.server.admission.attributes import CREATE, AdmissionAttributes
-from kohort.server.name_generator import generate_name, random_suffix
-from kohort.server.request_body import decode_body, refused
+from kohort.server.request_body import decode_body, generate_name, random_suffix, refused
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:

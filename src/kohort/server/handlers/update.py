@@ -13,8 +13,7 @@ from kohort.api.sameness import same
 from kohort.server import options, status, storage_codec
 from kohort.server.admission.attributes import UPDATE, AdmissionAttributes
 from kohort.server.handlers.create import admission_attributes
-from kohort.server.name_generator import random_suffix
-from kohort.server.request_body import decode_body, refused
+from kohort.server.request_body import decode_body, random_suffix, refused
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from kohort.server import codec, negotiation, status
 from kohort.server.flowcontrol import Seats
 from kohort.server.service_allocator import RANGE
 from kohort.server.store import StoreError
-from kohort.server.workers import budget
+from kohort.server.workers import CEL_COST, LOOP_COST, TooExpensiveError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -73,13 +73,13 @@ class WorkerPool:
         if not self._usable or (info.verb not in _WRITING and info.verb != "get"):
             return await here(info)
         if not self.takes_long(info):
-            token = budget.LOOP_COST.set(budget.CEL_COST)
+            token = LOOP_COST.set(CEL_COST)
             try:
                 return await here(info)
-            except budget.TooExpensiveError:
+            except TooExpensiveError:
                 info.warnings.clear()
             finally:
-                budget.LOOP_COST.reset(token)
+                LOOP_COST.reset(token)
         return await self._elsewhere(info, here)
 
     def takes_long(self, info: RequestInfo) -> bool:

@@ -1,4 +1,4 @@
-"""What calls cost at run time, by the size of their values. The numbers are upstream's."""
+"""What calls cost at run time, by the size of their values, and the numbers of an estimate. They are upstream's."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ ADD: Final = 11  # an item at the end of a list
 ALL: Final = 3
 EXISTS: Final = 4
 LEAVE: Final = 3
-_PER_CHARACTER: Final = 0.1
-_PER_PATTERN: Final = 0.25
+PER_CHARACTER: Final = 0.1
+PER_PATTERN: Final = 0.25
 _FORMAT_PATTERN: Final = 128
 
 Cost = Callable[[list[Any]], int]
 
 
 def _read(place: int, times: float = 1) -> Cost:
-    return lambda values: ceil(size(values[place]) * _PER_CHARACTER * times) if len(values) > place else 1
+    return lambda values: ceil(size(values[place]) * PER_CHARACTER * times) if len(values) > place else 1
 
 
 def traversal(value: Any) -> int:
     if isinstance(value, str | bytes):
-        return int(len(value) * _PER_CHARACTER)
+        return int(len(value) * PER_CHARACTER)
     if isinstance(value, list):
         return sum(map(traversal, value))
     if isinstance(value, dict):
@@ -41,23 +41,23 @@ def traversal(value: Any) -> int:
 def _compared(values: list[Any]) -> int:
     if type(values[0]) is int or type(values[1]) is int:
         return 1
-    return ceil(min(size(values[0]), size(values[1])) * _PER_CHARACTER)
+    return ceil(min(size(values[0]), size(values[1])) * PER_CHARACTER)
 
 
 def _added(values: list[Any]) -> int:
     if type(values[0]) is int:
         return 1
     if isinstance(values[0], str | bytes) and isinstance(values[1], str | bytes):
-        return ceil((len(values[0]) + len(values[1])) * _PER_CHARACTER)
+        return ceil((len(values[0]) + len(values[1])) * PER_CHARACTER)
     return 1
 
 
 def _searched(values: list[Any]) -> int:
-    return ceil((1 + size(values[0])) * _PER_CHARACTER) * ceil(size(values[1]) * _PER_PATTERN)
+    return ceil((1 + size(values[0])) * PER_CHARACTER) * ceil(size(values[1]) * PER_PATTERN)
 
 
 def _contains(values: list[Any]) -> int:
-    return ceil(size(values[0]) * _PER_CHARACTER) * ceil(size(values[1]) * _PER_CHARACTER)
+    return ceil(size(values[0]) * PER_CHARACTER) * ceil(size(values[1]) * PER_CHARACTER)
 
 
 def _ordered(values: list[Any]) -> int:
@@ -69,7 +69,7 @@ def _within(values: list[Any]) -> int:
 
 
 def _validated(values: list[Any]) -> int:
-    return ceil((1 + size(values[1])) * _PER_CHARACTER) * ceil(_FORMAT_PATTERN * _PER_PATTERN)
+    return ceil((1 + size(values[1])) * PER_CHARACTER) * ceil(_FORMAT_PATTERN * PER_PATTERN)
 
 
 def _pairs(values: list[Any]) -> int:
@@ -110,3 +110,28 @@ _COSTS: Final[dict[str, Cost]] = {
 
 def of(name: str) -> Cost:
     return _COSTS.get(name, lambda _: 1)
+
+
+# ---- estimates: sizes and costs end at the largest uint64, as upstream has them
+
+ENDLESS: Final = (1 << 64) - 1
+Size = tuple[int, int]  # at least, at most
+UNKNOWN: Final[Size] = (0, ENDLESS)
+
+
+def capped(value: int) -> int:
+    return min(value, ENDLESS)
+
+
+def share(size: int, factor: float) -> int:
+    return ENDLESS if size * factor >= ENDLESS else ceil(float(size) * factor)
+
+
+def union(sizes: list[Size]) -> Size:
+    if not sizes:
+        return (0, 0)
+    return min(one for one, _ in sizes), max(other for _, other in sizes)
+
+
+def added(one: Size, other: Size) -> Size:
+    return capped(one[0] + other[0]), capped(one[1] + other[1])

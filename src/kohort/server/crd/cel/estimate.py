@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kohort.server.crd.cel.check import Checker
-from kohort.server.crd.cel.costs import LIST, MAP
+from kohort.server.crd.cel.costs import LIST, MAP, PER_CHARACTER, UNKNOWN, Size, added, capped, share, union
 from kohort.server.crd.cel.estimate_calls import CALLS
-from kohort.server.crd.cel.sizes import PER_CHARACTER, UNKNOWN, Size, added, capped, share, union
 from kohort.server.crd.cel.syntax import Node
 from kohort.server.crd.cel.types import Type
 

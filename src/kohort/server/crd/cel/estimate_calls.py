@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from kohort.server.crd.cel.check import Checker
-from kohort.server.crd.cel.costs import LIST
-from kohort.server.crd.cel.sizes import ENDLESS, PER_CHARACTER, PER_PATTERN, Size, added, capped, share
+from kohort.server.crd.cel.costs import ENDLESS, LIST, PER_CHARACTER, PER_PATTERN, Size, added, capped, share
 from kohort.server.crd.cel.syntax import Node
 
 _FORMAT_PATTERN: Final = 128

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from kohort.server.crd.cel import costs
-from kohort.server.crd.cel.frame import Frame, Step, boolean
 from kohort.server.crd.cel.lib_lists import sorted_by
-from kohort.server.crd.cel.values import CelError, CostError, NoOverloadError
+from kohort.server.crd.cel.values import CelError, CostError, Frame, NoOverloadError, Step, boolean
 
 
 def _each(frame: Frame, items: Any, variables: tuple[str, ...], cost: int) -> Iterator[Any]:

@@ -12,10 +12,22 @@ from typing import Any, Final
 
 from kohort.server.crd.cel import costs, functions
 from kohort.server.crd.cel.folds import FOLDS
-from kohort.server.crd.cel.frame import MISSING, Frame, Step, boolean
 from kohort.server.crd.cel.syntax import Node, names
 from kohort.server.crd.cel.types import kind_of
-from kohort.server.crd.cel.values import NONE, CelError, CostError, Lookup, NoOverloadError, Optional, Struct, TypeValue
+from kohort.server.crd.cel.values import (
+    MISSING,
+    NONE,
+    CelError,
+    CostError,
+    Frame,
+    Lookup,
+    NoOverloadError,
+    Optional,
+    Step,
+    Struct,
+    TypeValue,
+    boolean,
+)
 
 PER_CALL: Final = 1_000_000
 _UNESCAPED: Final = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}

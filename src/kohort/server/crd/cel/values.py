@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -148,3 +149,30 @@ def size(value: Any) -> int:
     if isinstance(value, Optional) and value.present:
         return size(value.value)
     return 1
+
+
+MISSING: Final = object()
+
+
+class Frame:
+    """Variables of one evaluation, and what it may still cost."""
+
+    __slots__ = ("left", "names")
+
+    def __init__(self, variables: Mapping[str, Any], budget: int) -> None:
+        self.names = dict(variables)
+        self.left = budget
+
+    def pay(self, cost: int) -> None:
+        self.left -= cost
+        if self.left < 0:
+            raise CostError
+
+
+Step = Callable[[Frame], Any]
+
+
+def boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise NoOverloadError("a boolean is wanted")
+    return value
