@@ -28,7 +28,7 @@ from typing import Any
 import msgspec
 
 from bench.result import yardstick
-from kohort import garbage
+from kohort import tuning
 from kohort.embedded import whole
 from kohort.kube.client import Client
 from kohort.kube.codec import Meta
@@ -210,7 +210,7 @@ async def measure(case: Case, start: Callable[[Case, AsyncExitStack], Awaitable[
         began = time.perf_counter()
         client = await start(case, stack)
         ready = time.perf_counter() - began
-        garbage.settle()
+        tuning.settle()
         timing = Timing(wanted)
         for informer in observers(client, timing):
             await stack.enter_async_context(informer)

@@ -11,8 +11,8 @@ from tests.controllermanager.build import NOW, owner, pod, template
 from kohort.api.kind import Object
 from kohort.controllermanager import history
 from kohort.controllermanager.daemonset import nodes, plan
-from kohort.controllermanager.daemonset.backoff import FailureBackoff
 from kohort.controllermanager.daemonset.nodes import Fit
+from kohort.controllermanager.daemonset.plan import FailureBackoff
 
 
 def daemonset(spec: dict[str, Any] | None = None, **rest: Any) -> Object:

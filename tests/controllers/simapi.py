@@ -25,7 +25,7 @@ from kohort.api.kind import Context, Kind, Object
 from kohort.api.result import WriteResult
 from kohort.api.scheduling.constants import PROTECTION_FINALIZER
 from kohort.controllers.reconcile import Answer, Refusal, Write
-from kohort.kinds.batch.api.freeze import check_parallelism
+from kohort.kinds.batch.admission import check_parallelism
 from kohort.kinds.batch.api.selector import generate
 
 PRIORITY_CLASSES = [

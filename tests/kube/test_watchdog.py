@@ -15,11 +15,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from kohort.controllers.controller import Key
 from kohort.kube import watchdog
-from kohort.kube.files import raise_file_limit
 from kohort.kube.watchdog import SUBJECTS, watching
 from kohort.kube.wire import Request, User
 from kohort.server.server import Server
 from kohort.server.settings import Settings
+from kohort.tuning import raise_file_limit
 
 
 def hold(seconds: float) -> None:

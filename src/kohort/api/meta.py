@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import formats
-from kohort.api.errors import FieldError, forbidden, invalid, required, too_long
+from kohort.api.errors import FieldError, at, forbidden, invalid, required, too_long
 from kohort.api.sameness import identity, same
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from kohort.api.kind import Kind, Object
+
 
 _GENERATED: Final = 58  # characters of generateName that are kept; five random ones follow
 _ANNOTATIONS: Final = 256 * 1024
@@ -171,3 +172,27 @@ def _finalizers(names: list[str], domains: bool) -> Iterator[FieldError]:
             yield invalid(f"metadata.finalizers[{index}]", name, text)
     if {"orphan", "foregroundDeletion"} <= set(names):
         yield invalid("metadata.finalizers", names, "finalizers orphan and foregroundDeletion cannot be both set")
+
+
+_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def check_selector(selector: Mapping[str, Any] | None, path: str) -> Iterator[FieldError]:
+    """A metav1.LabelSelector."""
+    chosen = selector or {}
+    yield from check_labels(chosen.get("matchLabels") or {}, at(path, "matchLabels"))
+    for index, expression in enumerate(chosen.get("matchExpressions") or []):
+        yield from _expression(expression, f"{at(path, 'matchExpressions')}[{index}]")
+
+
+def _expression(expression: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    operator, values = expression.get("operator") or "", expression.get("values") or []
+    if operator in {"In", "NotIn"} and not values:
+        yield required(at(path, "values"), "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in {"Exists", "DoesNotExist"} and values:
+        yield forbidden(at(path, "values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    elif operator not in _OPERATORS:
+        yield invalid(at(path, "operator"), operator, "not a valid selector operator")
+    problem = formats.label_key(expression.get("key") or "")
+    if problem:
+        yield invalid(at(path, "key"), expression.get("key") or "", problem)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from kohort import garbage
+from kohort import tuning
 from kohort.api import formats
 from kohort.api.objects import annotation, name_of
 from kohort.apimachinery.quantity import well_formed
@@ -24,11 +24,11 @@ from kohort.cli.lookup import config_file
 from kohort.cli.up import read_pools
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, ConfigError, TransportError
-from kohort.kube.files import raise_file_limit
 from kohort.run.survey import kube_controller_manager
 from kohort.sim.cluster import CREATED_BY, DEFAULT_CAPACITY, POOL, Pool
 from kohort.sim.kubelet import KubeletSimulator
 from kohort.sim.registered import remove, taken_over, virtual_nodes
+from kohort.tuning import raise_file_limit
 
 CREATOR: Final = "kohort-nodes"
 _HEARTBEAT: Final = 10.0
@@ -135,7 +135,7 @@ async def play(
             KubeletSimulator(client, pools, lifecycle=alone, heartbeat=_HEARTBEAT, identity=identity) as kubelets,
         ):
             await kubelets.ready()
-            garbage.settle()
+            tuning.settle()
             _say_ready(asked | set(taken), attached=len(taken))
             await stop.wait()
     finally:

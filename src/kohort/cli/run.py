@@ -16,11 +16,10 @@ import uvloop
 from rich.table import Table
 from rich.text import Text
 
-from kohort import garbage
+from kohort import tuning
 from kohort.cli.common import UsageError, as_json, friendly, out, say, write
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, ConfigError, TransportError
-from kohort.kube.files import raise_file_limit
 from kohort.kube.watchdog import watching
 from kohort.place.profile import ProfileError
 from kohort.run.groups import groups
@@ -28,6 +27,7 @@ from kohort.run.options import DashboardOptions, Options, OptionsError, host_and
 from kohort.run.plan import Plan, grouping_of
 from kohort.run.process import Process, look, page, server_context
 from kohort.scheduler import jsonlog
+from kohort.tuning import raise_file_limit
 
 _STYLE: Final = {"does": "green", "leaves": "cyan", "missing": "yellow", "off": "dim"}
 _WORD: Final = {"does": "yes", "leaves": "left", "missing": "no", "off": "off"}
@@ -70,7 +70,7 @@ async def _run(chosen: Options, output: str, *, dry_run: bool) -> int:
         if found.plan.idle:
             say("error", "nothing to do here: see above")
             return 1
-        garbage.settle()
+        tuning.settle()
         process = Process(client, chosen, found.plan)
         with watching() as process.watchdog:
             async with page(process) as port:

@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from kohort import garbage
+from kohort import tuning
 from kohort.cli.common import write
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ class StartError(Exception):
 @contextlib.asynccontextmanager
 async def started(settings: Settings) -> AsyncIterator[tuple[Server, asyncio.Event]]:
     """The server, and the event that a signal sets. At the end it is closed."""
-    from kohort.kube.files import raise_file_limit
     from kohort.server.auth.private import FileError
     from kohort.server.server import Server
     from kohort.server.store import StoreError
+    from kohort.tuning import raise_file_limit
 
     raise_file_limit()
     stopped = asyncio.Event()
@@ -55,7 +55,7 @@ async def until(
     """Say that it is ready, and serve until then. `announce`: tells whoever started this process, after that."""
     from kohort.kube.watchdog import watching
 
-    garbage.settle()
+    tuning.settle()
     write(ready)
     sys.stdout.flush()
     announce()

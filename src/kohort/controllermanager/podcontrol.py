@@ -1,14 +1,24 @@
-"""Pods are made in batches that double, and removed; what was done is told as events of their owner."""
+"""What controllers of pods share: pods are made in batches that double, and removed; their owner's events tell it."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from kohort.api.kind import Object
 from kohort.api.objects import name_of
-from kohort.controllers.reconcile import Answer, Event, Step, emit
+from kohort.controllers.reconcile import Answer, Event, Reconcile, Result, Step, emit
 from kohort.controllers.writes import create, delete
+
+BATCH: Final = 0.05  # seconds in which changes of pods are gathered
+BASE_DELAY: Final = 0.05  # seconds until what was refused is tried again, at first
+
+
+def nothing() -> Reconcile:
+    """Of a key whose object is gone."""
+    yield from ()
+    return Result()
 
 
 @dataclass(slots=True)

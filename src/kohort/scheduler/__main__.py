@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import uvloop
 
-from kohort import garbage
+from kohort import tuning
 from kohort.kube.client import Client
 from kohort.kube.errors import ConfigError
 from kohort.kube.lease import Leadership
@@ -60,7 +60,7 @@ async def serve(args: argparse.Namespace) -> None:
         if args.leader_elect:
             lease = Leadership(client, args.lease_name, namespace=args.lease_namespace)
         scheduler = Scheduler(client, settings, lease=lease)
-        garbage.settle()
+        tuning.settle()
         async with served(scheduler, host or "127.0.0.1", int(port), args.debug_token_file):
             work = asyncio.create_task(scheduler.run())
             ended = asyncio.create_task(stop.wait())

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Final
 
-from kohort import garbage
+from kohort import tuning
 from kohort.kube.clock import REAL
 from kohort.server import bootstrap
 from kohort.server.admission.chain import Admission, admission
@@ -214,4 +214,4 @@ class Server:
             freed += before - min(before, self.store.kept)
             if freed > _FREED:
                 freed = 0
-                await asyncio.to_thread(garbage.give_back)
+                await asyncio.to_thread(tuning.give_back)

@@ -9,8 +9,8 @@ import pytest
 
 from kohort.api import admit
 from kohort.api.core.pod import POD
-from kohort.api.core.selectors import check_selector
 from kohort.api.kind import Context
+from kohort.api.meta import check_selector
 from kohort.apimachinery.labels import matches
 
 Object = dict[str, Any]

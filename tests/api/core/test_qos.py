@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kohort.api.core.images import tag_of
+from kohort.api.core.pod_defaults import tag_of
 from kohort.api.core.qos import qos_class
 
 BOTH = {"cpu": "1", "memory": "1Gi"}

@@ -10,10 +10,9 @@ what admission adds belongs to nobody. `keep_times` comes last, so that a write 
 
 from kohort.api.apply.errors import ApplyError, Conflict, conflict_message, conflict_status
 from kohort.api.apply.managed import manager_name
-from kohort.api.apply.reset import reset_fields
 from kohort.api.apply.structure import DEDUCED, Structure, custom, native
+from kohort.api.apply.unowned import reset_fields, zero
 from kohort.api.apply.writing import Applied, Target, apply, keep_times, update_managed_fields
-from kohort.api.apply.zero import zero
 
 __all__ = [
     "DEDUCED",

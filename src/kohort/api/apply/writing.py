@@ -14,8 +14,8 @@ from kohort.api.apply.fields import Fields
 from kohort.api.apply.managed import APPLY, UPDATE, Managed, Manager, Owned
 from kohort.api.apply.merge import merge, remove
 from kohort.api.apply.structure import Structure
+from kohort.api.apply.unowned import zero
 from kohort.api.apply.values import field_set, problems
-from kohort.api.apply.zero import zero
 from kohort.api.kind import Object
 from kohort.api.sameness import same, whole
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kohort.api import formats
-from kohort.api.core.selectors import check_selector
 from kohort.api.errors import FieldError, at, duplicate, forbidden, invalid, not_supported, required
-from kohort.api.meta import check_labels
+from kohort.api.meta import check_labels, check_selector
 
 Spec = Mapping[str, Any]
 

@@ -9,11 +9,10 @@ from typing import Any, Final
 from kohort.api.kind import Object
 from kohort.api.objects import controller_of, controller_uid, is_deleting, meta_of, uid_of
 from kohort.controllermanager.claims import loose, owner_key
-from kohort.controllermanager.daemonset.backoff import FailureBackoff
+from kohort.controllermanager.daemonset.plan import FailureBackoff
 from kohort.controllermanager.daemonset.reconcile import View, reconcile
+from kohort.controllermanager.podcontrol import BASE_DELAY, BATCH, nothing
 from kohort.controllermanager.pods import is_terminal
-from kohort.controllermanager.timing import BASE_DELAY, BATCH, nothing
-from kohort.controllers.adopters import Adopters
 from kohort.controllers.controller import (
     Controller,
     Enqueue,
@@ -25,6 +24,7 @@ from kohort.controllers.controller import (
     key_of,
 )
 from kohort.controllers.reconcile import Reconcile
+from kohort.controllers.reverse_index import Adopters
 
 _SLOW: Final = 0.5  # seconds: a reconcile looks at all nodes, and most changes of pods only count
 _ALL: Final = "all"

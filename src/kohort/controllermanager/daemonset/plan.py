@@ -5,15 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.api.objects import is_deleting, label, meta_of, name_of
 from kohort.apimachinery.intstr import scaled
 from kohort.controllermanager import history
 from kohort.controllermanager import pods as pods_
-from kohort.controllermanager.daemonset.backoff import FailureBackoff
 from kohort.controllermanager.daemonset.nodes import Fit
+
+_FIRST: Final = 1.0
+_MOST: Final = 900.0
+
+
+@dataclass(slots=True)
+class FailureBackoff:
+    """Of one DaemonSet, by node. Losing it makes a retry come sooner, nothing else."""
+
+    _known: dict[str, tuple[float, datetime]] = field(default_factory=dict)
+
+    def wait(self, node: str, now: datetime) -> float:
+        """Seconds until a failed pod may be replaced; 0: now, and that counts."""
+        delay, since = self._known.get(node, (0.0, now))
+        passed = (now - since).total_seconds()
+        if passed < delay:
+            return delay - passed
+        grown = _FIRST if passed > 2 * _MOST or not delay else min(_MOST, delay * 2)
+        self._known[node] = (grown, now)
+        return 0.0
+
 
 OnNodes = Mapping[str, Sequence[Object]]  # pods by the node that they are for
 

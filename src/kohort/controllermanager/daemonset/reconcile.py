@@ -14,9 +14,8 @@ from kohort.controllermanager import history, podcontrol
 from kohort.controllermanager import pods as pods_
 from kohort.controllermanager.claims import claim
 from kohort.controllermanager.daemonset import nodes, plan
-from kohort.controllermanager.daemonset.backoff import FailureBackoff
-from kohort.controllermanager.daemonset.plan import Plan
-from kohort.controllermanager.hashing import template_hash
+from kohort.controllermanager.daemonset.plan import FailureBackoff, Plan
+from kohort.controllermanager.podtemplate import template_hash
 from kohort.controllers.reconcile import Event, Part, Reconcile, ReconcileError, Result, emit, must, one
 from kohort.controllers.writes import update
 

@@ -9,8 +9,7 @@ from kohort.api.kind import Object
 from kohort.api.objects import controller_of, controller_uid, uid_of
 from kohort.controllermanager.claims import loose, owner_key
 from kohort.controllermanager.deployment.reconcile import View, reconcile
-from kohort.controllermanager.timing import BASE_DELAY, nothing
-from kohort.controllers.adopters import Adopters
+from kohort.controllermanager.podcontrol import BASE_DELAY, nothing
 from kohort.controllers.controller import (
     Controller,
     Enqueue,
@@ -22,6 +21,7 @@ from kohort.controllers.controller import (
     key_of,
 )
 from kohort.controllers.reconcile import Reconcile
+from kohort.controllers.reverse_index import Adopters
 
 
 def deployment_controller() -> Controller:

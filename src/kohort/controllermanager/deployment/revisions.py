@@ -11,7 +11,7 @@ from kohort.api.objects import annotation, meta_of, namespace_of, number, owner_
 from kohort.apimachinery.podresources import in_canonical_form
 from kohort.controllermanager.deployment import constants
 from kohort.controllermanager.deployment.numbers import max_surge, oldest_first, replicas, revision
-from kohort.controllermanager.hashing import template_hash
+from kohort.controllermanager.podtemplate import template_hash
 
 
 def split(deployment: Object, sets: Sequence[Object]) -> tuple[Object | None, list[Object]]:

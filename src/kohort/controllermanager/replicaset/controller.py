@@ -9,11 +9,11 @@ from typing import Any
 from kohort.api.kind import Object
 from kohort.api.objects import controller_of, controller_uid, uid_of
 from kohort.controllermanager.claims import loose, owner_key
+from kohort.controllermanager.podcontrol import BASE_DELAY, BATCH, nothing
 from kohort.controllermanager.replicaset.reconcile import View, reconcile
-from kohort.controllermanager.timing import BASE_DELAY, BATCH, nothing
-from kohort.controllers.adopters import Adopters
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_itself, key_of
 from kohort.controllers.reconcile import Reconcile
+from kohort.controllers.reverse_index import Adopters
 
 Selector = Callable[[Object], dict[str, Any] | None]
 

@@ -8,9 +8,8 @@ from datetime import datetime
 from kohort.api.kind import Object
 from kohort.api.objects import controller_of, controller_uid, uid_of
 from kohort.controllermanager.claims import loose, owner_key
+from kohort.controllermanager.podcontrol import BASE_DELAY, BATCH, nothing
 from kohort.controllermanager.statefulset.reconcile import View, reconcile
-from kohort.controllermanager.timing import BASE_DELAY, BATCH, nothing
-from kohort.controllers.adopters import Adopters
 from kohort.controllers.controller import (
     Controller,
     Enqueue,
@@ -21,6 +20,7 @@ from kohort.controllers.controller import (
     enqueue_nothing,
 )
 from kohort.controllers.reconcile import Reconcile
+from kohort.controllers.reverse_index import Adopters
 
 
 def statefulset_controller() -> Controller:

@@ -15,7 +15,7 @@ from kohort.apimachinery.intstr import scaled
 from kohort.controllermanager import history
 from kohort.controllermanager import pods as pods_
 from kohort.controllermanager.claims import claim
-from kohort.controllermanager.hashing import fnv1, json_text, safe
+from kohort.controllermanager.podtemplate import fnv1, json_text, safe
 from kohort.controllermanager.statefulset import members, volumes
 from kohort.controllermanager.statefulset.volumes import Claims
 from kohort.controllers.reconcile import (

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import formats
-from kohort.api.core.selectors import check_selector
 from kohort.api.errors import (
     ErrorKind,
     FieldError,
@@ -18,6 +17,7 @@ from kohort.api.errors import (
     required,
     too_many,
 )
+from kohort.api.meta import check_selector
 from kohort.server.admission.policies import environment as env
 from kohort.server.crd.cel.syntax import RESERVED
 

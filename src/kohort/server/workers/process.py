@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from kohort import garbage
+from kohort import tuning
 from kohort.api.kind import Context
 from kohort.kube.wire import Request, User
 from kohort.server import status
@@ -144,7 +144,7 @@ def _give_back(settled: int) -> int:
     if held < settled + _SPARE:
         return held
     gc.collect()
-    garbage.give_back()
+    tuning.give_back()
     return resident()
 
 
@@ -160,7 +160,7 @@ def main() -> int:
         settings = line.read()
         ctx = Context.of(settings["minor"], settings["gates"], settings["options"])
         worker = Worker(line, ctx, Chosen(**settings["chosen"]))
-        garbage.settle()
+        tuning.settle()
         settled = resident()
         with asyncio.Runner() as runner:
             while True:

@@ -15,7 +15,7 @@ from kohort.api import admit, registry
 from kohort.api.kind import Context, Kind
 from kohort.api.releases import Gate
 from kohort.api.result import WriteResult
-from kohort.kinds.batch.api.freeze import check_parallelism
+from kohort.kinds.batch.admission import check_parallelism
 from kohort.kinds.batch.api.selector import generate
 
 RECORDED = Path(__file__).parents[3] / "recorded"

@@ -9,7 +9,7 @@ from tests.kinds.batch.api.build import job
 
 from kohort.api.errors import ErrorKind
 from kohort.api.kind import Context
-from kohort.kinds.batch.api.freeze import check_parallelism
+from kohort.kinds.batch.admission import check_parallelism
 
 UID = "u-1"
 

@@ -14,7 +14,7 @@ from tests.controllers.world import World
 
 from kohort.api.kind import Object
 from kohort.apimachinery.cron import BadScheduleError, parse
-from kohort.kinds.batch.control.cronjob.schedule import latest
+from kohort.kinds.batch.control.cronjob.reconcile import latest
 
 
 def moment(text: str) -> datetime:

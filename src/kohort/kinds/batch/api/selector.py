@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from kohort.api.copying import copied
-from kohort.api.core.selectors import check_selector
 from kohort.api.errors import FieldError, invalid, required
 from kohort.api.kind import Object
+from kohort.api.meta import check_selector
 from kohort.apimachinery.labels import matches
 
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"

@@ -8,7 +8,7 @@ from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Column, Context, Kind, Object, Scale
 from kohort.api.releases import Gate
 from kohort.api.schema import Obj
-from kohort.kinds.grove.api import binding, constants, defaults, options, parts, schema, status, update, validation
+from kohort.kinds.grove.api import constants, defaults, options, parts, schema, status, topology, update, validation
 from kohort.kinds.grove.api.options import OPTIONS
 
 __all__ = ["KINDS", "OPTIONS"]
@@ -124,7 +124,7 @@ KINDS: Final = (
         namespaced=False,
         schema=Obj(fields={"spec": schema.TOPOLOGY_BINDING_SPEC, "status": status.TOPOLOGY_BINDING}),
         columns=(Column("Domains", "string", ".spec.levels[*].domain"), _AGE),
-        validate=binding.validate,
+        validate=topology.validate_binding,
     ),
     Kind(
         group=constants.SCHEDULER_GROUP,

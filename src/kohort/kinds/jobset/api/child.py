@@ -10,15 +10,15 @@ from kohort.api.copying import copied
 from kohort.api.errors import FieldError
 from kohort.api.kind import Context, Object
 from kohort.api.objects import meta_of
-from kohort.kinds.jobset.api import constants, names
-from kohort.kinds.jobset.api.reading import ReplicatedJob, entries, future_name, spec_of, subdomain_of
+from kohort.kinds.jobset.api import constants
+from kohort.kinds.jobset.api.reading import ReplicatedJob, entries, future_name, job_name, spec_of, subdomain_of
 from kohort.kinds.jobset.api.volumes import claim_name, mounts
 
 
 def last_job(obj: Object, job: ReplicatedJob) -> Object:
     """The Job with the highest index: its names are the longest."""
     meta, spec = copied(job.job_meta), copied(job.job)
-    name = names.job_name(future_name(obj), job.name, job.replicas - 1)
+    name = job_name(future_name(obj), job.name, job.replicas - 1)
     meta |= {"name": name, "namespace": meta_of(obj).get("namespace") or "default"}
     meta["labels"] = {**(meta.get("labels") or {}), constants.REPLICATED_JOB_NAME: job.name}
     pod = (spec.get("template") or {}).get("spec") or {}

@@ -12,12 +12,15 @@ from typing import Final
 from kohort.api import formats
 from kohort.api.errors import ErrorKind, FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
 from kohort.api.kind import Context, Object
-from kohort.kinds.jobset.api import constants, names
+from kohort.kinds.jobset.api import constants
 from kohort.kinds.jobset.api.reading import (
     ReplicatedJob,
+    coordinator_endpoint,
     entries,
     future_name,
     in_order,
+    job_name,
+    pod_name,
     replicated_jobs,
     spec_of,
     subdomain_of,
@@ -76,10 +79,10 @@ def _containers(job: ReplicatedJob) -> Iterator[FieldError]:
 def _names(obj: Object, job: ReplicatedJob) -> Iterator[FieldError]:
     """Only the longest joined name is looked at, so the index of 0 replicas is -1 (spec jobset 1.2)."""
     last = job.replicas - 1
-    longest = names.job_name(future_name(obj), job.name, last)
+    longest = job_name(future_name(obj), job.name, last)
     problem, what = formats.label_1035(longest), "the name of its last Job"
     if problem is None and job.indexed and job.completions is not None:
-        longest = names.pod_name(future_name(obj), job.name, last, job.completions - 1) + constants.POD_SUFFIX
+        longest = pod_name(future_name(obj), job.name, last, job.completions - 1) + constants.POD_SUFFIX
         problem, what = formats.label_1035(longest), "the name of its last pod"
     if problem:
         yield invalid(f"{job.path}.name", longest, f"{what}: {problem}")
@@ -204,7 +207,7 @@ def _coordinator(obj: Object, jobs: tuple[ReplicatedJob, ...]) -> Iterator[Field
         yield invalid(f"{path}.replicatedJob", name, "its Jobs must be Indexed and say their completions")
     elif not 0 <= pod_index < job.completions:
         yield invalid(f"{path}.podIndex", pod_index, f"a Job of {name} has {job.completions} pods, counted from 0")
-    endpoint = names.coordinator_endpoint(future_name(obj), wanted, subdomain_of(obj))
+    endpoint = coordinator_endpoint(future_name(obj), wanted, subdomain_of(obj))
     problem = formats.label_value(endpoint)
     if problem:
         yield FieldError(

@@ -17,10 +17,10 @@ from kohort.api.releases import Gate
 from kohort.gang.compile import Compilation, CompileContext
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import MAX_WIDTH, Controller, Member, Owner, Plan
-from kohort.kinds.jobset.api import constants, names
+from kohort.kinds.jobset.api import constants
 from kohort.kinds.jobset.api.gang_validation import is_external
 from kohort.kinds.jobset.api.gangs import GangRequest, active, gangs, option_on, without_empty
-from kohort.kinds.jobset.api.reading import is_managed_elsewhere, is_suspended, replicated_jobs
+from kohort.kinds.jobset.api.reading import is_managed_elsewhere, is_suspended, job_name, replicated_jobs
 from kohort.kinds.jobset.compile.groups import Namer, Tree
 from kohort.kinds.jobset.settings import JobSetSettings
 
@@ -133,7 +133,7 @@ def _members(obj: Object, tree: Tree) -> tuple[Member, ...]:
         path = ("spec", "replicatedJobs", job.index, "template", "spec", "template")
         pods = job.pods_per_job
         for index in range(job.replicas):
-            name = names.job_name(jobset, job.name, index)
+            name = job_name(jobset, job.name, index)
             group = tree.group_of(job.index, index)
             found.append(Member(source=f"Job {name}", count=pods, group=group, path=path, job=name))
     return tuple(found)

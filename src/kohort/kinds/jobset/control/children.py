@@ -10,11 +10,13 @@ from typing import Any, Final
 from kohort.api.copying import copied
 from kohort.api.kind import Object
 from kohort.api.objects import meta_of, namespace_of, owner_reference
-from kohort.kinds.jobset.api import constants, names, placement
+from kohort.kinds.jobset.api import constants, placement
 from kohort.kinds.jobset.api.reading import (
     ReplicatedJob,
+    coordinator_endpoint,
     entries,
     exclusive_placement,
+    job_name,
     replicated_jobs,
     spec_of,
     subdomain_of,
@@ -45,7 +47,7 @@ class Wiring:
 
 def job(jobset: Object, replicated: ReplicatedJob, index: int, wiring: Wiring) -> Object:
     meta, spec = copied(replicated.job_meta), copied(replicated.job)
-    name = names.job_name(str(meta_of(jobset)["name"]), replicated.name, index)
+    name = job_name(str(meta_of(jobset)["name"]), replicated.name, index)
     labels = _labels(jobset, replicated, index, name, wiring.restarts)
     notes = {**labels, **_exclusive(jobset, replicated)}
     spec["suspend"] = bool(spec_of(jobset).get("suspend"))
@@ -97,9 +99,7 @@ def _labels(jobset: Object, replicated: ReplicatedJob, index: int, name: str, re
         found["job-restart-attempt"] = restarts
     coordinator = spec_of(jobset).get("coordinator")
     if coordinator:
-        found["coordinator"] = names.coordinator_endpoint(
-            str(meta_of(jobset)["name"]), coordinator, subdomain_of(jobset)
-        )
+        found["coordinator"] = coordinator_endpoint(str(meta_of(jobset)["name"]), coordinator, subdomain_of(jobset))
     return {f"{PREFIX}{key}": str(value) for key, value in found.items()}
 
 

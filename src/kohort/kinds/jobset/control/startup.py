@@ -10,9 +10,16 @@ from kohort.api.kind import Object
 from kohort.api.objects import meta_of
 from kohort.controllers.reconcile import CREATES_AT_MOST, Answer, Event, Part, ReconcileError, Step, emit
 from kohort.controllers.writes import patch
-from kohort.kinds.jobset.api import names
 from kohort.kinds.jobset.api.constants import IN_PROGRESS, STARTED, SUSPENDED
-from kohort.kinds.jobset.api.reading import ReplicatedJob, entries, in_order, is_suspended, replicated_jobs, spec_of
+from kohort.kinds.jobset.api.reading import (
+    ReplicatedJob,
+    entries,
+    in_order,
+    is_suspended,
+    job_name,
+    replicated_jobs,
+    spec_of,
+)
 from kohort.kinds.jobset.control import children, state
 from kohort.kinds.jobset.control.children import Wiring
 from kohort.kinds.jobset.control.state import Jobs
@@ -36,7 +43,7 @@ def missing(jobset: Object, jobs: Jobs, rows: Rows, wire: Wire) -> list[list[Obj
         absent = (
             (index, name)
             for index in range(replicated.replicas)
-            if (name := names.job_name(str(meta_of(jobset)["name"]), replicated.name, index)) not in taken
+            if (name := job_name(str(meta_of(jobset)["name"]), replicated.name, index)) not in taken
         )
         some = [
             children.job(jobset, replicated, index, wire(name, replicated, index))

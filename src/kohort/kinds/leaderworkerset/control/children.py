@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.api.objects import label, name_of, namespace_of, owner_reference
+from kohort.api.objects import is_deleting, label, name_of, namespace_of, number, owner_reference
+from kohort.controllers.reconcile import Part, Step
+from kohort.controllers.writes import create
 from kohort.kinds.leaderworkerset.api import constants
 from kohort.kinds.leaderworkerset.api.revision import revision_data
 from kohort.kinds.leaderworkerset.control.pods import claim_name
 from kohort.kinds.leaderworkerset.control.reading import template_of, worker_index
+from kohort.kinds.leaderworkerset.control.writes import is_ending, remove_all
 
 _CLAIM_MEMBERS: Final = ("accessModes", "storageClassName", "volumeMode", "resources")
 
@@ -39,7 +43,7 @@ def _service(lws: Object, owned_by: Object, selector: dict[str, str]) -> Object:
     }
 
 
-def claims(lws: Object, pod: Object) -> list[Object]:
+def _claims_of(lws: Object, pod: Object) -> list[Object]:
     """Of one pod, as a StatefulSet makes them; labels and the volume's name of the template are not carried over."""
     retention = template_of(lws).get("persistentVolumeClaimRetentionPolicy") or {}
     keys = (
@@ -86,3 +90,34 @@ def _sorted(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _sorted(value[name]) for name in sorted(value)}
     return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def ensure_claims(lws: Object, wanted: Sequence[Object], known: Mapping[str, Object]) -> Part:
+    """Claims are made before their pods. -> what went wrong. `lws` as of the pods' revision."""
+    claims = [claim for pod in wanted for claim in _claims_of(lws, pod) if name_of(claim) not in known]
+    if not claims:
+        return []
+    answers = yield Step([create(claim) for claim in claims])
+    return [
+        f"PersistentVolumeClaim {name_of(claim)} could not be created: {answer.refusal.message}"
+        for claim, answer in zip(claims, answers, strict=True)
+        if answer.refusal is not None and not answer.refusal.already_exists and not is_ending(answer.refusal)
+    ]
+
+
+def clean_claims(lws: Object, known: Mapping[str, Object], pods: Sequence[Object], groups: int) -> Part:
+    """Those of groups that were scaled away, where the set says so."""
+    template = template_of(lws)
+    if (template.get("persistentVolumeClaimRetentionPolicy") or {}).get("whenScaled") != "Delete":
+        return
+    used = {
+        claim_name(name_of(one), name_of(pod)) for one in template.get("volumeClaimTemplates") or () for pod in pods
+    }
+    gone = []
+    for one in template.get("volumeClaimTemplates") or ():
+        prefix = claim_name(name_of(one), name_of(lws)) + "-"
+        for name, claim in known.items():
+            index = number(name.removeprefix(prefix).partition("-")[0]) if name.startswith(prefix) else -1
+            if index >= groups and name not in used and not is_deleting(claim):
+                gone.append(claim)
+    yield from remove_all(gone)

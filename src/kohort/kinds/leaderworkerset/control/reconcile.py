@@ -38,7 +38,6 @@ from kohort.kinds.leaderworkerset.control import (
     status,
     tpu,
     volcano,
-    volumes,
 )
 from kohort.kinds.leaderworkerset.control.gangs import Gangs
 from kohort.kinds.leaderworkerset.control.reading import (
@@ -132,7 +131,7 @@ def reconcile(view: LeaderWorkerSetView, ctx: CompileContext) -> Reconcile:
     yield from _workers(run, kept)
     yield from _reflect(run)
     yield from gangs.clean(lws, run.gangs, view.groups, view.pods)
-    yield from volumes.clean(lws, view.claims, view.pods, run.groups)
+    yield from children.clean_claims(lws, view.claims, view.pods, run.groups)
     if run.problems:
         raise ReconcileError("; ".join(run.problems))
     if run.more and not run.gangs.reason:
@@ -257,7 +256,7 @@ def _make(run: Pass, wanted: Sequence[Object]) -> Part:
         return []
     for key in sorted({revision_of(pod) for pod in wanted}):
         mates = [pod for pod in wanted if revision_of(pod) == key]
-        problems = yield from volumes.ensure(run.revisions.spec_at(key), mates, run.view.claims)
+        problems = yield from children.ensure_claims(run.revisions.spec_at(key), mates, run.view.claims)
         if problems:
             run.problems += problems
             yield from emit(*(Event(run.lws, "Warning", "FailedCreate", text) for text in problems))

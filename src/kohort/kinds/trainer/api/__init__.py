@@ -6,9 +6,9 @@ from typing import Final
 
 from kohort.api.kind import Column, Kind
 from kohort.kinds.trainer.api import runtime_schema, runtime_validation, schema, validation
-from kohort.kinds.trainer.api.builtin import builtin_names, builtin_runtime, builtin_runtimes
 from kohort.kinds.trainer.api.constants import CLUSTER_RUNTIME, COMPOSITE_GATE, GATE, GROUP, RUNTIME, VERSION
 from kohort.kinds.trainer.api.fitting import check_fit, fit_warnings
+from kohort.kinds.trainer.api.runtimes import builtin_names, builtin_runtime, builtin_runtimes
 from kohort.kinds.trainer.api.validation import check_active, stamp_patches
 
 __all__ = [

@@ -11,7 +11,6 @@ from typing import Any, Final
 from kohort.api.errors import FieldError, forbidden, invalid
 from kohort.api.kind import Object
 from kohort.kinds.trainer.api import torchtune
-from kohort.kinds.trainer.api.builtin import builtin_names
 from kohort.kinds.trainer.api.constants import (
     CLUSTER_RUNTIME,
     DATASET,
@@ -33,6 +32,7 @@ from kohort.kinds.trainer.api.constants import (
     spec_of,
 )
 from kohort.kinds.trainer.api.runtime_validation import injection_targets, is_deprecated
+from kohort.kinds.trainer.api.runtimes import builtin_names
 from kohort.kinds.trainer.api.validation import patched_jobs, patched_pod, patches_of, pod_path
 
 _RESERVED: Final = {"torch": TORCH_ENV, "mpi": MPI_ENV, "xgboost": XGBOOST_ENV}

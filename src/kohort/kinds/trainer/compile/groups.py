@@ -11,7 +11,7 @@ from kohort.gang import blocks
 from kohort.gang.compile import CompileContext
 from kohort.gang.stand_in import uid_of
 from kohort.gang.tree import Controller, Disruption, Group, Member, Owner, Plan, Template
-from kohort.kinds.jobset.api.names import job_name
+from kohort.kinds.jobset.api.reading import job_name
 from kohort.kinds.trainer.api.constants import GROUP, pod_spec
 from kohort.kinds.trainer.api.groups import Branch, Grouping, Leaf
 from kohort.kinds.trainer.api.sequence import first_wave

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from kohort.api.errors import FieldError, invalid
 from kohort.api.kind import Object
-from kohort.kinds.jobset.api import constants, names
+from kohort.kinds.jobset.api import constants
+from kohort.kinds.jobset.api.reading import pod_name
 from kohort.kinds.trainer.api import torchtune
 from kohort.kinds.trainer.api.constants import CONTAINERS, DATASET, MODEL, NODE, TRAINER, container_of, role_of
 from kohort.kinds.trainer.api.fitting import ml_policy
@@ -56,7 +57,7 @@ def too_long(draft: Draft) -> list[FieldError]:
     """JobSet refuses what makes its pods' names too long; the TrainJob would wait for ever (1.1)."""
     for index, job in enumerate(draft.jobs):
         last = max(0, draft.replicas(index) - 1), max(0, draft.counts[index] - 1)
-        pod = names.pod_name(draft.name, str(job.get("name")), *last) + constants.POD_SUFFIX
+        pod = pod_name(draft.name, str(job.get("name")), *last) + constants.POD_SUFFIX
         if len(pod) > _LONGEST:
             fits = len(draft.name) - (len(pod) - _LONGEST)
             detail = f'must have at most {fits} characters, as its pods are called like "{pod}", which JobSet refuses'

@@ -19,10 +19,9 @@ from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.compile.lookup import runtime_in, snapshot_name
 from kohort.kinds.trainer.compile.trainjob import compile_object
 from kohort.kinds.trainer.control import groups
-from kohort.kinds.trainer.control.errors import BuildError, WaitError
 from kohort.kinds.trainer.control.keys import Keys, names, secret
 from kohort.kinds.trainer.control.status import is_idle
-from kohort.kinds.trainer.control.view import TrainJobView, is_suspended, owned_by
+from kohort.kinds.trainer.control.view import BuildError, TrainJobView, WaitError, is_suspended, owned_by
 
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 

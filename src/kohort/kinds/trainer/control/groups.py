@@ -10,7 +10,7 @@ from kohort.controllers.reconcile import Event, Part
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import render
 from kohort.gang.tree import Plan
-from kohort.kinds.trainer.control.errors import BuildError, WaitError
+from kohort.kinds.trainer.control.view import BuildError, WaitError
 
 
 class TrainJobGroups(kit.GroupPolicy):

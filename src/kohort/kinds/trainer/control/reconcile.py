@@ -12,10 +12,9 @@ from kohort.gang.compile import CompileContext
 from kohort.kinds.trainer.api.constants import CLUSTER_RUNTIME, FAILED, GROUP, MANAGED_HERE, RUNTIME_KINDS, spec_of
 from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.control.build import build
-from kohort.kinds.trainer.control.errors import WaitError
 from kohort.kinds.trainer.control.keys import Keys
 from kohort.kinds.trainer.control.status import DEADLINE, NOT_SUPPORTED, TrainJobStatus
-from kohort.kinds.trainer.control.view import TrainJobView, is_suspended
+from kohort.kinds.trainer.control.view import TrainJobView, WaitError, is_suspended
 
 _LONGEST: Final = 950  # of what an event says
 

@@ -9,7 +9,16 @@ from typing import Any
 
 from kohort.api.kind import Object
 from kohort.api.objects import controller_of
+from kohort.controllers.reconcile import ReconcileError
 from kohort.kinds.trainer.api.constants import spec_of
+
+
+class BuildError(ReconcileError):
+    """Something is wrong; people are told."""
+
+
+class WaitError(ReconcileError):
+    """Something has to happen first, and will."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from kohort.api import formats
-from kohort.api.core.selectors import check_selector
 from kohort.api.errors import FieldError, duplicate, invalid, not_supported, required
+from kohort.api.meta import check_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

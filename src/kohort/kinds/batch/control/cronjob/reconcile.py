@@ -25,7 +25,6 @@ from kohort.controllers.reconcile import (
 from kohort.controllers.writes import create, delete, update
 from kohort.kinds.batch.api.status import COMPLETE, holds, is_finished
 from kohort.kinds.batch.compile.cronjob import run_of
-from kohort.kinds.batch.control.cronjob.schedule import latest
 
 SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _SOON: Final = 0.1  # seconds after the due moment: clocks are not exact
@@ -229,3 +228,30 @@ def _delete(turn: Round, jobs: Sequence[Object]) -> Part:
     if problems:
         raise ReconcileError("; ".join(problems))
     return gone
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """The latest moment that is over; `many`: so many were missed that something must be wrong."""
+
+    latest: datetime | None
+    many: bool = False
+
+
+def latest(schedule: Schedule, since: datetime, now: datetime) -> Missed:
+    """The last due moment in (since, now]. Long gaps are jumped over: looked for ever further back from now."""
+    first = schedule.next(since)
+    if first is None or first > now:
+        return Missed(None)
+    second = schedule.next(first)
+    if second is None or second > now:
+        return Missed(first)
+    period = second - first
+    back, found = period, None
+    while found is None:
+        start = max(since, now - back)
+        moment = schedule.next(start)
+        while moment is not None and moment <= now:
+            found, moment = moment, schedule.next(moment)
+        back *= 2
+    return Missed(found, many=(now - first) / period > 100)

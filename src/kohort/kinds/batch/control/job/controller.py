@@ -10,11 +10,10 @@ from typing import Any, Final
 from kohort.api.kind import Object
 from kohort.api.objects import controller_of
 from kohort.api.releases import Gate
-from kohort.controllers.adopters import Adopters
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_nothing, key_of
 from kohort.controllers.gangquota import GangQuota, told, uncounted
 from kohort.controllers.reconcile import Reconcile
-from kohort.controllers.reverse_index import ReverseIndex
+from kohort.controllers.reverse_index import Adopters, ReverseIndex
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import v1alpha2, v1beta1
 from kohort.kinds.batch.compile.existing import MAX_CHAIN
