@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from importlib import import_module
 from typing import Final
 
+from kohort.api.bundle import Listener, ReportEndpoint
 from kohort.controllermanager import registry as manager
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
 from kohort.gang.settings import DEFAULTS, SettingsByKind
 from kohort.grouping.settings import Grouping
-from kohort.kinds.controllers import install, make, needs, probe, selected
-from kohort.kinds.trainer.compile.draft import Listener
-from kohort.kinds.trainer.control import progress
+from kohort.kinds.controllers import groups, install, make, needs, probe, selected
 from kohort.kube.client import Client
 from kohort.kube.transport import ADMIN
 from kohort.kube.wire import User
@@ -58,16 +58,21 @@ async def whole(
         usual = FOR_EVER if copied else None
         simulator = KubeletSimulator(client, pools, every=True, usual=usual, lifecycle=not copied, clock=clock)
         kubelets = await stack.enter_async_context(simulator)
-        listener = None
         every = selected(None) if controllers is None else tuple(controllers)
         wanted = [name for name in every if name not in manager.names()]
         await _served(client, wanted)
         await install(client, wanted)
         await manager.install(client, every)
-        if "trainjob" in wanted and "TrainJobStatus" in ctx.options and server.pki is not None:
-            listener = await stack.enter_async_context(_reports(server, client))
+        listeners = {
+            name: await stack.enter_async_context(_reports(one.reports, server, client))
+            for name, one in groups().items()
+            if one.reports is not None
+            and one.reports.gate in ctx.options
+            and server.pki is not None
+            and not set(wanted).isdisjoint(one.controllers)
+        }
         worker = await stack.enter_async_context(Client.within(server.api, user, manager="kohort", clock=clock))
-        setup = replace(await probe(client, ctx), listener=listener)
+        setup = replace(await probe(client, ctx), listeners=listeners)
         ours, builtin = make(setup, wanted), manager.make(name for name in every if name in manager.names())
         # The controllers of kube-controller-manager are the cluster's own: the roles of Kohort say nothing of them.
         runtimes = (
@@ -88,11 +93,11 @@ async def whole(
 
 
 @asynccontextmanager
-async def _reports(server: Server, client: Client) -> AsyncIterator[Listener]:
-    """Where trainings report their progress: beside the API, with its certificate."""
+async def _reports(endpoint: ReportEndpoint, server: Server, client: Client) -> AsyncIterator[Listener]:
+    """Where pods report: beside the API, with its certificate."""
     assert server.pki is not None
     host, context = server.settings.host, server.pki.server_context()
-    async with listening(progress.application(client), host, 0, context) as port:
+    async with listening(import_module(endpoint.application).application(client), host, 0, context) as port:
         yield Listener(f"https://{host}:{port}", server.pki.ca_pem.decode())
 
 

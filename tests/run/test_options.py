@@ -143,7 +143,7 @@ def test_addresses(listen: str, address: tuple[str, int]) -> None:
 def test_where_trainings_report() -> None:
     files = {"certificate": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
     found = parse({**HEAD, "trainerStatus": {"url": "https://kohort.kohort-system.svc:10352/", **files}})
-    assert found.reports == Reports(url="https://kohort.kohort-system.svc:10352", **files)
+    assert found.reports == {"trainerStatus": Reports(url="https://kohort.kohort-system.svc:10352", **files)}
     with pytest.raises(OptionsError) as told:
         parse({**HEAD, "trainerStatus": {"url": "http://kohort", "listen": "x", "key": "k", "port": 1}})
     assert [one.field.removeprefix("trainerStatus.") for one in told.value.errors] == [

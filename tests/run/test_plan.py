@@ -135,7 +135,7 @@ def test_nothing_to_do() -> None:
 
 def test_progress_of_trainings() -> None:
     what, gate = "progress of trainings", {"TrainJobStatus": True}
-    reports = Reports(url="https://kohort.svc:1", certificate="c", key="k", ca="a")
+    reports = {"trainerStatus": Reports(url="https://kohort.svc:1", certificate="c", key="k", ca="a")}
     assert not any(one.what == what for one in made(found()).lines)
     assert line(made(found(), gates=gate), what)[0] == "missing"
     assert line(made(found(), reports=reports), what)[0] == "off"

@@ -282,7 +282,7 @@ async def test_a_server_that_has_not_read_the_roles_yet_is_waited_for_by_who_has
 async def test_trainings_are_told_where_to_report(client: Client, tmp_path: Path) -> None:
     tls.ensure(tmp_path / "pki")
     files = {name: str(tmp_path / "pki" / file) for name, file in _FILES.items()}
-    reports = Reports(url="https://kohort.example:10352", listen="127.0.0.1:0", **files)
+    reports = {"trainerStatus": Reports(url="https://kohort.example:10352", listen="127.0.0.1:0", **files)}
     chosen = Options(controllers=("trainjob",), gates={"TrainJobStatus": True}, reports=reports, listen="127.0.0.1:0")
     async with started(client, chosen) as process, page(process):
         await asyncio.wait_for(process.ready.wait(), 30)
@@ -294,7 +294,9 @@ async def test_trainings_are_told_where_to_report(client: Client, tmp_path: Path
         pod = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
         env = {one["name"]: one.get("value") for one in pod["containers"][0]["env"]}
         assert env["KUBEFLOW_TRAINER_SERVER_URL"].startswith("https://kohort.example:10352/apis/trainer.kubeflow.org/")
-        address = f"https://127.0.0.1:{process.reports_port}/apis/{api}/namespaces/default/trainjobs/fit/status"
+        address = (
+            f"https://127.0.0.1:{process.report_ports['trainjob']}/apis/{api}/namespaces/default/trainjobs/fit/status"
+        )
         context = ssl.create_default_context(cafile=files["ca"])
         async with aiohttp.ClientSession() as session, session.post(address, json={}, ssl=context) as answer:
             assert (answer.status, (await answer.json())["reason"]) == (403, "Forbidden")

@@ -41,6 +41,25 @@ class PolicyRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportEndpoint:
+    """An address of its own, beside the API server's, where the pods of a kind report to its controllers."""
+
+    application: str  # module with application(client), which answers
+    gate: str  # the feature gate that has to be on
+    option: str  # the member of `kohort run`'s configuration file that says where it listens
+    what: str  # is reported, in the words of `kohort run`
+    field: str  # of the kind, which a report ends in
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who takes reports: `url` without the path, and the certificates (PEM) by which its own is known."""
+
+    url: str
+    ca: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerGroup:
     """Controllers that only make sense together, under the name by which people ask for them."""
 
@@ -51,6 +70,7 @@ class ControllerGroup:
     built_in: bool = False  # kube-controller-manager has it: it is left to that on a real cluster
     leases: tuple[str, ...] = ()  # parts of names or namespaces by which the leases of upstream's operator are told
     rules: tuple[PolicyRule, ...] = ()
+    reports: ReportEndpoint | None = None  # of the pods that they make
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 
-from kohort.api.bundle import ControllerGroup, bundles
+from kohort.api.bundle import ControllerGroup, Listener, bundles
 from kohort.api.releases import SCHEDULING_GROUP
 from kohort.controllermanager import registry as manager
 from kohort.controllers.controller import Controller
 from kohort.gang.compile import CompileContext
 from kohort.kinds.batch.settings import JobSettings
-from kohort.kinds.setup import Maker, Setup
 from kohort.kube.client import Client
-
-__all__ = [
-    "Setup",
-    "built_in",
-    "groups",
-    "install",
-    "is_enabled",
-    "make",
-    "names",
-    "needs",
-    "probe",
-    "selected",
-    "selection_mistakes",
-]
 
 STAR = "*"
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What controllers are made from. `grouping`: whether the server has Workloads and PodGroups.
+
+    `listeners`: who takes reports of pods, by the name of the controllers that want them.
+    """
+
+    ctx: CompileContext
+    grouping: bool = True
+    listeners: Mapping[str, Listener] = field(default_factory=dict)
+
+
+Maker = Callable[[Setup], Controller]
 
 
 def groups() -> dict[str, ControllerGroup]:

@@ -16,7 +16,7 @@ from kohort.api.errors import FieldError, invalid, required
 from kohort.gang.settings import DEFAULTS, SettingsByKind, SettingsError, assign_settings, read_settings
 from kohort.grouping.settings import Grouping
 from kohort.grouping.settings import read as read_grouping
-from kohort.kinds.controllers import selection_mistakes
+from kohort.kinds.controllers import groups, selection_mistakes
 from kohort.kube.lease import SPREAD
 from kohort.scheduler.settings import KOHORT
 from kohort.server import limits
@@ -51,7 +51,7 @@ class Election:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """Where trainings report their progress (gate TrainJobStatus): the address that pods use, and files for TLS."""
+    """Where pods report to their kind's controllers (`ReportEndpoint`): the address that they use, files for TLS."""
 
     url: str = ""
     certificate: str = ""
@@ -86,7 +86,7 @@ class Options:
     gates: Mapping[str, bool] = field(default_factory=dict)
     profile: str = ""
     grouping: Grouping = field(default_factory=Grouping)  # of pods that name no group
-    reports: Reports | None = None
+    reports: Mapping[str, Reports] = field(default_factory=dict)  # by the member of the file
     dashboard: DashboardOptions | None = None  # None: there is none
     settings: SettingsByKind = DEFAULTS
     limits: Mapping[str, float] = field(default_factory=dict)  # members of server.limits.Limits; `kohort up` has a use
@@ -127,16 +127,23 @@ def parse(document: Any) -> Options:
     if not isinstance(document, dict):
         raise OptionsError([invalid("config", document, f"accepted is one YAML mapping, a {KIND} of {API_VERSION}")])
     errors = [*_type_meta(document)]
+    reported = {one.reports.option for one in groups().values() if one.reports is not None}
     found: dict[str, Any] = {"given": frozenset(map(str, document)) - _TYPE_META.keys()}
     for name, value in document.items():
         if name in _TYPE_META:
             continue
+        wrong = len(errors)
+        if name in reported:
+            given = _reports(value, name, errors)
+            if len(errors) == wrong:
+                found.setdefault("reports", {})[name] = given
+            continue
         reader = _READERS.get(name)
         if reader is None:
-            errors.append(invalid(str(name), value, f"not known; accepted are {', '.join((*_TYPE_META, *_READERS))}"))
+            accepted = ", ".join((*_TYPE_META, *_READERS, *reported))
+            errors.append(invalid(str(name), value, f"not known; accepted are {accepted}"))
             continue
         member, read_one = reader
-        wrong = len(errors)
         given = read_one(value, name, errors)
         if len(errors) == wrong:
             found[member] = given
@@ -353,7 +360,6 @@ _READERS: Final[Mapping[str, tuple[str, _Read]]] = {
     "featureGates": ("gates", _gates),
     "profile": ("profile", _text),
     "grouping": ("grouping", read_grouping),
-    "trainerStatus": ("reports", _reports),
     "dashboard": ("dashboard", _dashboard),
     "settings": ("settings", _settings),
     "limits": ("limits", _limits),

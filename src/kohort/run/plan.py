@@ -14,7 +14,7 @@ from kohort.api.options import context
 from kohort.api.releases import Gate, release
 from kohort.controllermanager import registry as manager
 from kohort.grouping.settings import Grouping
-from kohort.kinds.controllers import built_in, is_enabled
+from kohort.kinds.controllers import built_in, groups, is_enabled
 from kohort.run.options import Options
 from kohort.run.survey import Managed, Survey
 
@@ -170,16 +170,19 @@ def _controller(name: str, kinds: Sequence[Managed], found: Survey, chosen: Opti
 
 
 def _reports(chosen: Options, running: Sequence[str]) -> Iterator[Line]:
-    """Only where somebody asked for it: the gate is off by default, as upstream."""
-    what, gate = "progress of trainings", "TrainJobStatus"
-    if "trainjob" not in running or not (chosen.gates.get(gate) or chosen.reports):
-        return
-    if not chosen.gates.get(gate):
-        yield Line(what, "off", f"featureGates.{gate} is off", f"set featureGates: {{{gate}: true}}")
-    elif chosen.reports is None:
-        yield Line(what, "missing", "nobody listens for it", "say in the configuration where: trainerStatus: {url, …}")
-    else:
-        yield Line(what, "does", f"taken at {chosen.reports.url}, written to status.trainerStatus")
+    """Only where somebody asked for it: such gates are off by default, as upstream."""
+    for one in (groups()[name].reports for name in running):
+        if one is None or not (chosen.gates.get(one.gate) or one.option in chosen.reports):
+            continue
+        if not chosen.gates.get(one.gate):
+            how = f"set featureGates: {{{one.gate}: true}}"
+            yield Line(one.what, "off", f"featureGates.{one.gate} is off", how)
+        elif one.option not in chosen.reports:
+            how = f"say in the configuration where: {one.option}: {{url, …}}"
+            yield Line(one.what, "missing", "nobody listens for it", how)
+        else:
+            url = chosen.reports[one.option].url
+            yield Line(one.what, "does", f"taken at {url}, written to {one.field}")
 
 
 def _builtin(what: str, found: Survey, *, named: bool) -> Line:

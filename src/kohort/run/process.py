@@ -13,6 +13,7 @@ import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -23,13 +24,12 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from kohort.api import registry
+from kohort.api.bundle import Listener, ReportEndpoint
 from kohort.api.kind import Context
 from kohort.api.releases import NEWEST
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
 from kohort.kinds.controllers import Setup, groups, make
-from kohort.kinds.trainer.compile.draft import Listener
-from kohort.kinds.trainer.control import progress
 from kohort.kube.client import Client
 from kohort.kube.config import SERVICE_ACCOUNT
 from kohort.kube.errors import ApiError, ConfigError, KubeError, TransportError
@@ -84,8 +84,8 @@ class Process:
         self._settings = settings or SchedulerSettings(
             names=names, namespaces=spaces, profile=profile, grouping=grouping_of(chosen, found)
         )
-        self.listener = _listener(chosen, found)
-        self.reports_port = 0  # where reports are taken
+        self.listeners = _listeners(chosen, found)
+        self.report_ports: dict[str, int] = {}  # where reports are taken, by the name of the controllers that want them
         self.registry = CollectorRegistry()
         self.ready = asyncio.Event()
         self._worked = False
@@ -194,7 +194,7 @@ class Process:
         """Without the Workload API the controllers do their work, only nothing is grouped."""
         ctx = self.plan.ctx or Context.of(NEWEST)
         made = CompileContext(ctx.release, ctx.gates, ctx.options, settings=self.chosen.settings)
-        setup = Setup(made, grouping=self.plan.ctx is not None, listener=self.listener)
+        setup = Setup(made, grouping=self.plan.ctx is not None, listeners=self.listeners)
         return Runtime(
             self.client,
             make(setup, [part for name in self.plan.controllers for part in groups()[name].controllers]),
@@ -273,30 +273,33 @@ async def page(process: Process) -> AsyncIterator[int]:
     app.add_routes([web.get("/healthz", healthy), web.get("/readyz", ready)])
     app.add_routes([web.get("/metrics", metrics), web.get("/debug/state", guarded(state, token_file))])
     async with AsyncExitStack() as stack:
-        if process.listener is not None:
-            await stack.enter_async_context(_reports(process))
+        for name in process.listeners:
+            process.report_ports[name] = await stack.enter_async_context(_reports(groups()[name].reports, process))
         yield await stack.enter_async_context(listening(app, *process.chosen.address))
 
 
-def _listener(chosen: Options, found: Plan) -> Listener | None:
-    """Whom trainings report to, if this process takes reports at all."""
-    wanted = chosen.reports
-    if wanted is None or "trainjob" not in found.controllers or not chosen.gates.get("TrainJobStatus"):
-        return None
-    try:
-        return Listener(wanted.url, Path(wanted.ca).read_text())
-    except OSError as error:
-        raise ConfigError(f"trainerStatus.ca: {wanted.ca}: {error.strerror}") from None
+def _listeners(chosen: Options, found: Plan) -> dict[str, Listener]:
+    """Whom pods report to, where this process takes reports at all."""
+    made = {}
+    for name, one in ((name, groups()[name].reports) for name in found.controllers):
+        wanted = chosen.reports.get(one.option) if one is not None and chosen.gates.get(one.gate) else None
+        if one is None or wanted is None:
+            continue
+        try:
+            made[name] = Listener(wanted.url, Path(wanted.ca).read_text())
+        except OSError as error:
+            raise ConfigError(f"{one.option}.ca: {wanted.ca}: {error.strerror}") from None
+    return made
 
 
 @asynccontextmanager
-async def _reports(process: Process) -> AsyncIterator[int]:
+async def _reports(endpoint: ReportEndpoint | None, process: Process) -> AsyncIterator[int]:
     """Taken by all processes, whoever leads: pods ask a Service, which knows nothing of that."""
-    wanted = process.chosen.reports
-    assert wanted is not None
-    context = server_context("trainerStatus", wanted.certificate, wanted.key)
-    async with listening(progress.application(process.client), *host_and_port(wanted.listen), context) as port:
-        process.reports_port = port
+    assert endpoint is not None
+    wanted = process.chosen.reports[endpoint.option]
+    context = server_context(endpoint.option, wanted.certificate, wanted.key)
+    application = import_module(endpoint.application).application(process.client)
+    async with listening(application, *host_and_port(wanted.listen), context) as port:
         yield port
 
 

@@ -25,7 +25,7 @@ from kohort.gang.compile import Compilation, CompileContext
 from kohort.gang.render import pod_links, render
 from kohort.gang.settings import KindSettings, about
 from kohort.gang.stand_in import uid_of
-from kohort.kinds.setup import Maker, Setup
+from kohort.kinds.controllers import Maker, Setup
 
 # ---- constants: names that people see
 

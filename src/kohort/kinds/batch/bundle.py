@@ -16,7 +16,7 @@ BUNDLE: Final = Bundle(
     },
     admission={("batch", "Job"): "kohort.kinds.batch.admission"},
     settings="kohort.kinds.batch.settings",
-    makers="kohort.kinds.batch.control.makers",
+    makers="kohort.kinds.batch.control",
     controllers=(
         ControllerGroup(
             name="job",

@@ -20,7 +20,7 @@ BUNDLE: Final = Bundle(
         FeatureGate("GroveLpx", False, "PodCliqueSet", "schedulerName lpx-scheduler is allowed"),
     ),
     settings="kohort.kinds.grove.settings",
-    makers="kohort.kinds.grove.control.makers",
+    makers="kohort.kinds.grove.control",
     controllers=(
         ControllerGroup(
             name="grove",

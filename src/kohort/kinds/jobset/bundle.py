@@ -25,7 +25,7 @@ BUNDLE: Final = Bundle(
         FeatureGate("ElasticJobSet", False, "JobSet", "change of parallelism and completions after creation"),
     ),
     settings="kohort.kinds.jobset.settings",
-    makers="kohort.kinds.jobset.control.makers",
+    makers="kohort.kinds.jobset.control",
     controllers=(
         ControllerGroup(
             name="jobset",

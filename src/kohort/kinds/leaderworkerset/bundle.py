@@ -18,7 +18,7 @@ BUNDLE: Final = Bundle(
         ),
     ),
     settings="kohort.kinds.leaderworkerset.settings",
-    makers="kohort.kinds.leaderworkerset.control.makers",
+    makers="kohort.kinds.leaderworkerset.control",
     controllers=(
         ControllerGroup(
             name="leaderworkerset",

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, PolicyRule
+from kohort.api.bundle import (
+    MANAGE,
+    READ,
+    UPDATE,
+    Bundle,
+    ControllerGroup,
+    FeatureGate,
+    Page,
+    PolicyRule,
+    ReportEndpoint,
+)
 
 BUNDLE: Final = Bundle(
     name="trainer",
@@ -21,7 +31,7 @@ BUNDLE: Final = Bundle(
         ),
     ),
     settings="kohort.kinds.trainer.settings",
-    makers="kohort.kinds.trainer.control.makers",
+    makers="kohort.kinds.trainer.control",
     objects="kohort.kinds.trainer.control.builtin",
     controllers=(
         ControllerGroup(
@@ -30,6 +40,13 @@ BUNDLE: Final = Bundle(
             manages=("trainer.kubeflow.org", "TrainJob"),
             needs=(("trainer.kubeflow.org", "ClusterTrainingRuntime"), ("jobset.x-k8s.io", "JobSet")),
             leases=("trainer.kubeflow", "kubeflow-trainer"),
+            reports=ReportEndpoint(
+                application="kohort.kinds.trainer.control.progress",
+                gate="TrainJobStatus",
+                option="trainerStatus",
+                what="progress of trainings",
+                field="status.trainerStatus",
+            ),
             rules=(
                 PolicyRule(
                     ("trainer.kubeflow.org",),

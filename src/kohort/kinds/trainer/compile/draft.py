@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
+from kohort.api.bundle import Listener
 from kohort.api.copying import copied
 from kohort.api.errors import FieldError
 from kohort.api.kind import Object
@@ -17,13 +18,6 @@ from kohort.kinds.trainer.compile.patches import apply_patches
 from kohort.kinds.trainer.settings import TrainJobSettings
 
 Job = dict[str, Any]
-
-
-class Listener(NamedTuple):
-    """Who takes reports of progress: `url` without the path, and the certificates (PEM) by which its own is known."""
-
-    url: str
-    ca: str
 
 
 @dataclass(slots=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from kohort.api.bundle import Listener
 from kohort.api.kind import Object
 from kohort.gang.compile import Compilation, CompileContext
 from kohort.kinds.trainer.api import check_fit, fit_warnings
 from kohort.kinds.trainer.api.constants import MANAGED_HERE, spec_of, tidy
 from kohort.kinds.trainer.api.validation import is_suspended
 from kohort.kinds.trainer.compile import jobset, plugins
-from kohort.kinds.trainer.compile.draft import Draft, Listener, draft
+from kohort.kinds.trainer.compile.draft import Draft, draft
 from kohort.kinds.trainer.compile.lookup import find_runtime
 from kohort.kinds.trainer.settings import TrainJobSettings
 

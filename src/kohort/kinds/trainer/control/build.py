@@ -7,6 +7,7 @@ from typing import Final
 
 import yaml
 
+from kohort.api.bundle import Listener
 from kohort.api.kind import Object
 from kohort.api.objects import is_controlled_by, is_deleting, namespace_of, uid_of
 from kohort.controllers.reconcile import Event, Part, Write, emit, one
@@ -15,7 +16,6 @@ from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.kinds.trainer.api import builtin_runtime
 from kohort.kinds.trainer.api.constants import CLUSTER_RUNTIME
 from kohort.kinds.trainer.api.fitting import missing_runtime, ml_policy
-from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.compile.lookup import runtime_in, snapshot_name
 from kohort.kinds.trainer.compile.trainjob import compile_object
 from kohort.kinds.trainer.control import groups

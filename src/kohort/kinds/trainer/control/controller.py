@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from kohort.api.bundle import Listener
 from kohort.api.kind import Object
 from kohort.api.objects import controller_of
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
@@ -16,7 +17,6 @@ from kohort.gang.compile import CompileContext
 from kohort.kinds.jobset.api import constants as jobset_names
 from kohort.kinds.trainer.api.constants import API_VERSION, CLUSTER_RUNTIME, GROUP, RUNTIME, RUNTIME_KINDS
 from kohort.kinds.trainer.compile import flux, mpi, others, progress
-from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.compile.lookup import snapshot_name
 from kohort.kinds.trainer.control.keys import Keys
 from kohort.kinds.trainer.control.reconcile import reconcile

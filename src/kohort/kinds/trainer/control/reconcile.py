@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from kohort.api.bundle import Listener
 from kohort.api.kind import Object
 from kohort.api.objects import is_controlled_by, is_deleting
 from kohort.controllers.reconcile import Event, Part, Reconcile, ReconcileError, Result, emit, must, one
 from kohort.controllers.writes import delete, patch
 from kohort.gang.compile import CompileContext
 from kohort.kinds.trainer.api.constants import CLUSTER_RUNTIME, FAILED, GROUP, MANAGED_HERE, RUNTIME_KINDS, spec_of
-from kohort.kinds.trainer.compile.draft import Listener
 from kohort.kinds.trainer.control.build import build
 from kohort.kinds.trainer.control.keys import Keys
 from kohort.kinds.trainer.control.status import DEADLINE, NOT_SUPPORTED, TrainJobStatus
