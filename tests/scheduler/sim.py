@@ -126,7 +126,7 @@ class Sim:
         end = self.now + seconds
         self.drain()
         while self.running:
-            timer = self.core.queue.next_timer()
+            timer = self.core.next_timer()
             if timer is None or timer > end:
                 break
             self.now = max(timer, self.now)
@@ -172,7 +172,11 @@ class Sim:
             self.core.not_sent(uid)
             return False
         self.evicted[name] = eviction.condition.message
-        self.remove_pod(name)
+        if eviction.failed:
+            body["status"] |= {"phase": "Failed", "conditions": [written(eviction.condition)]}
+            self.tell("pod", name)
+        else:
+            self.remove_pod(name)
         return True
 
     def refuse_eviction(self, eviction: Eviction) -> None:

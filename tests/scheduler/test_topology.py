@@ -238,12 +238,3 @@ def test_a_new_gang_keeps_to_what_it_requires_whatever_its_policy() -> None:
     gang(sim, "g", range(3), 3, {"kohort.dev/topology": "rack=required", "kohort.dev/replacement": "Widen"})
     sim.settle()
     assert sim.bound == {}
-
-
-def test_a_policy_that_is_not_there() -> None:
-    sim = cluster(a=2)
-    gang(sim, "g", range(2), 2, {"kohort.dev/replacement": "Hope"})
-    sim.settle()
-    told = sim.condition("group", "g", "PodGroupInitiallyScheduled")
-    assert told is not None
-    assert "metadata.annotations[kohort.dev/replacement]: found 'Hope'; one of Wait, Widen is wanted" in told["message"]

@@ -33,17 +33,20 @@ def domains(engine: Engine, group: Demand, node_set: NodeSet) -> Iterator[NodeSe
         if found is not None:
             yield from closest(engine, group, found)
         return
-    for position in _preferred(engine, group, parts, Bounds(engine, group, parts).ranked()):
+    for position in _preferred(engine, group, parts, Bounds(engine, group, parts)):
         yield from closest(engine, group, parts.node_set(position))
 
 
-def _preferred(engine: Engine, group: Demand, parts: Partition, ranked: list[int]) -> list[int]:
-    """Of the most promising domains, those first in which the group keeps closest together."""
+def _preferred(engine: Engine, group: Demand, parts: Partition, bounds: Bounds) -> list[int]:
+    """Of the most promising domains, those first in which the group keeps closest together; but never one that takes
+    fewer of its pods before one that takes all."""
+    ranked = bounds.ranked()
     if len(ranked) < 2 or wish(engine, group) is None:
         return ranked
     first = ranked[:_COMPARED]
     prices = {position: price(engine, group, parts.node_set(position)) for position in first}
-    return sorted(first, key=lambda position: prices[position]) + ranked[_COMPARED:]
+    partial = bounds.placed < bounds.wanted
+    return sorted(first, key=lambda position: (partial[position], prices[position])) + ranked[_COMPARED:]
 
 
 def pinned(engine: Engine, group: Demand) -> int | None:

@@ -6,6 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from kohort.api.scheduling.healing import (
+    BELOW_MINIMUM,
+    GRACE,
+    MATCH_POLICY,
+    NO_HEALING,
+    REPLACEMENT,
+    Healing,
+    HealingError,
+    read_healing,
+)
 from kohort.place.levels import WELL_KNOWN, Level
 from kohort.place.signatures import SCORED
 
@@ -35,6 +45,7 @@ class Profile:
     spread: int = 2
     default_spread: Sequence[Mapping[str, Any]] = SYSTEM_SPREAD  # for pods that have none and that somebody selects
     topology_levels: Sequence[Level] = WELL_KNOWN  # of the network, widest first
+    healing: Healing = NO_HEALING  # of groups that say nothing themselves
 
     @property
     def weights(self) -> dict[str, int]:
@@ -60,8 +71,16 @@ _WEIGHTS: Final = {
 }
 
 
+_HEALING: Final = {
+    "replacement": REPLACEMENT,
+    "belowMinimum": BELOW_MINIMUM,
+    "grace": GRACE,
+    "matchPolicy": MATCH_POLICY,
+}
+
+
 def read_profile(data: object) -> Profile:
-    """A profile from what a file holds: strategy, resources, weights, defaultSpread, topologyLevels.
+    """A profile from what a file holds: strategy, resources, weights, defaultSpread, topologyLevels, healing.
 
     Absent parts keep defaults."""
     if not isinstance(data, Mapping):
@@ -149,6 +168,23 @@ class _Reader:
             levels.append((str(item.get("name")), str(item.get("key"))))
         return {"topology_levels": tuple(levels)}
 
+    def healing(self, value: object) -> dict[str, Any]:
+        """The annotations of groups, as fields."""
+        if not isinstance(value, Mapping):
+            self.wrong("healing", f"found {_kind(value)}", f"a mapping with {', '.join(_HEALING)} is wanted")
+            return {}
+        fields: dict[str, Any] = {}
+        for name, text in value.items():
+            if name not in _HEALING:
+                self.wrong(f"healing.{name}", "no such field", f"fields are {', '.join(_HEALING)}")
+                continue
+            try:
+                fields |= read_healing({_HEALING[name]: str(text)})
+            except HealingError as error:
+                _, _, rest = error.mistakes[0].partition(": ")
+                self.mistakes.append(f"healing.{name}: {rest}")
+        return {"healing": Healing(**fields)}
+
     def _weight(self, field: str, value: object, least: int) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_WEIGHT:
             self.wrong(field, f"found {value!r}", f"a whole number from {least} to {_MOST_WEIGHT} is wanted")
@@ -162,6 +198,7 @@ _PARTS: Final[dict[str, Callable[[_Reader, object], dict[str, Any]]]] = {
     "weights": _Reader.weights,
     "defaultSpread": _Reader.default_spread,
     "topologyLevels": _Reader.topology_levels,
+    "healing": _Reader.healing,
 }
 
 

@@ -212,13 +212,17 @@ class Binder:
     async def _evicted(self, eviction: Eviction) -> bool:
         """Whether the server has answered, in one way or the other."""
         pod = eviction.pod
-        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [written(eviction.condition)]}}
+        status: dict[str, Any] = {"conditions": [written(eviction.condition)]}
+        if eviction.failed:
+            status |= {"phase": "Failed", "reason": "GangFailed", "message": eviction.condition.message}
+        patch = {"metadata": {"uid": pod.uid}, "status": status}
         try:
             async with self._slots:
                 await self._insist(
                     lambda: self._pods.patch(pod.name, patch, pod.namespace, kind="strategic", subresource="status")
                 )
-                await self._insist(lambda: self._pods.delete(pod.name, pod.namespace, uid=pod.uid))
+                if not eviction.failed:
+                    await self._insist(lambda: self._pods.delete(pod.name, pod.namespace, uid=pod.uid))
         except ApiError as error:
             if error.not_found or (error.conflict and await self._goes(pod)):
                 return True

@@ -51,7 +51,7 @@ class SchedulerCache:
     def __init__(self, settings: SchedulerSettings) -> None:
         self.settings = settings
         self.state = ClusterState()
-        self.trees = GroupTrees()
+        self.trees = GroupTrees(forgiving=settings.profile.healing.once_satisfied)
         self.engine = Engine(self.state, settings.profile)
         self.reservations = self.engine.reservations
         self.members: dict[str, PodInfo] = {}  # by uid
@@ -199,7 +199,7 @@ class SchedulerCache:
         if known.group != group:
             known.pod = pod
             self._regroup(known.uid, group)
-        was_assumed, moved = known.assumed, known.node != node
+        was_assumed, was_going, moved = known.assumed, known.going, known.node != node
         alike = not moved and _alike(known.pod, pod)
         if alike and not was_assumed:
             known.pod = pod
@@ -211,7 +211,7 @@ class SchedulerCache:
         self.reservations.drop_pod(self.root_key(known), pod.metadata.uid)
         if not alike:  # what was assumed has its room already
             self._add_to_node(known)
-        if moved or was_assumed:
+        if moved or was_assumed or known.going != was_going:
             self.mark_dirty(known)
 
     def _pending(self, pod: Pod, known: PodInfo | None, group: str | None) -> None:

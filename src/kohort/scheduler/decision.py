@@ -13,19 +13,19 @@ from time import monotonic
 
 import numpy as np
 
-from kohort.api.scheduling.topology import REPLACEMENT, WIDEN
-from kohort.place.demand import Branch, Demand, Leaf, Outcome, Reason, Result
+from kohort.api.scheduling.healing import REPLACEMENT, WIDEN
+from kohort.place.demand import Demand, Outcome, Reason, Result
 from kohort.place.effort import Effort
 from kohort.place.explain import Explanation, explain, waits
 from kohort.place.interpod import EquivalenceClass
 from kohort.place.preempt import Preemption, Preemptor
 from kohort.place.search import Search
-from kohort.place.slices import sliced
 from kohort.place.victims import find_victim_sets
 from kohort.scheduler.cache import SchedulerCache
+from kohort.scheduler.demands import Asked, Demands
 from kohort.scheduler.evictions import Evictions
-from kohort.scheduler.grouptopology import group_topology, widened
 from kohort.scheduler.hardquestions import HardQuestions
+from kohort.scheduler.healing import HealingAction, Replacements
 from kohort.scheduler.model import is_pod_key, shown
 from kohort.scheduler.queueinghint import QueueingHint, fits_empty, placements, queueing_hint
 from kohort.scheduler.trees import Group, PodInfo
@@ -36,6 +36,7 @@ _VOLUME_TRIES = 8
 _NAMED = 3  # victims in a message
 _NO_HELP = "preemption would not help"
 _UNDER_WAY = "preemption is under way on the nominated nodes"
+_NO_ROOM = "no node of its domain has room for it"
 _HELD = 0.5  # seconds that a decision may hold others, if what is hard is searched elsewhere
 Limits = dict[tuple[EquivalenceClass, int], int]  # kind and row -> pods
 
@@ -68,6 +69,8 @@ class Decision:
     note: str = ""  # about preemption, or about room that is held for others
     minimum_only: bool = False  # surplus was left out, for minimums of others come first: it has its own turn
     searching: bool = False  # not found yet: a search for it goes on elsewhere, and ends in another decision
+    widened: str = ""  # why members were placed outside of their group's domain
+    healing: HealingAction | None = None  # what is done about members that are lost and found no place
 
     def facts(self) -> dict[str, str | int]:
         """For the log."""
@@ -115,6 +118,8 @@ class Decider:
         self._evictions = evictions
         self._questions = questions
         self._effort = Effort()
+        self._demands = Demands(cache)
+        self.replacements = Replacements(cache, self._demands)
 
     def decide(self, root: Group | PodInfo, *, minimum_only: bool = False) -> Decision:
         decision = self._start(root)
@@ -132,26 +137,38 @@ class Decider:
         with self.engine.respecting_nominations(decision.root, decision.priority) as others:
             decision.placements = placements(self.engine, demand)
             result = self._place(demand, decision)
-            if not result.ok and isinstance(root, Group):
+            if isinstance(root, Group) and len(decision.assignments) < len(decision.members):
                 result = self._elsewhere(root, decision, result)
             if not result.ok:
                 self._refuse(demand, decision, result, allowed=_may_preempt(root))
                 if any(one.backfill for one in others) and decision.kind is DecisionKind.UNSCHEDULABLE:
                     backfill = ", ".join(shown(one.owner) for one in others if one.backfill)
                     decision.note = f"room is held for {backfill}, which has waited long"
+            if isinstance(root, Group):
+                self._heal(root, decision, result)
         return decision
 
     def _elsewhere(self, root: Group, decision: Decision, result: Result) -> Result:
         """Members that come back to a domain that is full, outside of it, where their group's policy is to widen."""
-        running = [leaf.key for leaf in root.leaves() if leaf.placed]
-        if not running or not any(group_topology(self.engine, group).widens for group in root.walk()):
+        if not self.replacements.widens(root):
             return result
-        why = result.of(root.key).detail
-        found = self._place(self._tree(root, self._nodes_of(root.key), wider=True), decision)
-        if not found.ok:
+        why, before, outcomes = result.of(root.key).detail, decision.assignments, decision.outcomes
+        found = self._place(self._demands.of(root, Asked(self._nodes_of(root.key), wider=True)), decision)
+        if not found.ok or len(decision.assignments) <= len(before):
+            decision.assignments, decision.outcomes = before, outcomes
             return result
-        decision.note = f"{REPLACEMENT} {WIDEN}: placed outside of the group's domain, for {why}"
+        decision.widened = f"{REPLACEMENT} {WIDEN}: placed outside of the group's domain, for {why or _NO_ROOM}"
         return found
+
+    def _heal(self, root: Group, decision: Decision, result: Result) -> None:
+        """Nobody makes room for members that are lost: what does their group want?"""
+        if decision.searching or decision.kind not in {DecisionKind.SCHEDULED, DecisionKind.UNSCHEDULABLE}:
+            return
+        short = self.replacements.short(root, decision.assignments)
+        if short:
+            why = result.of(short[0].key).detail or result.of(root.key).detail or _NO_ROOM
+            decision.healing, note = self.replacements.action(root, short, why)
+            decision.note = "; ".join(filter(None, (decision.note, note)))
 
     def _start(self, root: Group | PodInfo) -> Decision:
         if isinstance(root, PodInfo):
@@ -169,45 +186,13 @@ class Decider:
     # ---- what is asked for
 
     def demand(self, root: Group | PodInfo) -> Demand:
-        if isinstance(root, PodInfo):
-            key = self.cache.root_key(root)
-            return Leaf(key, [self.cache.pending_pod(root, self._nodes_of(key).get(root.uid, ""))])
-        return self._tree(root, self._nodes_of(root.key))
+        key = self.cache.root_key(root) if isinstance(root, PodInfo) else root.key
+        return self._demands.of(root, Asked(self._nodes_of(key)))
 
     def _nodes_of(self, root: str) -> dict[str, str]:
         """Where its pods are nominated."""
         kept = self.engine.reservations.get(root)
         return {} if kept is None or kept.backfill else kept.nodes()
-
-    def _tree(self, root: Group, nominated: dict[str, str], *, wider: bool = False) -> Demand:
-        """`wider`: groups whose policy is to widen prefer their domain, and no longer require it."""
-        spec = root.spec
-        assert spec is not None, root.key
-        asked = group_topology(self.engine, root)
-        if wider:
-            asked = widened(asked)
-        if spec.composite:
-            children = [self._tree(child, nominated, wider=wider) for child in root.ordered()]
-            return Branch(root.key, children, spec.minimum, asked.required, asked.preferred)
-        wanted = self.cache.pending_pod
-        pods = [wanted(one, nominated.get(uid, "")) for uid, one in root.pending.items() if not one.leaving]
-        known = ((self.cache.state.row(one.node), one.pod.rank) for one in root.placed.values())
-        running = [(row, rank) for row, rank in known if row is not None]
-        # Members that have succeeded, or sit on a node that is gone, count for the minimum but are nowhere.
-        nowhere = root.done + len(root.placed) - len(running)
-        minimum = spec.minimum
-        if nowhere:
-            minimum = max(spec.need - nowhere, 0)
-        leaf = Leaf(
-            root.key,
-            sorted(pods, key=lambda pod: pod.rank or ()) if pods and pods[0].rank is not None else pods,
-            minimum,
-            asked.required,
-            [row for row, _ in running],
-            preferred=asked.preferred,
-            running_ranks=[rank for _, rank in running],
-        )
-        return leaf if asked.slice_key is None else sliced(self.cache.state, leaf, asked.slice_key, asked.slice_size)
 
     # ---- where it goes
 

@@ -19,6 +19,7 @@ class Evictions:
         self._cache = cache
         self.victims: dict[str, set[str]] = {}
         self._refused: dict[str, float] = {}  # uid -> not asked again before
+        self._ordered: set[str] = set()  # uids that go by the policy of their own gang, whoever waits
 
     def plan(self, root: str, uids: Iterable[str], now: float) -> None:
         """These go for a root; from now on they count as leaving."""
@@ -29,6 +30,16 @@ class Evictions:
                 self._cache.set_evicting(member, True)
                 self._cache.budgets.charge(member.pod, now)
 
+    def order(self, uids: Iterable[str], now: float) -> None:
+        """These go by the policy of their own gang."""
+        for uid in uids:
+            member = self._cache.members.get(uid)
+            if member is not None and not member.evicting:
+                self._ordered.add(uid)
+                self._cache.set_evicting(member, True)
+                if member.node:
+                    self._cache.budgets.charge(member.pod, now)
+
     def wait(self, root: str, uids: set[str]) -> None:
         """Others asked them to go, before a restart perhaps."""
         self.victims.setdefault(root, uids)
@@ -38,7 +49,7 @@ class Evictions:
         self.victims.pop(root, None)
 
     def wanted(self, uid: str) -> bool:
-        return any(uid in uids for uids in self.victims.values())
+        return uid in self._ordered or any(uid in uids for uids in self.victims.values())
 
     def gone(self) -> list[str]:
         """Roots whose victims are all gone: they wait for nobody any more."""
@@ -53,6 +64,7 @@ class Evictions:
         member = self._cache.members.get(uid)
         if member is not None and member.evicting:
             self._cache.set_evicting(member, False)
+        self._ordered.discard(uid)
         self._cache.budgets.release(uid)
 
     def refused(self, uid: str, until: float) -> list[str]:
@@ -69,6 +81,8 @@ class Evictions:
         return set(self._refused)
 
     def expire(self, now: float) -> None:
+        if self._ordered:
+            self._ordered &= self._cache.members.keys()
         if self._refused:
             members = self._cache.members
             self._refused = {uid: end for uid, end in self._refused.items() if end > now and uid in members}

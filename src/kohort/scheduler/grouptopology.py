@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 
 from kohort.api.scheduling.topology import (
     NOTHING,
-    REPLACEMENT,
     TIER,
-    WIDEN,
     TopologyError,
     TopologyRequest,
     is_topology,
-    read_replacement,
     read_topology,
 )
 from kohort.place.engine import Engine
 from kohort.place.levels import HOSTNAME, carried, ordered, resolve
 from kohort.place.networkstanding import PREFERRED, REQUIRED, Member, Standing, standing
-from kohort.scheduler.model import shown
+from kohort.scheduler.groupannotations import said as said_by
 from kohort.scheduler.trees import Group, PodInfo
 
 if TYPE_CHECKING:
@@ -35,17 +32,15 @@ class GroupTopology:
     preferred: tuple[str, ...] = ()
     slice_key: str | None = None
     slice_size: int = 0
-    widens: bool = False  # a replacement may leave the domain if that is full
 
 
 def group_topology(engine: Engine, group: Group) -> GroupTopology:
     """What a group asks for. Mistakes are `topology_mistakes`' business: what is wrong asks for nothing here."""
     spec = group.spec
     asked = next((request for request in _requests(group) if request), NOTHING)
-    widens = any(said.get(REPLACEMENT) == WIDEN for _, said in _said(group))
     own = [spec.topology] if spec is not None and spec.topology is not None else []
     if not asked:
-        return GroupTopology(next(iter(own), None), widens=widens)
+        return GroupTopology(next(iter(own), None))
     required = [*own, *(_key(engine, level) for level in asked.required)]
     levels = engine.profile.topology_levels
     return GroupTopology(
@@ -53,13 +48,12 @@ def group_topology(engine: Engine, group: Group) -> GroupTopology:
         tuple(ordered(engine.state, levels, (_key(engine, level) for level in asked.preferred))),
         _key(engine, asked.slice_level) if asked.slice_level else None,
         asked.slice_size,
-        widens,
     )
 
 
 def widened(asked: GroupTopology) -> GroupTopology:
     """The same with what is required only preferred: for members that come back to a domain that is full."""
-    if not asked.widens or asked.required is None:
+    if asked.required is None:
         return asked
     return replace(asked, required=None, preferred=(*asked.required.split(","), *asked.preferred))
 
@@ -111,14 +105,13 @@ def topology_mistakes(group: Group) -> Iterator[str]:
     found: dict[TopologyRequest, str] = {}
     for where, said in _said(group):
         path = f"{where} metadata.annotations"
-        for read in (read_replacement, read_topology):
-            try:
-                request = read(said, path)
-            except TopologyError as error:
-                yield from error.mistakes
-            else:
-                if isinstance(request, TopologyRequest) and request:
-                    found.setdefault(request, where)
+        try:
+            request = read_topology(said, path)
+        except TopologyError as error:
+            yield from error.mistakes
+        else:
+            if request:
+                found.setdefault(request, where)
     if len(found) > 1:
         first, second = list(found.values())[:2]
         yield f"annotations of {second} ask for another topology than those of {first}; the same is wanted"
@@ -133,13 +126,4 @@ def _requests(group: Group) -> Iterator[TopologyRequest]:
 
 
 def _said(group: Group) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Different annotations, and who has them: the group first."""
-    spec = group.spec
-    if spec is not None and spec.annotations:
-        yield f"{spec.kind} {shown(group.key)}", spec.annotations
-    seen: list[Mapping[str, str]] = []
-    for member in (*group.pending.values(), *group.placed.values()):
-        said = member.pod.metadata.annotations or {}
-        if said and (asked := {key: said[key] for key in said if is_topology(key)}) and asked not in seen:
-            seen.append(asked)
-            yield f"Pod {member.pod.key}", asked
+    return said_by(group, is_topology)

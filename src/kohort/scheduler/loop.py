@@ -186,7 +186,7 @@ class Scheduler:
 
     async def _wait(self, now: float) -> None:
         """Until the cache changes, or the queue's next timer."""
-        timer = self.core.queue.next_timer()
+        timer = self.core.next_timer()
         pause = _NOTICES if timer is None else min(max(timer - now, 0.001), _NOTICES)
         with contextlib.suppress(TimeoutError):
             async with self.clock.timeout(pause):

@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from kohort.api.scheduling import ranks
-from kohort.api.scheduling.constants import DISRUPT_POD_GROUP
+from kohort.api.scheduling.constants import COMPOSITE_INITIALLY_SCHEDULED, DISRUPT_POD_GROUP, SCHEDULED_CONDITIONS
+from kohort.api.scheduling.healing import is_healing
 from kohort.api.scheduling.topology import is_topology
 from kohort.grouping.registry import READ
 from kohort.kube import codec
@@ -20,6 +21,7 @@ COMPOSITE_PREFIX: Final = "composite/"
 MADE_LEAF: Final = "Gang"  # kinds of groups that a rule made, and no object stands for
 MADE_BRANCH: Final = "GangTree"
 POD_PREFIX: Final = "pod/"
+SCHEDULED_ONCE: Final = frozenset({*SCHEDULED_CONDITIONS, COMPOSITE_INITIALLY_SCHEDULED})
 
 
 class Owner(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -44,7 +46,7 @@ class ObjectMeta(codec.Meta, rename="camel"):
 
 
 def _is_read(annotation: str) -> bool:
-    return annotation in READ or annotation in ranks.ANNOTATIONS or is_topology(annotation)
+    return annotation in READ or annotation in ranks.ANNOTATIONS or is_topology(annotation) or is_healing(annotation)
 
 
 class Condition(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -345,6 +347,11 @@ class GroupSpec:
     @property
     def need(self) -> int:
         return 1 if self.minimum is None else self.minimum
+
+    @property
+    def once(self) -> bool:
+        """Whether its conditions say that it has had its minimum."""
+        return any(one.type in SCHEDULED_ONCE and one.status == "True" for one in self.conditions)
 
 
 def group_spec(obj: GroupObject, *, composite: bool = False) -> GroupSpec:

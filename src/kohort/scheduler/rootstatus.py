@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kohort.api.scheduling.constants import REASON_SCHEDULER_ERROR
+from kohort.api.scheduling.constants import POD_GROUP_SATISFIED, REASON_SCHEDULER_ERROR
+from kohort.api.scheduling.healing import BELOW_MINIMUM, FAIL, REPLACEMENT, RESTART
 from kohort.place.columns import label_value
 from kohort.place.demand import Reason
 from kohort.place.explain import Explanation
@@ -18,10 +19,13 @@ from kohort.place.networkstanding import Standing
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.decision import Decision, DecisionKind
 from kohort.scheduler.diagnosis import gate, unrooted
+from kohort.scheduler.grouphealing import decided_by, lacking
 from kohort.scheduler.grouptopology import group_standing, group_topology
 from kohort.scheduler.model import GroupSpec, shown
 from kohort.scheduler.status import scheduler_error
-from kohort.scheduler.trees import BrokenChain, Group, PodInfo
+from kohort.scheduler.trees import BrokenChain, Group, PodInfo, having
+
+_ENDS = {RESTART: "restarted", FAIL: "failed"}
 
 
 class RootState(StrEnum):
@@ -66,6 +70,7 @@ class RootStatus:
     names: dict[str, str] = field(default_factory=dict)
     grouped: str = ""  # by which rule, of pods that name no group
     queue: str = ""
+    healing: list[str] = field(default_factory=list)  # groups that are below their minimum, and what is done about it
 
 
 def root_status(core: SchedulerCore, root: Group | PodInfo | BrokenChain, member: PodInfo | None = None) -> RootStatus:
@@ -97,7 +102,23 @@ def root_status(core: SchedulerCore, root: Group | PodInfo | BrokenChain, member
         names=_names(root),
         grouped=root.spec.by if isinstance(root, Group) and root.spec is not None else "",
         queue=root.spec.queue if isinstance(root, Group) and root.spec is not None else "",
+        healing=[] if isinstance(root, PodInfo) else list(_healing(core, root)),
     )
+
+
+def _healing(core: SchedulerCore, root: Group) -> Iterator[str]:
+    usual = core.settings.profile.healing
+    for leaf in root.leaves():
+        if not lacking(leaf) or leaf.spec is None:
+            continue
+        unit, ending = decided_by(leaf, "below_minimum", usual)
+        _, replacement = decided_by(leaf, "replacement", usual)
+        grace = decided_by(leaf, "grace", usual)[1]
+        said = next((one for one in leaf.spec.conditions if one.type == POD_GROUP_SATISFIED), None)
+        since = f" since {said.last_transition_time}" if said is not None and said.status == "False" else ""
+        what = f"{shown(unit.key)} is {_ENDS[ending]} as a whole after {grace:g} s" if ending in _ENDS else "it waits"
+        policies = f"{REPLACEMENT} {replacement}, {BELOW_MINIMUM} {ending}"
+        yield f"{shown(leaf.key)}: {having(leaf)}{since}; {what} ({policies})"
 
 
 def _lost(core: SchedulerCore, root: Group | PodInfo) -> Explanation | None:

@@ -17,7 +17,9 @@ from kohort.scheduler.decision import Decider, Decision, DecisionKind
 from kohort.scheduler.diagnosis import gate, told
 from kohort.scheduler.evictions import Evictions
 from kohort.scheduler.faults import Fault, failed_decision, members_of
+from kohort.scheduler.grouphealing import lacking
 from kohort.scheduler.hardquestions import HardQuestion, HardQuestions
+from kohort.scheduler.healing import Healer, HealingAction
 from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
 from kohort.scheduler.queue import Queue, QueuedRoot, SubQueue
 from kohort.scheduler.queueinghint import QueueingHint, may_fit_now
@@ -57,6 +59,7 @@ class SchedulingCycle:
         self.decider = Decider(self.cache, self.evictions, self.questions)
         self.status = StatusBuilder(group_condition, next(iter(sorted(settings.names)), "kohort"))
         self.backfill = BackfillReservation(self.cache.engine, settings, self._freed)
+        self.healer = Healer(self.cache, stamp)
         self.decisions: dict[str, Decision] = {}  # the last failure of each root that waits
         self.unwritten = Writes()  # found between two steps
         self.faults: list[Fault] = []  # of ours, for the log
@@ -136,6 +139,7 @@ class SchedulingCycle:
                     writes.add(self.status.settled(group, self._stamp()))
                 elif self.status.was_satisfied(group):
                     writes.patches += self.status.satisfied(group, self._stamp())
+            self.healer.look(root, now)
             if not root.waiting:
                 self._gone(key, now)
                 return
@@ -144,7 +148,7 @@ class SchedulingCycle:
             self.queue.put(
                 key,
                 priority=self.decider.priority(root),
-                age=min(next(iter(leaf.pending.values())).age for leaf in leaves),
+                age=min(_age(leaf) for leaf in leaves),
                 size=sum(len(leaf.pending) for leaf in leaves),
                 gated=gated,
                 now=now,
@@ -185,7 +189,7 @@ class SchedulingCycle:
     def _give_up(self, key: str) -> None:
         """A root no longer needs the room that was to be made for it."""
         self.evictions.drop(key)
-        if self.cache.reservations.drop(key):
+        if not self.healer.holds(key) and self.cache.reservations.drop(key):
             self.cache.move_requests += 1
 
     def _victims_gone(self, now: float) -> None:
@@ -198,6 +202,10 @@ class SchedulingCycle:
         """The next decision; None if there is nothing to decide now and nothing to write."""
         writes, self.unwritten = self.unwritten + self.sync(now), Writes()
         self.evictions.expire(now)
+        healed = self._heal(now)
+        if healed is not None:
+            healed.writes = writes + healed.writes
+            return healed
         entry = self.queue.pop(now)
         if entry is None:
             return Step(writes=writes) if writes else None
@@ -214,6 +222,29 @@ class SchedulingCycle:
             self.cache.engine.undo(mark)
             return Step(self._faulted(entry, members, writes, error, now), writes=writes)
 
+    def next_timer(self) -> float | None:
+        """When something happens by itself."""
+        timers = (self.queue.next_timer(), self.healer.next_timer())
+        return min((one for one in timers if one is not None), default=None)
+
+    # ---- gangs that have lost members
+
+    def _heal(self, now: float) -> Step | None:
+        """What is due by the clock."""
+        for root in self.healer.overdue(now):
+            self._give_up(root)
+        step: Step | None = None
+        for action in self.healer.due(now):
+            step = step or Step()
+            self._carry_out(action, step, now)
+        return step
+
+    def _carry_out(self, action: HealingAction, step: Step, now: float) -> None:
+        evictions, writes = self.status.healed(action, self.cache, self._stamp())
+        self.evictions.order(action.pods, now)
+        step.evictions += evictions
+        step.writes.add(writes)
+
     def _decide(self, entry: QueuedRoot, root: Group | PodInfo, writes: Writes, now: float) -> Step:
         if entry.surplus and self.queue.hold_surplus(entry, now):
             return Step(writes=writes)
@@ -222,14 +253,19 @@ class SchedulingCycle:
         step = Step(decision, writes=writes)
         if decision.kind is DecisionKind.SCHEDULED:
             self._scheduled(entry, decision, root, now)
-            if decision.note and isinstance(root, Group):
-                writes.events += self.status.widened(root, decision.note)
+            if decision.widened and isinstance(root, Group):
+                writes.events += self.status.widened(root, decision.widened)
         elif decision.kind is DecisionKind.PREEMPTING:
             self._preempting(entry, decision, root, step, now)
         elif decision.kind is DecisionKind.NOTHING:
             self.queue.placed(entry, now, more=False)
         else:
             self._failed(entry, decision, now)
+        if decision.healing is not None:
+            self._carry_out(decision.healing, step, now)
+            if decision.healing.seats:
+                self.cache.reservations.put(Reservation(entry.key, decision.priority, decision.healing.seats))
+                self.healer.hold(entry.key, now)
         if decision.leftovers and not (decision.minimum_only and decision.kind is DecisionKind.SCHEDULED):
             writes.add(self.status.failure(decision, self.cache.trees, self._stamp()))
         return step
@@ -282,6 +318,9 @@ class SchedulingCycle:
         self.decisions.pop(entry.key, None)
         self.evictions.drop(entry.key)
         self.backfill.release(now, entry.key)
+        if self.healer.holds(entry.key):
+            self.healer.landed(entry.key)
+            self.cache.reservations.drop(entry.key)
         for uid, node in decision.assignments.items():
             self.cache.assume(decision.members[uid], node)
             self.cache.reservations.drop_pod(entry.key, uid)
@@ -295,7 +334,7 @@ class SchedulingCycle:
         self.decisions[entry.key] = decision
         self.evictions.drop(entry.key)
         kept = self.cache.reservations.get(entry.key)
-        if kept is not None and not kept.backfill:
+        if kept is not None and not kept.backfill and not self.healer.holds(entry.key):
             self.cache.reservations.drop(entry.key)
             self.cache.move_requests += 1
         if decision.kind is DecisionKind.ERROR or decision.hint is None:
@@ -327,6 +366,12 @@ class SchedulingCycle:
             if row is not None:
                 found |= {pod.uid for pod in self.cache.state.node(row).pods.values() if pod.terminating}
         return found
+
+
+def _age(leaf: Group) -> tuple[str, int]:
+    """Of its oldest pod that waits; a gang that has lost members does not get younger by that."""
+    first = next(iter(leaf.pending.values())).age
+    return min((one.age for one in leaf.placed.values()), default=first) if lacking(leaf) else first
 
 
 def _is_gang(root: Group | PodInfo) -> bool:

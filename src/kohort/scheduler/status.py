@@ -14,18 +14,27 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kohort.api.scheduling import constants as words
+from kohort.api.scheduling.healing import FAIL, GANG_FAILED, MOVE, RESTART
 from kohort.place.demand import Outcome
 from kohort.place.diagnosis import count
 from kohort.place.victims import VictimSet
+from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.decision import Decision, DecisionKind
+from kohort.scheduler.healing import HealingAction
 from kohort.scheduler.model import COMPOSITE_PREFIX, Condition, GroupSpec, Pod
-from kohort.scheduler.trees import Group, GroupTrees, PodInfo
+from kohort.scheduler.trees import Group, GroupTrees, PodInfo, having
 
 POD_SCHEDULED: Final = "PodScheduled"
 _EXTRA: Final = "no node has room for it beside the members that were placed"
 _REFUSAL: Final = "binding to {} was refused: {}"
 _KEPT: Final = "members that are bound keep their nodes, and the gang starts when this one is bound"
 _STARTS: Final = "it has the nodes that it needs to start"
+# policy -> condition of the pods that go, its reason, and the reason of the event
+_HEALED: Final = {
+    MOVE: (words.DISRUPTION_TARGET, "MoveByScheduler", "Moved"),
+    RESTART: (words.DISRUPTION_TARGET, "RestartByScheduler", "Restarted"),
+    FAIL: (GANG_FAILED, "FailedByScheduler", "Failed"),
+}
 REFUSED: Final = "BindingRefused"  # it has a place, and the API server did not take it
 
 
@@ -85,6 +94,7 @@ class Eviction:
     pod: Target
     root: str
     condition: Condition
+    failed: bool = False  # it is not deleted but has failed: what follows is its owner's policy
 
 
 @dataclass(slots=True)
@@ -186,7 +196,7 @@ class StatusBuilder:
         kind = words.COMPOSITE_SATISFIED if spec.composite else words.POD_GROUP_SATISFIED
         self._satisfied[spec.uid] = status
         reason = words.REASON_SATISFIED if group.settled else words.REASON_BELOW_MINIMUM
-        yield Patch(Target.group(spec), Condition(kind, status, reason, _having(group), now, spec.generation or None))
+        yield Patch(Target.group(spec), Condition(kind, status, reason, having(group), now, spec.generation or None))
 
     def was_satisfied(self, group: Group) -> bool:
         return group.spec is not None and self._satisfaction(group.spec) == "True"
@@ -316,6 +326,25 @@ class StatusBuilder:
         if spec is not None and spec.has_status:
             yield Patch(Target.group(spec), condition)
 
+    # ---- gangs that have lost members
+
+    def healed(self, action: HealingAction, cache: SchedulerCache, now: str) -> tuple[list[Eviction], Writes]:
+        """A gang is moved, restarted or failed as a whole: its pods, its group and its owners are told."""
+        kind, reason, event = _HEALED[action.policy]
+        condition = Condition(kind, "True", reason, f"{self._scheduler}: {action.why}", now)
+        members = [cache.members[uid] for uid in action.pods if uid in cache.members]
+        failed = action.policy == FAIL
+        found = [Eviction(Target.pod(one.pod), action.group, condition, failed) for one in members]
+        writes, group = Writes(), cache.trees.get(action.group)
+        spec = group.spec if group is not None else None
+        if spec is not None:
+            if spec.has_status:
+                told = Condition(words.DISRUPTION_TARGET, "True", reason, f"{self._scheduler}: {action.why}", now)
+                writes.patches.append(Patch(Target.group(spec), told))
+            for target in dict.fromkeys((Target.group(spec), *Target.owners(spec))):
+                writes.events.append(SchedulerEvent(target, "Warning", event, "Healing", action.why))
+        return found, writes
+
     # ---- inside
 
     def _pod(self, member: PodInfo, reason: str, message: str, nominated: str | None, now: str) -> Iterator[Patch]:
@@ -425,12 +454,3 @@ def _place(decision: Decision) -> str:
     """Of a group's preemption kube-scheduler says that it is on node cluster."""
     nodes = set(decision.nominations.values())
     return nodes.pop() if decision.is_pod and len(nodes) == 1 else "cluster"
-
-
-def _having(group: Group) -> str:
-    """How much of its minimum a group has."""
-    spec = group.spec
-    assert spec is not None
-    if spec.composite:
-        return f"{group.settled_children} of at least {spec.need} groups have their minimum"
-    return f"{len(group.placed) - group.assumed + group.done} of at least {spec.need} pods have nodes or have succeeded"

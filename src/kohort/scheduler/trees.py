@@ -8,10 +8,11 @@ cost per pod is the depth of the tree at the most, never its size.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kohort.api.scheduling.healing import HealingError, read_healing
 from kohort.place.victims import GroupInfo
 from kohort.scheduler.model import GroupSpec, Pod, described
 
@@ -35,6 +36,7 @@ class PodInfo:
     gated: bool = False
     leaving: bool = False
     evicting: bool = False  # chosen to go for another, and the watch has not shown it yet
+    going: bool = False  # it has a node, and is being deleted
 
     @property
     def uid(self) -> str:
@@ -66,6 +68,9 @@ class Group:
     gates: int = 0  # pending members behind a scheduling gate
     leaving: int = 0  # pending members that are being deleted
     assumed: int = 0  # placed members whose binding is not confirmed
+    going: int = 0  # placed members that are being deleted
+    once: bool = False  # it has had its minimum
+    forgiving: bool = False  # having had it once is enough for members that come back (match-policy once-satisfied)
     ready_children: int = 0
     waiting_children: int = 0
     gated_children: int = 0
@@ -84,6 +89,12 @@ class Group:
     def members(self) -> int:
         """Pods that count for the minimum."""
         return len(self.pending) - self.leaving + len(self.placed) + self.done
+
+    @property
+    def need(self) -> int:
+        """How many must be there before members are bound; one that comes back to a forgiving group needs no other."""
+        least = 0 if self.spec is None else self.spec.need
+        return min(least, 1) if self.forgiving and self.once and self.placed else least
 
     @property
     def is_named(self) -> bool:
@@ -125,11 +136,23 @@ class Group:
         """Its own answers, from its counters."""
         spec = self.spec
         enough = self.ready_children if spec is not None and spec.composite else self.members
-        self.ready = spec is not None and enough >= spec.need
+        self.ready = spec is not None and enough >= self.need
         self.waiting = len(self.pending) > self.leaving or self.waiting_children > 0
         self.gated = self.gates > 0 or self.gated_children > 0
-        certain = len(self.placed) - self.assumed + self.done
+        certain = len(self.placed) - self.assumed - self.going + self.done
         self.settled = spec is not None and (self.settled_children if spec.composite else certain) >= spec.need
+        self.once = self.once or self.settled
+
+
+def _forgives(annotations: Mapping[str, str] | None) -> bool | None:
+    """What annotations say of that, if anything."""
+    if not annotations:
+        return None
+    try:
+        found: bool | None = read_healing(annotations).get("once_satisfied")
+    except HealingError:
+        return None
+    return found
 
 
 def startable(root: Group) -> list[Group]:
@@ -140,11 +163,21 @@ def startable(root: Group) -> list[Group]:
         if spec is None:
             continue
         if not spec.composite:
-            found[group.key] = [group] if len(group.placed) + group.done >= spec.need else []
+            found[group.key] = [group] if len(group.placed) + group.done >= group.need else []
             continue
         below = [leaves for child in group.ordered() if (leaves := found.get(child.key))]
         found[group.key] = [leaf for leaves in below for leaf in leaves] if len(below) >= spec.need else []
     return found.get(root.key, [])
+
+
+def having(group: Group) -> str:
+    """How much of its minimum a group has."""
+    spec = group.spec
+    assert spec is not None
+    if spec.composite:
+        return f"{group.settled_children} of at least {spec.need} groups have their minimum"
+    certain = len(group.placed) - group.assumed - group.going + group.done
+    return f"{certain} of at least {spec.need} pods have nodes or have succeeded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +200,10 @@ class BrokenChain:
 class GroupTrees:
     """All groups, by key."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, forgiving: bool = False) -> None:
+        """`forgiving`: what counts for groups that say nothing of it."""
         self._groups: dict[str, Group] = {}
+        self._forgiving = forgiving
         self.absent: dict[str, tuple[str, str]] = {}  # key -> what is missing, and what somebody can do about it
         self.group_infos: dict[str, GroupInfo] = {}  # what preemption must know of groups, kept beside them
 
@@ -184,6 +219,8 @@ class GroupTrees:
         """A group that exists."""
         group = self._named(spec.key)
         group.spec = spec
+        group.once = group.once or spec.once
+        self._hear(group, spec.annotations)
         parent = self._named(spec.parent) if spec.parent else None
         if group.parent is not parent:
             self._detach(group)
@@ -223,9 +260,13 @@ class GroupTrees:
 
     def join(self, key: str, member: PodInfo) -> Group:
         group = self._named(key)
+        member.going = bool(member.node and member.pod.metadata.deletion_timestamp is not None)
+        if member.pod.metadata.annotations:
+            self._hear(group, member.pod.metadata.annotations)
         if member.node:
             group.placed[member.uid] = member
             group.assumed += member.assumed
+            group.going += member.going
         else:
             group.pending[member.uid] = member
             group.gates += member.gated
@@ -290,14 +331,20 @@ class GroupTrees:
             group.leaving -= member.leaving
         if group.placed.pop(member.uid, None) is not None:
             group.assumed -= member.assumed
+            group.going -= member.going
 
     # ---- inside
 
     def _named(self, key: str) -> Group:
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = Group(key)
+            group = self._groups[key] = Group(key, forgiving=self._forgiving)
         return group
+
+    def _hear(self, group: Group, annotations: Mapping[str, str]) -> None:
+        forgives = _forgives(annotations)
+        if forgives is not None:
+            group.forgiving = forgives
 
     def _tidy(self, group: Group) -> None:
         if not group.is_named:

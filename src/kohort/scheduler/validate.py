@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kohort.scheduler.grouphealing import healing_mistakes
 from kohort.scheduler.grouptopology import topology_mistakes
 from kohort.scheduler.model import shown
 from kohort.scheduler.trees import Group, Traits
@@ -19,7 +20,9 @@ DEEPEST = 16  # whatever walks a tree by recursion stays far from its limit
 def problems(root: Group) -> list[str]:
     """Everything that is wrong with a tree; empty if it may be decided."""
     deep = too_deep(root)
-    found = [*_members(root), *(mistake for group in root.walk() for mistake in topology_mistakes(group))]
+    found = list(_members(root))
+    for group in root.walk():
+        found += (*topology_mistakes(group), *healing_mistakes(group))
     return [*found, deep] if deep else found
 
 

@@ -131,7 +131,7 @@ class Simulation:
     def _next(self) -> float | None:
         """The next event, or the scheduler's own timer; when nothing but timers is left and all of them have rung
         without a start, nothing more will come."""
-        timer = self.core.queue.next_timer()
+        timer = self.core.next_timer()
         if not self._events:
             if timer is None or not self._waiting or timer > self._progressed + _HOPE:
                 return None

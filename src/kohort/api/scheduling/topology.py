@@ -15,10 +15,6 @@ Said = Mapping[str, str]
 
 TOPOLOGY: Final = "kohort.dev/topology"  # rack=preferred,zone=required; a level alone is required
 SLICE: Final = "kohort.dev/topology-slice"  # rack=4: every four ranks share a rack
-REPLACEMENT: Final = "kohort.dev/replacement"  # of a member whose group's domain is full
-WAIT: Final = "Wait"  # for room in the domain
-WIDEN: Final = "Widen"  # to a neighbouring domain
-REPLACEMENTS: Final = (WAIT, WIDEN)
 REQUIRED: Final = "required"
 PREFERRED: Final = "preferred"
 _MODES: Final = (REQUIRED, PREFERRED)
@@ -29,7 +25,7 @@ _VOLCANO_TIER: Final = "volcano.sh/network-topology-highest-tier"
 _KOORDINATOR: Final = "gang.scheduling.koordinator.sh/network-topology-spec"
 _GATHER: Final = {"MustGather": REQUIRED, "PreferGather": PREFERRED}
 _LAYERS: Final = {"accelerator": "nvlink", "node": "node"}
-_PREFIXES: Final = (TOPOLOGY, REPLACEMENT, _KUEUE, _KAI, "volcano.sh/network-topology-", _KOORDINATOR)
+_PREFIXES: Final = (TOPOLOGY, _KUEUE, _KAI, "volcano.sh/network-topology-", _KOORDINATOR)
 TIER: Final = "tier-"
 
 
@@ -52,14 +48,6 @@ class TopologyRequest:
 
     def __bool__(self) -> bool:
         return bool(self.required or self.preferred or self.slice_level)
-
-
-def read_replacement(annotations: Said, path: str = "metadata.annotations") -> str:
-    """What is done if the domain of a group is too full for a member that comes back."""
-    found = annotations.get(REPLACEMENT, WAIT)
-    if found not in REPLACEMENTS:
-        raise TopologyError([f"{path}[{REPLACEMENT}]: found {found!r}; one of {', '.join(REPLACEMENTS)} is wanted"])
-    return found
 
 
 NOTHING: Final = TopologyRequest()

@@ -1,0 +1,98 @@
+"""What a root asks of the engine: its tree of groups, pods that need a place, rows of those that run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kohort.api.scheduling.healing import WIDEN
+from kohort.place.demand import Branch, Demand, Leaf, PendingPod
+from kohort.place.slices import sliced
+from kohort.scheduler.cache import SchedulerCache
+from kohort.scheduler.grouphealing import decided_by
+from kohort.scheduler.grouptopology import group_topology, widened
+from kohort.scheduler.trees import Group, PodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`nominated`: pod -> node. `wider`: groups whose policy is to widen prefer their domain and no longer require it.
+    `moved`: members that count as pending although they have a node, by their uids."""
+
+    nominated: Mapping[str, str]
+    wider: bool = False
+    moved: frozenset[str] = frozenset()
+
+
+class Demands:
+    """Made from one cache."""
+
+    def __init__(self, cache: SchedulerCache) -> None:
+        self._cache = cache
+        self._engine = cache.engine
+
+    def of(self, root: Group | PodInfo, asked: Asked) -> Demand:
+        if isinstance(root, PodInfo):
+            nominated = asked.nominated.get(root.uid, "")
+            return Leaf(self._cache.root_key(root), [self._cache.pending_pod(root, nominated)])
+        return self._tree(root, asked)
+
+    def _tree(self, group: Group, asked: Asked) -> Demand:
+        spec = group.spec
+        assert spec is not None, group.key
+        network = group_topology(self._engine, group)
+        if asked.wider and decided_by(group, "replacement", self._engine.profile.healing)[1] == WIDEN:
+            network = widened(network)
+        if spec.composite:
+            children = [self._tree(child, asked) for child in group.ordered()]
+            return Branch(group.key, children, spec.minimum, network.required, network.preferred)
+        state = self._cache.state
+        pods = list(self._pods(group, asked))
+        staying = [one for uid, one in group.placed.items() if uid not in asked.moved]
+        known = ((state.row(one.node), one.pod.rank) for one in staying)
+        running = [(row, rank) for row, rank in known if row is not None]
+        # Members that have succeeded, or sit on a node that is gone, count for the minimum but are nowhere.
+        nowhere = group.done + len(staying) - len(running)
+        minimum = spec.minimum
+        if nowhere or (group.need < spec.need and staying):
+            minimum = max(min(group.need, spec.need) - nowhere, 0)
+        leaf = Leaf(
+            group.key,
+            sorted(pods, key=lambda pod: pod.rank or ()) if pods and pods[0].rank is not None else pods,
+            minimum,
+            network.required,
+            [row for row, _ in running],
+            preferred=network.preferred,
+            running_ranks=[rank for _, rank in running],
+        )
+        return leaf if network.slice_key is None else sliced(state, leaf, network.slice_key, network.slice_size)
+
+    def _pods(self, group: Group, asked: Asked) -> Iterator[PendingPod]:
+        for uid, member in group.pending.items():
+            if not member.leaving:
+                yield self._cache.pending_pod(member, asked.nominated.get(uid, ""))
+        for uid in asked.moved & group.placed.keys():
+            yield self._as_pending(group.placed[uid])
+
+    def _as_pending(self, member: PodInfo) -> PendingPod:
+        """A member that has a node as it was before it had one."""
+        body: dict[str, Any] = self._cache.as_json(member)
+        body["spec"]["nodeName"] = ""
+        pod = member.pod
+        return PendingPod(
+            member.uid, self._cache.state.equivalence_class(body), pod.metadata.labels or {}, rank=pod.rank
+        )
+
+    @contextmanager
+    def without(self, members: Mapping[str, PodInfo]) -> Iterator[None]:
+        """Within, these pods take no room."""
+        state = self._cache.state
+        for uid in members:
+            state.remove_pod(uid)
+        try:
+            yield
+        finally:
+            for member in members.values():
+                state.put_pod(self._cache.assigned_pod(member), member.node)
