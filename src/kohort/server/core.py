@@ -41,6 +41,7 @@ class Core:
         self.lister = StoreLister(store, resources)
         self.slices = TimeSlices()
         self.min_request_timeout = DEFAULT.min_request_timeout  # seconds of a watch whose client names no end
+        self.marked_seconds = 0.0  # that a pod without time to go is seen marked before it is gone
         self.authorize_create: Callable[[RequestInfo], None] = lambda _info: None
         self.converter: WebhookConverter | None = None  # for custom resources of several versions
         self.after: list[Callable[[AdmissionAttributes], Awaitable[None]]] = []

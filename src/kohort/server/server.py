@@ -104,6 +104,7 @@ class Server:
         )
         self.api.core.use(self.admission.plugins)
         self.api.core.min_request_timeout = settings.limits.min_request_timeout
+        self.api.core.marked_seconds = settings.marked_seconds
         await bootstrap.bootstrap(self.api)
         if settings.custom_kinds:
             await bootstrap.custom_kinds(self.api)

@@ -38,6 +38,7 @@ class Settings:
     history_seconds: float = 300.0  # how long watches can be resumed
     history_bytes: int = 64 << 20
     event_ttl: float = 3600.0  # seconds that an Event is kept after its last change, as kube-apiserver's --event-ttl
+    marked_seconds: float = 0.0  # between the two writes by which a pod without time to go is marked, then deleted
     limits: Limits = LIMITS
     credentials: CredentialFiles | None = None  # None: those of the data folder
     controllers: bool = True  # what kube-controller-manager does for every cluster: garbage, namespaces, quotas, pods

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 NAME: Final = "kube-apiserver"
 _USAGE: Final = "The Kohort API server, in the place of kube-apiserver, for tests. Objects are kept in memory.\n"
 _HOUR: Final = 3600.0
+# As long as etcd may take for a write. Pods under envtest have no node and so no grace period: operators that act when
+# a pod is marked (LeaderWorkerSet's restart policies) have this time to see it.
+_MARKED: Final = 0.01
 _SERVICES: Final = "10.0.0.0/24"
 
 
@@ -108,6 +111,7 @@ def settings(flags: Flags, minor: str) -> tuple[Settings, list[str]]:
         in_memory=True,
         custom_kinds=False,
         event_ttl=flagged.seconds(flags, "event-ttl", _HOUR),
+        marked_seconds=_MARKED,
         limits=_limits(flags),
         credentials=_credentials(flags, folder, host),
         controllers=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import apply
@@ -128,6 +129,8 @@ class Deleter:
             return item
         last = old  # what goes at once was never marked
         if outcome is DeletionOutcome.MARKED_AND_DELETED:
+            if self.core.marked_seconds:
+                return await self._seen_marked(resource, head, new, chosen, attrs)
             head, last = self._marked(resource, head, new), new
         item = await self._write(resource, head, last, delete=True)
         await self.core.stored(attrs)
@@ -150,6 +153,18 @@ class Deleter:
         after = self.core.head(resource, head.namespace, head.name)
         assert after is not None
         return after
+
+    async def _seen_marked(
+        self, resource: Resource, head: Item, new: Object, chosen: DeleteOptions, attrs: AdmissionAttributes
+    ) -> Item | Object:
+        """The same with time between the writes: whoever sees the mark can act before the pod is gone."""
+        marked = await self._write(resource, head, new)
+        await asyncio.sleep(self.core.marked_seconds)
+        now = self.core.head(resource, head.namespace, head.name)
+        current = storage_codec.load(resource, now) if now is not None else None
+        if now is None or current is None or current["metadata"].get("uid") != new["metadata"].get("uid"):
+            return marked  # somebody else's deletion came first
+        return await self._go(resource, now, current, chosen, attrs)
 
     async def collection(self, info: RequestInfo, items: list[Item]) -> None:
         """Delete all of these; whoever is gone meanwhile is gone."""
