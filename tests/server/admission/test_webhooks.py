@@ -1,5 +1,6 @@
 """Webhooks through the API, over real HTTPS: questions and refusals as recorded from Kubernetes 1.37."""
 
+import socket
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -320,6 +321,30 @@ async def test_a_service_leads_to_its_port_on_this_machine(stage: Stage) -> None
     ports = [{"port": 443, "targetPort": stage.hook.port}]
     await stage.world.made(f"{stage.root}/services", {"metadata": {"name": "svc"}, "spec": {"ports": ports}})
     assert (await stage.write()).code == 400
+
+
+async def test_where_nobody_listens_the_message_says_where_to_listen(stage: Stage) -> None:
+    service = {"namespace": "wh", "name": "svc", "path": "/deny"}
+    await stage.register("validating", stage.spec("", clientConfig={"service": service, "caBundle": stage.hook.bundle}))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    ports = [{"port": 443, "targetPort": port}]
+    await stage.world.made(f"{stage.root}/services", {"metadata": {"name": "svc"}, "spec": {"ports": ports}})
+    assert (await stage.write()).message == (
+        f'Internal error occurred: {FAILED}failed to call webhook: Post "https://svc.wh.svc:443/deny?timeout=10s": '
+        f"dial tcp 127.0.0.1:{port}: connect: connection refused (here a Service leads to its target port on the "
+        "server's own machine: run the operator there, or delete its webhook configuration)"
+    )
+
+
+async def test_a_url_where_nobody_listens(stage: Stage) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    config = {"url": f"https://127.0.0.1:{port}/ok", "caBundle": stage.hook.bundle}
+    await stage.register("validating", stage.spec("", clientConfig=config))
+    assert (await stage.write()).message.endswith(
+        f'Post "https://127.0.0.1:{port}/ok?timeout=10s": dial tcp 127.0.0.1:{port}: connect: connection refused'
+    )
 
 
 async def test_a_resolver_of_ones_own(tmp_path: Path) -> None:

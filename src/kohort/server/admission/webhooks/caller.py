@@ -7,7 +7,7 @@ import posixpath
 import ssl
 from base64 import b64decode
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from kohort.server.admission.webhooks.review import WebhookCallError
@@ -27,6 +27,20 @@ Resolver = Callable[[str, str, int], tuple[str, int]]
 CallWebhook = Callable[["Hook", dict[str, Any]], Awaitable[bytes]]
 
 
+_LOOPBACK: Final = (
+    " (here a Service leads to its target port on the server's own machine: run the operator there, or delete its "
+    "webhook configuration)"
+)
+
+
+class _Address(NamedTuple):
+    """`url` is called. `server`: whom the certificate has to be for, if not the URL's host; `shown`: in messages."""
+
+    url: str
+    server: str = ""
+    shown: str = ""
+
+
 class WebhookClient:
     """Keeps connections. The time-out of a call is the webhook's own."""
 
@@ -42,30 +56,30 @@ class WebhookClient:
     async def send(self, hook: Hook, review: bytes) -> bytes:
         from aiohttp import ClientError
 
-        url, server = "", ""
+        to = _Address("")
         try:
-            url, server = self._address(hook)
+            to = self._address(hook)
             async with asyncio.timeout(hook.timeout):
-                return await self._post(url, server, hook, review)
+                return await self._post(to, hook, review)
         except TimeoutError:
-            raise WebhookCallError(f'Post "{url}": context deadline exceeded') from None
+            raise WebhookCallError(f'Post "{to.shown or to.url}": context deadline exceeded') from None
         except LookupError as error:
             raise WebhookCallError(str(error)) from None
         except (ClientError, OSError, ValueError) as error:
-            raise WebhookCallError(f'Post "{url}": {error or type(error).__name__}') from None
+            raise WebhookCallError(f'Post "{to.shown or to.url}": {_told(error, to)}') from None
 
-    async def _post(self, url: str, server: str, hook: Hook, review: bytes) -> bytes:
+    async def _post(self, to: _Address, hook: Hook, review: bytes) -> bytes:
         if self._session is None:
             from aiohttp import ClientSession, ClientTimeout
 
             self._session = ClientSession(timeout=ClientTimeout(total=None), trust_env=False)
         context = self._context((hook.spec.get("clientConfig") or {}).get("caBundle") or "")
         async with self._session.post(
-            url,
+            to.url,
             data=review,
             headers=_HEADERS,
             ssl=context,
-            server_hostname=server or None,
+            server_hostname=to.server or None,
             allow_redirects=False,
         ) as answer:
             body = await answer.content.read(_LARGEST + 1)
@@ -78,8 +92,7 @@ class WebhookClient:
                 raise WebhookCallError(f"{text} has prevented the request from succeeding")
             return body
 
-    def _address(self, hook: Hook) -> tuple[str, str]:
-        """The URL to call, and the name that the certificate has to be for (empty: the URL's)."""
+    def _address(self, hook: Hook) -> _Address:
         config = hook.spec.get("clientConfig") or {}
         timeout = f"timeout={hook.timeout}s"
         service = config.get("service")
@@ -89,17 +102,17 @@ class WebhookClient:
             if parts.scheme != "https":
                 raise LookupError(f'Post "{url}": only https is called')
             query = "&".join(filter(None, (parts.query, timeout)))
-            return urlunsplit((parts.scheme, parts.netloc, _clean(parts.path), query, "")), ""
+            return _Address(urlunsplit((parts.scheme, parts.netloc, _clean(parts.path), query, "")))
         namespace, name = str(service.get("namespace") or ""), str(service.get("name") or "")
         wanted = int(service.get("port") or 443)
         path = _clean(str(service.get("path") or ""))
+        shown = f"https://{name}.{namespace}.svc:{wanted}{path}?{timeout}"
         try:
             host, port = self._resolve(namespace, name, wanted)
         except LookupError as error:
-            shown = f"https://{name}.{namespace}.svc:{wanted}{path}?{timeout}"
             raise LookupError(f'Post "{shown}": {error.args[0]}') from None
         host = f"[{host}]" if ":" in host else host
-        return f"https://{host}:{port}{path}?{timeout}", f"{name}.{namespace}.svc"
+        return _Address(f"https://{host}:{port}{path}?{timeout}", f"{name}.{namespace}.svc", shown)
 
     def _context(self, bundle: str) -> ssl.SSLContext:
         """What the webhook's certificate has to be signed by: its bundle, or what this machine trusts."""
@@ -120,6 +133,19 @@ class WebhookClient:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+def _told(error: Exception, to: _Address) -> str:
+    """In Go's words where nobody listens, which people search for."""
+    cause = getattr(error, "os_error", error)
+    if not isinstance(cause, ConnectionRefusedError):
+        return str(error) or type(error).__name__
+    parts = urlsplit(to.url)
+    return f"dial tcp {parts.netloc}: connect: connection refused" + (_LOOPBACK if _is_here(to) else "")
+
+
+def _is_here(to: _Address) -> bool:
+    return bool(to.server) and urlsplit(to.url).hostname == "127.0.0.1"
 
 
 def _clean(path: str) -> str:
