@@ -110,6 +110,8 @@ class Bundle:
     controllers: tuple[ControllerGroup, ...] = ()
     referenced: tuple[tuple[str, str], ...] = ()  # kinds that workloads name: `kohort plan` copies them from a cluster
     explained: tuple[str, ...] = ()  # kinds that a name without a kind may mean (`kohort explain NAME`), topmost first
+    # Labels of pods that say their rank, the most important number first; of alternatives the first that is there.
+    ranks: tuple[tuple[str, ...], ...] = ()
     page: Page | None = None
     example: str = ""  # of examples/
 

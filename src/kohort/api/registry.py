@@ -36,6 +36,14 @@ def every_kind() -> tuple[Kind, ...]:
     return tuple(kind for group in groups() for kind in kinds(group))
 
 
+@derived
+def owner_kinds() -> tuple[Kind, ...]:
+    """Kinds that may stand above pods and groups: those of the bundles, save what workloads only refer to."""
+    named = {one for bundle in bundles() for one in bundle.referenced}
+    every = (kind for bundle in bundles() for group in bundle.groups for kind in kinds(group))
+    return tuple(kind for kind in every if kind.storage and (kind.group, kind.kind) not in named)
+
+
 def find(api_version: str, kind: str) -> Kind | None:
     """The kind of an object's apiVersion and kind, or None."""
     group, _, version = api_version.rpartition("/")

@@ -152,40 +152,43 @@ JOBS: Final = Role(
 )
 
 
-DASHBOARD: Final = Role(
-    name="dashboard",
-    parts=("dashboard",),
-    why=(
-        "What `kohort run --dashboard` may do besides rbac.yaml: ask who somebody is and what they may read, "
-        "and read what it shows."
-    ),
-    rules=(
-        PolicyRule(("authentication.k8s.io",), ("tokenreviews",), ("create",)),
-        PolicyRule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
-        PolicyRule(
-            _CORE,
-            (
-                *("nodes", "namespaces", "pods", "events"),
-                *("persistentvolumes", "persistentvolumeclaims", "resourcequotas"),
-            ),
-            READ,
+def dashboard_role() -> Role:
+    return Role(
+        name="dashboard",
+        parts=("dashboard",),
+        why=(
+            "What `kohort run --dashboard` may do besides rbac.yaml: ask who somebody is and what they may read, "
+            "and read what it shows."
         ),
-        PolicyRule(("storage.k8s.io",), ("storageclasses",), READ),
-        PolicyRule(("resource.k8s.io",), ("resourceclaims",), READ),
-        PolicyRule(("policy",), ("poddisruptionbudgets",), READ),
-        PolicyRule(_GROUPS, ("workloads", "podgroups", "compositepodgroups"), READ),
-        PolicyRule(("batch",), ("jobs", "cronjobs"), READ, "Who stands above pods. What may not be read is not named."),
-        PolicyRule(("apps",), ("deployments", "replicasets", "statefulsets", "daemonsets"), READ),
-        PolicyRule(
-            ("jobset.x-k8s.io", "trainer.kubeflow.org", "leaderworkerset.x-k8s.io", "grove.io", "scheduler.grove.io"),
-            (
-                *("jobsets", "trainjobs", "leaderworkersets", "podcliquesets"),
-                *("podcliquescalinggroups", "podcliques", "podgangs"),
+        rules=(
+            PolicyRule(("authentication.k8s.io",), ("tokenreviews",), ("create",)),
+            PolicyRule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
+            PolicyRule(
+                _CORE,
+                (
+                    *("nodes", "namespaces", "pods", "events"),
+                    *("persistentvolumes", "persistentvolumeclaims", "resourcequotas"),
+                ),
+                READ,
             ),
-            READ,
+            PolicyRule(("storage.k8s.io",), ("storageclasses",), READ),
+            PolicyRule(("resource.k8s.io",), ("resourceclaims",), READ),
+            PolicyRule(("policy",), ("poddisruptionbudgets",), READ),
+            PolicyRule(_GROUPS, ("workloads", "podgroups", "compositepodgroups"), READ),
+            *_owners(),
+            PolicyRule(("apps",), ("deployments", "replicasets", "statefulsets", "daemonsets"), READ),
         ),
-    ),
-)
+    )
+
+
+def _owners() -> Iterator[PolicyRule]:
+    why = "Who stands above pods. What may not be read is not named."
+    plurals: dict[str, list[str]] = {}
+    for kind in registry.owner_kinds():
+        plurals.setdefault(kind.group, []).append(kind.plural)
+    for group, found in plurals.items():
+        yield PolicyRule((group,), tuple(found), READ, why)
+        why = ""
 
 
 def kinds_roles() -> tuple[Role, ...]:
@@ -215,7 +218,7 @@ def rbac_jobs() -> str:
 
 def rbac_dashboard() -> str:
     """deploy/rbac-dashboard.yaml."""
-    return _text([DASHBOARD]).removeprefix("---\n")
+    return _text([dashboard_role()]).removeprefix("---\n")
 
 
 def as_objects(rules: Iterable[PolicyRule]) -> list[dict[str, Any]]:
@@ -238,7 +241,7 @@ def chart_roles() -> str:
             "wide": as_objects(one.wide),
             "narrow": as_objects(one.narrow),
         }
-        for one in (*every_role(), DASHBOARD)
+        for one in (*every_role(), dashboard_role())
     }
     return json.dumps(made, indent=1) + "\n"
 

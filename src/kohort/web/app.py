@@ -15,6 +15,7 @@ from aiohttp import web
 from kohort.kube.discovery import NotServedError
 from kohort.kube.errors import ApiError, KubeError
 from kohort.web.details import details, node_details, one_object
+from kohort.web.follower import owners
 from kohort.web.following import Following
 from kohort.web.nodes import without
 from kohort.web.sessions import LASTS, Session, Sessions
@@ -255,8 +256,8 @@ class Dashboard:
         session, asked = request[_SESSION], request.query
         version, kind, name = asked.get("apiVersion", ""), asked.get("kind", ""), asked.get("name", "")
         namespace = asked.get("namespace", "")
-        if kind not in SHOWN:
-            return _failure(400, f"kind: {kind!r} is not shown here; accepted are {', '.join(SHOWN)}")
+        if kind not in (shown := _shown_kinds()):
+            return _failure(400, f"kind: {kind!r} is not shown here; accepted are {', '.join(shown)}")
         group = version.rpartition("/")[0] if "/" in version else _GROUPS.get(kind, "")
         try:
             type_ = await self.client.discovery.find(f"{kind}.{group}" if group else kind)
@@ -271,12 +272,11 @@ class Dashboard:
             return _failure(error.code if error.code in {403, 404} else 502, error.message or str(error))
 
 
-SHOWN: Final = (
-    *("Pod", "PodGroup", "CompositePodGroup", "Workload", "Node", "Job", "CronJob", "JobSet", "TrainJob"),
-    *("LeaderWorkerSet", "PodCliqueSet", "PodCliqueScalingGroup", "PodClique", "PodGang"),
-    *("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"),
-)
 _GROUPS: Final = dict.fromkeys(("PodGroup", "CompositePodGroup", "Workload"), "scheduling.k8s.io")
+
+
+def _shown_kinds() -> tuple[str, ...]:
+    return ("Pod", "Node", *_GROUPS, *(kind for _, kind in owners()))
 
 
 def _everything(view: View, session: Session) -> dict[str, Any]:

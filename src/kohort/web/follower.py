@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.api import registry
 from kohort.apimachinery.times import seconds
 from kohort.grouping.settings import Grouping
 from kohort.kube.errors import ApiError
@@ -29,24 +30,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Who may stand above pods and groups. What is not served, or may not be read, is left out.
-OWNERS: Final = (
-    ("batch", "CronJob"),
-    ("batch", "Job"),
-    ("apps", "Deployment"),
-    ("apps", "ReplicaSet"),
-    ("apps", "StatefulSet"),
-    ("apps", "DaemonSet"),
-    ("jobset.x-k8s.io", "JobSet"),
-    ("trainer.kubeflow.org", "TrainJob"),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
-    ("grove.io", "PodCliqueSet"),
-    ("grove.io", "PodCliqueScalingGroup"),
-    ("grove.io", "PodClique"),
-    ("scheduler.grove.io", "PodGang"),
-)
+_APPS: Final = tuple(("apps", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"))
 PodSeen = Callable[["Pod | None", Pod, Unit], None]  # before, now, whose
 NodeSeen = Callable[["Node | None", "Node | None"], None]
+
+
+def owners() -> tuple[tuple[str, str], ...]:
+    """Who may stand above pods and groups. What is not served, or may not be read, is left out."""
+    return (*((kind.group, kind.kind) for kind in registry.owner_kinds()), *_APPS)
 
 
 class ClusterFollower:
@@ -94,7 +85,7 @@ class ClusterFollower:
             if await self._may(version, source.kind, needed=source.needed):
                 informers.append(self._informer(source, version))
         types = {(one.group, one.kind): one.api_version for one in reversed(await client.discovery.all())}
-        for group, kind in OWNERS:
+        for group, kind in owners():
             version = types.get((group, kind), "")
             if version and await self._may(version, kind, needed=False):
                 informers.append(self._owners(version, kind))

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from kohort.api.scheduling.ranks import rank_of
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.model import FINISHED, Condition, ObjectMeta, Owner, Pod
 from kohort.scheduler.trees import BrokenChain, Group, PodInfo
@@ -172,14 +173,7 @@ class Units:
         return found
 
 
-# Where a pod says which of its group it is: the first that is there.
-_RANKS: Final = (
-    "batch.kubernetes.io/job-completion-index",
-    "leaderworkerset.sigs.k8s.io/worker-index",
-    "grove.io/podclique-pod-index",
-    "apps.kubernetes.io/pod-index",
-)
-
-
 def rank(labels: Mapping[str, str] | None) -> str:
-    return next((labels[name] for name in _RANKS if name in labels), "") if labels else ""
+    """Which of its group a pod is; empty where it does not say."""
+    found = rank_of(labels, {}) if labels else None
+    return str(found[-1]) if found else ""

@@ -196,4 +196,5 @@ BUNDLE: Final = Bundle(
         ),
     ),
     explained=(KIND,),
+    ranks=((f"{GROUP}/chair",),),
 )

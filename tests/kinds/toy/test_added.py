@@ -15,15 +15,17 @@ from tests.kinds.toy.band import API_VERSION, BUNDLE, GROUP, KIND
 from kohort import library
 from kohort.api import options, registry
 from kohort.api.bundle import Bundle, FeatureGate, register, with_bundle
+from kohort.api.scheduling.ranks import rank_of
 from kohort.cli import crds
 from kohort.cli.lookup import find_in_cluster
 from kohort.gang.settings import SettingsError
 from kohort.kinds import controllers
 from kohort.run.process import managed
-from kohort.run.roles import roles
+from kohort.run.roles import dashboard_role, roles
 from kohort.scheduler.clusterlist import list_cluster
 from kohort.testing.cluster import cluster
 from kohort.testing.virtual import VirtualLoop
+from kohort.web.follower import owners
 
 RBAC = Path(__file__).parents[3] / "deploy" / "rbac.yaml"
 QUARTET = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "quartet"}, "spec": {"image": "acme/play:1"}}
@@ -69,6 +71,12 @@ def test_its_controller_can_be_chosen_and_its_operator_recognised() -> None:
 def test_its_roles_are_made() -> None:
     found = {(one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(roles())}
     assert {("ClusterRole", "kohort-band"), ("ClusterRoleBinding", "kohort-band")} <= found
+
+
+def test_the_dashboard_reads_it_and_knows_the_ranks_of_its_pods() -> None:
+    assert (GROUP, KIND) in owners()
+    assert any((one.groups, one.resources) == ((GROUP,), ("bands",)) for one in dashboard_role().rules)
+    assert rank_of({f"{GROUP}/chair": "3"}, {}) == (3,)
 
 
 def test_its_gates_can_be_switched() -> None:

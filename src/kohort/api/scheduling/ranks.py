@@ -1,9 +1,14 @@
-"""The rank of a pod among those it works with, from the labels and annotations that its operator writes."""
+"""The rank of a pod among those it works with, from the labels and annotations that its operator writes.
+
+Those of our own kinds are in their bundles; here is what all pods may say, and other operators' words.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Final
+
+from kohort.api.bundle import bundles, derived
 
 Said = Mapping[str, str]
 Rank = tuple[int, ...]  # compared from the left
@@ -13,16 +18,13 @@ COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _KUEUE_LABEL: Final = "kueue.x-k8s.io/pod-group-pod-index-label"
 _KUEUE: Final = "kueue.x-k8s.io/pod-group-pod-index"
 _KOORDINATOR: Final = "gang.scheduling.koordinator.sh/network-topology-index"
-_JOBSET: Final = ("jobset.sigs.k8s.io/job-global-index", "jobset.sigs.k8s.io/job-index")
-_LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
-_LWS_WORKER: Final = "leaderworkerset.sigs.k8s.io/worker-index"
 _REPLICA_TYPE: Final = "training.kubeflow.org/replica-type"
 _REPLICA: Final = "training.kubeflow.org/replica-index"
 _FIRST_TYPES: Final = frozenset({"master", "chief", "launcher"})
 _RAY_TYPE: Final = "ray.io/node-type"
 _RAY_REPLICA: Final = "ray.io/worker-group-replica-index"
 _RAY_HOST: Final = "ray.io/replica-host-index"
-_PLAIN: Final = ("grove.io/podclique-pod-index", "apps.kubernetes.io/pod-index")
+_STATEFUL_SET: Final = "apps.kubernetes.io/pod-index"
 
 ANNOTATIONS: Final = (RANK, COMPLETION_INDEX, _KUEUE_LABEL, _KOORDINATOR)  # the others are labels
 
@@ -48,14 +50,24 @@ def _koordinator(_: Said, annotations: Said) -> Rank | None:
     return _numbers(annotations.get(_KOORDINATOR))
 
 
+@derived
+def _labels() -> tuple[tuple[tuple[str, ...], ...], ...]:
+    """Of the families of kinds; those that make objects of another one say more, and come first."""
+    return tuple(one.ranks for one in reversed(bundles()) if one.ranks)
+
+
+def _bundles(labels: Said, annotations: Said) -> Rank | None:
+    for wanted in _labels():
+        found = [
+            next((said[key] for key in keys for said in (labels, annotations) if key in said), None) for keys in wanted
+        ]
+        if None not in found:
+            return _numbers(*found)
+    return None
+
+
 def _job(labels: Said, annotations: Said) -> Rank | None:
-    """Of a JobSet's pods, the Job comes before the index in it."""
-    job = next((labels[key] for key in _JOBSET if key in labels), "0")
-    return _numbers(job, labels.get(COMPLETION_INDEX) or annotations.get(COMPLETION_INDEX))
-
-
-def _leader_worker_set(labels: Said, _: Said) -> Rank | None:
-    return _numbers(labels.get(_LWS_GROUP, "0"), labels.get(_LWS_WORKER))
+    return _numbers("0", labels.get(COMPLETION_INDEX) or annotations.get(COMPLETION_INDEX))
 
 
 def _training(labels: Said, _: Said) -> Rank | None:
@@ -71,8 +83,8 @@ def _ray(labels: Said, _: Said) -> Rank | None:
     return _numbers("1", labels.get(_RAY_REPLICA), labels.get(_RAY_HOST, "0"))
 
 
-def _plain(labels: Said, _: Said) -> Rank | None:
-    return _numbers(next((labels[key] for key in _PLAIN if key in labels), None))
+def _stateful_set(labels: Said, _: Said) -> Rank | None:
+    return _numbers(labels.get(_STATEFUL_SET))
 
 
 def _numbers(*values: str | None) -> Rank | None:
@@ -84,9 +96,9 @@ _SOURCES: Final[tuple[Callable[[Said, Said], Rank | None], ...]] = (
     _own,
     _kueue,
     _koordinator,
+    _bundles,
     _job,
-    _leader_worker_set,
     _training,
     _ray,
-    _plain,
+    _stateful_set,
 )

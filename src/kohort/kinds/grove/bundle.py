@@ -68,6 +68,7 @@ BUNDLE: Final = Bundle(
     ),
     referenced=(("grove.io", "ClusterTopologyBinding"),),
     explained=("PodCliqueSet",),
+    ranks=(("grove.io/podclique-pod-index",),),
     page=Page("PodCliqueSet (Grove)", "docs/kinds/podcliqueset.md"),
     example="podcliqueset-simple.yaml",
 )

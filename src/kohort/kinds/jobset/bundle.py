@@ -45,6 +45,10 @@ BUNDLE: Final = Bundle(
         ),
     ),
     explained=("JobSet",),
+    ranks=(
+        ("jobset.sigs.k8s.io/job-global-index", "jobset.sigs.k8s.io/job-index"),
+        ("batch.kubernetes.io/job-completion-index",),
+    ),
     page=Page("JobSet", "docs/kinds/jobset.md"),
     example="jobset-gang.yaml",
 )

@@ -37,6 +37,7 @@ BUNDLE: Final = Bundle(
         ),
     ),
     explained=("LeaderWorkerSet",),
+    ranks=(("leaderworkerset.sigs.k8s.io/group-index",), ("leaderworkerset.sigs.k8s.io/worker-index",)),
     page=Page("LeaderWorkerSet", "docs/kinds/leaderworkerset.md"),
     example="leaderworkerset-inference.yaml",
 )
