@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 def seconds(moment: datetime) -> str:
     """metav1.Time"""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).isoformat(timespec="seconds")[:-6] + "Z"
 
 
 def micros(moment: datetime) -> str:
     """metav1.MicroTime"""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def parse(text: str | None) -> datetime | None:

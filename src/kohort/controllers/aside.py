@@ -80,15 +80,10 @@ def end(steps: Reconcile) -> None:
 
 def is_large(obj: Any) -> bool:
     """Whether there is more in it than a step takes in passing."""
-    left, waiting = _LARGE, [obj]
-    while waiting:
+    left, waiting = _LARGE, [obj] if isinstance(obj, (dict, list)) else []
+    while waiting and left >= 0:
         one = waiting.pop()
-        if isinstance(one, dict):
-            left -= len(one)
-            waiting.extend(one.values())
-        elif isinstance(one, list):
-            left -= len(one)
-            waiting.extend(one)
-        if left < 0:
-            return True
-    return False
+        left -= len(one)
+        inside = one.values() if isinstance(one, dict) else one
+        waiting.extend([item for item in inside if isinstance(item, (dict, list))])
+    return left < 0

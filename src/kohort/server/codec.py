@@ -59,22 +59,13 @@ def _unrecognized(body: bytes, kind: str, why: str) -> str:
     return f"the object provided is unrecognized (must be of type {kind}): {text}" if kind else text
 
 
-def _count(value: Any, depth: int) -> int:
-    """Members of all objects inside; refuses what is nested too deep to be an object of anybody's."""
+def _check_depth(value: Any, depth: int = 0) -> None:
+    """Refuses what is nested too deep to be an object of anybody's."""
     if depth > MAX_DEPTH:
         raise NestingError(MAX_DEPTH)
-    if isinstance(value, dict):
-        count = len(value)
-        for item in value.values():
-            if isinstance(item, (dict, list)):
-                count += _count(item, depth + 1)
-        return count
-    count = 0
-    if isinstance(value, list):
-        for item in value:
-            if isinstance(item, (dict, list)):
-                count += _count(item, depth + 1)
-    return count
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        if isinstance(item, (dict, list)):
+            _check_depth(item, depth + 1)
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -84,10 +75,12 @@ class _Pairs(list[tuple[str, Any]]):
 def _repeated(body: bytes, value: Any) -> list[str]:
     """Paths of the members that `body`, which was read as `value`, has more than once.
 
-    Every member is followed by a colon, so a body with no more of them than `value` has members repeats none. Text may
-    hold colons, too: where there are more, a parser tells.
+    Written again, `value` has each member once, so a body with as many colons behind quotes repeats none: text may hold
+    them, too, but then in both. Only escapes of characters (`\\u0022`) may differ, and then a parser tells.
     """
-    if len(_MEMBER.findall(body)) <= _count(value, 0):
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
+        _check_depth(value)
+    if b"\\u" not in body and len(_MEMBER.findall(body)) == len(_MEMBER.findall(encode(value))):
         return []
     try:
         root = json.loads(body, object_pairs_hook=_Pairs)
@@ -121,7 +114,7 @@ def _parse_yaml(body: bytes, kind: str) -> tuple[Any, list[str]]:
     from kohort.server import yaml_codec
 
     value, warnings = yaml_codec.load(body, kind, MAX_DEPTH)
-    _count(value, 0)
+    _check_depth(value)
     return value, warnings
 
 

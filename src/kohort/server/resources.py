@@ -140,8 +140,6 @@ class Resources:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, str], Resource] = {}
-        self._first: dict[tuple[str, str], Resource] = {}  # the first served version of each
-        self._first_of_kind: dict[tuple[str, str], Resource] = {}
         self.changes = 0
 
     def add(self, resource: Resource) -> None:
@@ -153,21 +151,35 @@ class Resources:
         self._changed()
 
     def _changed(self) -> None:
-        self._first = {(one.group, one.plural): one.storage for one in reversed(self._found.values())}
-        self._first_of_kind = {(one.group, one.kind): one for one in reversed(self._found.values())}
+        for derived in ("_first", "_kinds", "_stored"):
+            self.__dict__.pop(derived, None)
         self.changes += 1
+
+    @cached_property
+    def _first(self) -> dict[tuple[str, str], Resource]:
+        """By group and plural: where the first served version is kept."""
+        return {(one.group, one.plural): one.storage for one in reversed(self._found.values())}
+
+    @cached_property
+    def _kinds(self) -> dict[tuple[str, str, str], Resource]:
+        """By group, kind and version; "" is the first served one."""
+        found = {(one.group, one.kind, ""): one for one in reversed(self._found.values())}
+        return found | {(one.group, one.kind, one.version): one for one in reversed(self._found.values())}
+
+    @cached_property
+    def _stored(self) -> dict[str, Resource]:
+        found: dict[str, Resource] = {}
+        for one in self._found.values():
+            if one.stored:
+                found.setdefault(one.table, one.storage)
+        return found
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         return self._found.get((group, version, plural))
 
     def of_kind(self, group: str, kind: str, version: str = "") -> Resource | None:
         """The resource of a kind, in a version or the first served."""
-        if not version:
-            return self._first_of_kind.get((group, kind))
-        for one in self._found.values():
-            if (one.group, one.kind) == (group, kind) and version == one.version:
-                return one
-        return None
+        return self._kinds.get((group, kind, version))
 
     def of_plural(self, group: str, plural: str) -> Resource | None:
         return self._first.get((group, plural))
@@ -184,13 +196,9 @@ class Resources:
                 versions.append(version)
         return found
 
-    def stored(self) -> dict[str, Resource]:
+    def stored(self) -> Mapping[str, Resource]:
         """One resource for each table: what a collector or a namespace's end has to walk."""
-        found: dict[str, Resource] = {}
-        for one in self._found.values():
-            if one.stored:
-                found.setdefault(one.table, one.storage)
-        return found
+        return self._stored
 
 
 def native_resources(ctx: Context) -> Resources:
