@@ -160,7 +160,7 @@ class Histories(RuleBasedStateMachine):
         # The same terms must be counted, whatever was asked about in between.
         for counter in self.short.state.interpod.counters():
             if counter.term not in {one.term for one in fresh.state.interpod.counters()}:
-                fresh.state.interpod._register(counter.term)
+                fresh.state.interpod._register(counter.term, counter.carrier)
         assert fingerprint(self.short.state) == fingerprint(fresh.state)
 
     @invariant()

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.scheduler.short import create
+from tests.scheduler.short import create, pod_body
 from tests.scheduler.sim import Sim
 from tests.scheduler.test_histories import usage
 
@@ -184,3 +184,22 @@ def test_a_root_that_always_fails_is_marked_and_tried_ever_later(monkeypatch: py
     assert [fault.first for fault in sim.core.faults].count(True) == 1
     [waiting] = list(sim.core.pending())
     assert (waiting.queue, waiting.reason) == ("backoff", "SchedulerError")
+
+
+def test_a_pod_with_hundreds_of_rules_is_told_and_stops_nobody_else() -> None:
+    sim = cluster()
+    rules = [
+        {"maxSkew": 1, "topologyKey": f"k{key}", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+        for key in range(200)
+    ]
+    for number in range(10):
+        body = pod_body({"cpu": "1"})
+        body["spec"]["topologySpreadConstraints"] = rules
+        sim.put("pod", f"loud-{number}", body)
+    gang(sim, "other")
+    sim.settle(5)
+    assert set(sim.bound) == {"other-0", "other-1"}
+    said = sim.condition("pod", "loud-3", "PodScheduled")
+    assert said is not None
+    assert "200 different rules between pods (affinity, spread); at most 100 are accepted" in said["message"]
+    assert {one.reason for one in sim.core.pending()} == {"Misconfigured"}

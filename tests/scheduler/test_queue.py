@@ -156,3 +156,38 @@ def test_when_its_patience_ends_a_root_is_tried_once_more() -> None:
     assert queue.pop(60.0) is entry
     queue.failed(entry, "lack", 60.0)
     assert queue.pop(200.0) is None
+
+
+def test_failures_that_take_long_pause_their_namespace_and_nobody_else() -> None:
+    queue = Queue(SchedulerSettings(first_backoff=0.1, longest_backoff=0.1))
+    dear = put(queue, "dear", namespace="loud")
+    queue.pop(0.0)
+    queue.failed(dear, "lack", 0.0)
+    queue.charge("dear", 0.205, 0.0)
+    put(queue, "fresh", namespace="loud")
+    put(queue, "other", namespace="quiet")
+    queue.wake(0.15, lambda _: True)
+    assert turns(queue, 0.15) == ["other"]
+    assert turns(queue, 0.21) == ["fresh"], "a first try waits as long as the failure took"
+    assert turns(queue, 1.9) == []
+    assert turns(queue, 2.01) == ["dear"], "a retry ten times as long"
+
+
+def test_a_gang_that_was_begun_does_not_pause() -> None:
+    queue = Queue(SchedulerSettings())
+    dear = put(queue, "dear", namespace="loud")
+    queue.pop(0.0)
+    queue.failed(dear, "lack", 0.0)
+    queue.charge("dear", 1.0, 0.0)
+    put(queue, "begun", namespace="loud", begun=True)
+    assert turns(queue, 0.1) == ["begun"]
+
+
+def test_failures_that_are_cheap_pause_nobody() -> None:
+    queue = Queue(SchedulerSettings())
+    cheap = put(queue, "cheap", namespace="space")
+    queue.pop(0.0)
+    queue.failed(cheap, "lack", 0.0)
+    queue.charge("cheap", 0.004, 0.0)
+    put(queue, "next", namespace="space")
+    assert turns(queue, 0.0) == ["next"]

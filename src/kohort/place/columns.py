@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -68,6 +68,11 @@ class LabelColumn:
     def value(self, code: int) -> str:
         text = self.values.names[code]
         return "" if text == "\0empty" else text
+
+    def texts(self) -> Iterator[str | None]:
+        """Values by code; None for the absent one."""
+        yield None
+        yield from (self.value(code) for code in range(1, self.size))
 
     def grow(self, rows: int) -> None:
         self.codes = np.concatenate([self.codes, np.zeros(rows - len(self.codes), np.int32)])

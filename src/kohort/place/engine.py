@@ -11,7 +11,7 @@ import numpy as np
 from kohort.place.columns import Amounts, Mask, Rows
 from kohort.place.fit import SignatureFit
 from kohort.place.interpod import Counts, EquivalenceClass
-from kohort.place.interpodfilter import allowed, near, sized, spread_counts, spread_over
+from kohort.place.interpodfilter import allowed, labelled, near, sized, spread_counts, spread_over
 from kohort.place.nodesets import NodeSet
 from kohort.place.profile import Profile
 from kohort.place.reservations import Reservation, Reservations
@@ -256,10 +256,13 @@ class Engine:
 
     def _spreading(self, eq_class: EquivalenceClass, fit: SignatureFit) -> Amounts | None:
         raw: Amounts | None = None
+        having: Mask | None = None
         for spread, counter in zip(eq_class.signature.spread_constraints, eq_class.spread_constraints, strict=True):
             if spread.hard:
                 continue
-            counted = spread_counts(self.state, counter, spread_over(self.state, eq_class.signature, fit, spread))
+            if having is None:
+                having = labelled(self.state, eq_class.signature, hard=False)
+            counted = spread_counts(self.state, counter, spread_over(self.state, having, fit, spread))
             codes = self.state.column(counter.term.key).codes
             without = 0 if spread.lenient else int(counted.max(initial=0)) + 1
             raw = _plus(raw, -np.where(codes != 0, counted[codes], without))

@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
-from kohort.place.columns import Codes
+from kohort.place.columns import Codes, Mask
 from kohort.place.engine import Engine
 from kohort.place.interpod import EquivalenceClass, TermCounter
-from kohort.place.interpodfilter import ports_clash, spread_counts, spread_over
+from kohort.place.interpodfilter import labelled, ports_clash, spread_counts, spread_over
 from kohort.place.linear import LinearModel, NotExpressible
 from kohort.place.signatures import SpreadConstraint
 from kohort.place.state import NodeInfo
@@ -98,12 +98,8 @@ def _evened(
 ) -> None:
     counter, spread, eq_class = rule
     state = engine.state
-    fits = [engine.evaluate(item.eq_class.signature)[0] for item in items]
-    eligible = spread_over(state, eq_class.signature, engine.evaluate(eq_class.signature)[0], spread)
-    if any(
-        not np.array_equal(spread_over(state, item.eq_class.signature, fit, spread), eligible)
-        for item, fit in zip(items, fits, strict=True)
-    ):
+    eligible = _spread_over(engine, eq_class, spread)
+    if any(not np.array_equal(_spread_over(engine, item.eq_class, spread), eligible) for item in items):
         raise NotExpressible("spread over nodes that differ from pod to pod")
     codes = state.column(spread.term.key).codes
     before = spread_counts(state, counter, eligible)
@@ -133,11 +129,18 @@ def _evened(
             model.rule([*own, (least, -1), (used, total + have)], most=spread.max_skew + total)
 
 
+def _spread_over(engine: Engine, eq_class: EquivalenceClass, spread: SpreadConstraint) -> Mask:
+    having = labelled(engine.state, eq_class.signature, hard=spread.hard)
+    return spread_over(engine.state, having, engine.evaluate(eq_class.signature)[0], spread)
+
+
 def _ports(model: LinearModel, items: Sequence[Item]) -> None:
     with_ports = [item for item in items if item.eq_class.signature.ports]
     for one, other in combinations(with_ports, 2):
-        held = NodeInfo("", {}, ports=dict.fromkeys(other.eq_class.signature.ports, 1))
-        if ports_clash(one.eq_class.signature, held):
+        held = NodeInfo("", {})
+        for port in other.eq_class.signature.ports:
+            held.hold(port, 1)
+        if ports_clash(one.eq_class.signature.ports, held):
             for row in one.at.keys() & other.at.keys():
                 model.rule([(one.at[row], 1), (other.at[row], 1)], most=1)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kohort.apimachinery.labels import Labels, meets, node_meets_term, tolerates
+from kohort.apimachinery.labels import holds, meets, node_meets_term, tolerates
 from kohort.place.columns import Amounts, Mask, Rows
 from kohort.place.signatures import PodSignature, Taint
 from kohort.place.state import ClusterState, NodeInfo
@@ -158,6 +158,8 @@ def chosen_rows(state: ClusterState, signature: PodSignature) -> Mask:
         column = state.column(key)
         code = column.find(value)
         mask &= False if code is None else column.codes == code
+        if code is None:
+            return mask
     if signature.affinity is not None:
         any_term = np.zeros(state.rows, np.bool_)
         for term in signature.affinity:
@@ -172,16 +174,30 @@ def term_rows(state: ClusterState, term: Json) -> Mask:
     mask: Mask = state.alive.copy() if rules or fields else np.zeros(state.rows, np.bool_)
     for rule in rules:
         mask &= _rule_rows(state, rule)
+        if not mask.any():
+            return mask
     for rule in fields:
-        mask &= _named(state, lambda name, rule=rule: meets(rule, {"metadata.name": name}))  # type: ignore[misc]
+        wanted = {**rule, "values": frozenset(rule.get("values") or ())}
+        mask &= _named(state, lambda name, rule=wanted: meets(rule, {"metadata.name": name}))  # type: ignore[misc]
     return mask
 
 
 def _rule_rows(state: ClusterState, rule: Json) -> Mask:
-    column, key = state.column(rule["key"]), rule["key"]
-    absent: Labels = {}
-    values = (absent if code == 0 else {key: column.value(code)} for code in range(column.size))
-    truth = np.fromiter((meets(rule, labels) for labels in values), np.bool_, column.size)
+    """Whatever the rule names is looked up once, whatever the nodes have is looked at once."""
+    column, values = state.column(rule["key"]), rule.get("values") or ()
+    operator = rule.get("operator") or ""
+    if operator in {"Gt", "Lt"}:
+        bound = values[0] if values else ""
+        truth = np.fromiter((holds(operator, value, (bound,)) for value in column.texts()), np.bool_, column.size)
+    else:
+        truth = np.zeros(column.size, np.bool_)
+        truth[[code for code in map(column.find, values) if code is not None]] = True
+        if operator in {"Exists", "DoesNotExist"}:
+            truth[1:] = True
+        elif operator not in {"In", "NotIn"}:
+            truth[:] = False
+        if operator in {"NotIn", "DoesNotExist"}:
+            truth = ~truth
     found: Mask = truth[column.codes]
     return found
 

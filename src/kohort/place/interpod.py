@@ -6,8 +6,10 @@ through the keys that some selector names, so that an index label per pod does n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kohort.apimachinery.labels import matches
+from kohort.place.rulelimits import MOST_TERMS_OF_NAMESPACE
 from kohort.place.signatures import PodSignature, Term
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 Counts = npt.NDArray[np.int32]
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _SWEEP: Final = 256  # counters before unused ones are looked for
+_OF_NAMESPACE: Final = "pods of namespace {} have too many different rules between pods; at most {} are counted"
 
 
 @dataclass(slots=True, eq=False)
@@ -35,6 +39,7 @@ class TermCounter:
     selector: Mapping[str, Any] | None
     namespaces: Mapping[str, Any] | None
     also: tuple[TermCounter, ...] = ()
+    carrier: str = ""  # namespace of the pod that brought it
     matching: Counts = field(default_factory=lambda: np.zeros(8, np.int32))
     anti_affinity: Counts = field(default_factory=lambda: np.zeros(8, np.int32))
     preference: Counts = field(default_factory=lambda: np.zeros(8, np.int32))
@@ -61,11 +66,12 @@ class EquivalenceClass:
 
     signature: PodSignature
     matched: tuple[TermCounter, ...]
-    pod_anti_affinity: tuple[TermCounter, ...]  # of the signature itself
-    pod_affinity: tuple[TermCounter, ...]
-    spread_constraints: tuple[TermCounter, ...]
-    preferred_pod_affinity: tuple[tuple[int, TermCounter], ...]
+    pod_anti_affinity: tuple[TermCounter, ...] = ()  # of the signature itself
+    pod_affinity: tuple[TermCounter, ...] = ()
+    spread_constraints: tuple[TermCounter, ...] = ()
+    preferred_pod_affinity: tuple[tuple[int, TermCounter], ...] = ()
     stale: bool = False  # a term was registered since: the class of the pod must be asked for again
+    excess: str = ""  # why it must not be placed: more rules than are accepted
 
     @property
     def is_plain(self) -> bool:
@@ -86,6 +92,10 @@ class InterPodTerms:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._counters: dict[Term, TermCounter] = {}
+        self._speaking: dict[str, dict[Term, TermCounter]] = {}  # namespace -> those that name it
+        self._selecting: dict[Term, TermCounter] = {}  # those that select namespaces
+        self._carried: Counter[str] = Counter()  # by the namespace that brought them
+        self._ruleless: set[str] = set()  # uids on nodes whose own rules are not looked at
         self._keys: set[str] = set()  # label keys that selectors name
         self._classes: dict[tuple[Any, ...], EquivalenceClass] = {}
         self._spaces: dict[str, Mapping[str, str]] = {}
@@ -110,13 +120,12 @@ class InterPodTerms:
             del self._spaces[name]
         else:
             self._spaces[name] = dict(labels)
-        moved = [term for term, counter in self._counters.items() if counter.namespaces is not None]
+        moved = {term: counter.carrier for term, counter in self._selecting.items()}
         for term in moved:
-            del self._counters[term]
+            self._forget(term)
         self._renew()
-        for term in moved:
-            if term not in self._counters:
-                self._register(term)
+        for term, carrier in moved.items():
+            self._register(term, carrier)
 
     def class_of(
         self, signature: PodSignature, namespace: str, labels: Mapping[str, str], *, on_node: bool = False
@@ -125,10 +134,9 @@ class InterPodTerms:
 
         A pod that has a node (`on_node`) no longer spreads: its spread constraints need not be counted.
         """
-        if not signature.is_plain:
-            for term in signature.between() if on_node else signature.terms():
-                if term not in self._counters:
-                    self._register(term)
+        if signature.excess or not self._count_terms(signature, on_node=on_node):
+            said = signature.excess or _OF_NAMESPACE.format(namespace, MOST_TERMS_OF_NAMESPACE)
+            return EquivalenceClass(signature, self._matched(namespace, labels), excess=said)
         seen = tuple(item for item in labels.items() if item[0] in self._keys) if self._keys else ()
         key = (signature.number, on_node, namespace, seen)
         found = self._classes.get(key)
@@ -141,12 +149,16 @@ class InterPodTerms:
     ) -> EquivalenceClass:
         return EquivalenceClass(
             signature,
-            tuple(one for one in self._counters.values() if self._speaks_of(one, namespace, labels)),
+            self._matched(namespace, labels),
             tuple(self._counters[term] for term in signature.pod_anti_affinity),
             tuple(self._counters[term] for term in signature.pod_affinity),
             () if on_node else tuple(self._counters[spread.term] for spread in signature.spread_constraints),
             tuple((weight, self._counters[term]) for weight, term in signature.preferred_pod_affinity),
         )
+
+    def _matched(self, namespace: str, labels: Mapping[str, str]) -> tuple[TermCounter, ...]:
+        naming = self._speaking.get(namespace, {}).values()
+        return tuple(one for one in chain(naming, self._selecting.values()) if self._speaks_of(one, namespace, labels))
 
     def _speaks_of(self, counter: TermCounter, namespace: str, labels: Mapping[str, str]) -> bool:
         if namespace not in counter.term.namespaces:
@@ -159,18 +171,67 @@ class InterPodTerms:
 
     # ---- terms come and go
 
-    def _register(self, term: Term) -> None:
+    def _count_terms(self, signature: PodSignature, *, on_node: bool) -> bool:
+        """Its terms are counted from now on; False: its namespace has too many."""
+        if signature.is_plain:
+            return True
+        carrier = signature.namespace
+        terms = list(signature.between() if on_node else signature.terms())
+        missing = self._missing(terms)
+        if missing and self._carried[carrier] + len(missing) > MOST_TERMS_OF_NAMESPACE:
+            self._sweep()
+            missing = self._missing(terms)
+            if self._carried[carrier] + len(missing) > MOST_TERMS_OF_NAMESPACE:
+                return False
+        for term in missing:
+            self._register(term, carrier)
+        return True
+
+    def _missing(self, terms: Iterable[Term]) -> list[Term]:
+        return [term for term in dict.fromkeys(terms) if term not in self._counters]
+
+    def _register(self, term: Term, carrier: str) -> None:
         if len(self._counters) >= self._sweep_at:
             self._sweep()
-        counter = self._counters[term] = _counter(term)
+        counter = self._remember(_counter(term, carrier))
         self._renew()
         self._keys |= _keys(counter)
-        self._state.column(term.key)
-        for pod, row in self._state.pods_of(None if counter.namespaces is not None else term.namespaces):
-            if self._speaks_of(counter, pod.namespace, pod.labels):
+        for pod, row, spoken_of in self._counted(counter):
+            if spoken_of:
                 self._count(counter, row, 1, 0 if pod.terminating else 1)
-            if not pod.signature.is_plain:
+            if not pod.signature.is_plain and pod.uid not in self._ruleless:
                 self._carry(counter, pod, row)
+
+    def _remember(self, counter: TermCounter) -> TermCounter:
+        term = counter.term
+        self._counters[term] = counter
+        self._carried[counter.carrier] += 1
+        if counter.namespaces is not None:
+            self._selecting[term] = counter
+        else:
+            for namespace in term.namespaces:
+                self._speaking.setdefault(namespace, {})[term] = counter
+        return counter
+
+    def _forget(self, term: Term) -> None:
+        counter = self._counters.pop(term)
+        self._carried[counter.carrier] -= 1
+        self._selecting.pop(term, None)
+        for namespace in term.namespaces:
+            spoken = self._speaking.get(namespace, {})
+            spoken.pop(term, None)
+            if not spoken:
+                self._speaking.pop(namespace, None)
+
+    def _counted(self, counter: TermCounter) -> Iterator[tuple[AssignedPod, int, bool]]:
+        """Pods that a new term may concern, and whether it speaks of them: asked once for those with equal labels."""
+        keys = sorted(_keys(counter))
+        known: dict[tuple[str | None, ...], bool] = {}
+        for pod, row in self._state.pods_of(None if counter.namespaces is not None else counter.term.namespaces):
+            alike = (pod.namespace, *map(pod.labels.get, keys))
+            if (spoken_of := known.get(alike)) is None:
+                spoken_of = known[alike] = self._speaks_of(counter, pod.namespace, pod.labels)
+            yield pod, row, spoken_of
 
     def _carry(self, counter: TermCounter, pod: AssignedPod, row: int) -> None:
         """A pod found on its node that carries the term itself. Others are met when they are seated."""
@@ -188,20 +249,30 @@ class InterPodTerms:
 
     def _sweep(self) -> None:
         """Forget counters whose terms no signature has any more."""
-        self._renew()
         alive = {term for signature in self._state.signatures for term in signature.terms()}
-        self._counters = {term: counter for term, counter in self._counters.items() if term in alive}
-        self._keys = set().union(*(_keys(counter) for counter in self._counters.values()))
+        gone = [term for term in self._counters if term not in alive]
+        for term in gone:
+            self._forget(term)
+        if gone:
+            self._renew()
+            self._keys = set().union(*(_keys(counter) for counter in self._counters.values()))
         self._sweep_at = max(_SWEEP, 2 * len(self._counters))
 
     # ---- pods come and go
 
     def add(self, pod: AssignedPod, row: int) -> None:
         if self._counters or not pod.signature.is_plain:
-            self.place(self._on_node(pod), row, 1, staying=not pod.terminating)
+            eq_class = self._on_node(pod)
+            if eq_class.excess:
+                self._ruleless.add(pod.uid)
+            self.place(eq_class, row, 1, staying=not pod.terminating)
 
     def remove(self, pod: AssignedPod, row: int) -> None:
-        if self._counters or not pod.signature.is_plain:
+        if pod.uid in self._ruleless:
+            self._ruleless.discard(pod.uid)
+            matched = self._matched(pod.namespace, pod.labels)
+            self.place(EquivalenceClass(pod.signature, matched), row, -1, staying=not pod.terminating)
+        elif self._counters or not pod.signature.is_plain:
             self.place(self._on_node(pod), row, -1, staying=not pod.terminating)
 
     def _on_node(self, pod: AssignedPod) -> EquivalenceClass:
@@ -238,7 +309,7 @@ class InterPodTerms:
             counter.preferring += count
 
     def _code(self, counter: TermCounter, row: int) -> int:
-        column = self._state.labels[counter.term.key]
+        column = self._state.column(counter.term.key)
         counter.fits(column.size, self._state.rows)
         return int(column.codes[row])
 
@@ -249,9 +320,10 @@ def _preferences(signature: PodSignature) -> Iterable[tuple[int, Term]]:
     yield from signature.preferred_pod_affinity
 
 
-def _counter(term: Term) -> TermCounter:
+def _counter(term: Term, carrier: str) -> TermCounter:
     spaces = None if term.namespace_selector is None else msgspec.json.decode(term.namespace_selector)
-    return TermCounter(term, msgspec.json.decode(term.text), spaces, tuple(_counter(one) for one in term.also))
+    also = tuple(_counter(one, carrier) for one in term.also)
+    return TermCounter(term, msgspec.json.decode(term.text), spaces, also, carrier)
 
 
 def _keys(counter: TermCounter) -> set[str]:

@@ -27,13 +27,26 @@ def allowed(state: ClusterState, eq_class: EquivalenceClass, fit: SignatureFit, 
             mask &= _none(state, counter.term.key, counter.anti_affinity)
     if eq_class.pod_affinity:
         mask &= near(state, eq_class)
-    for rule, counter in zip(eq_class.signature.spread_constraints, eq_class.spread_constraints, strict=True):
-        if spread and rule.hard:
-            mask &= _even(state, eq_class, fit, counter, rule)
-    for protocol, _, number in eq_class.signature.ports:
-        for row in state.ports.get((protocol, number), ()):
-            mask[row] &= not ports_clash(eq_class.signature, state.node(row))
+    if spread:
+        _evenly(state, eq_class, fit, mask)
+    ports = eq_class.signature.ports
+    for row in {row for protocol, _, number in ports for row in state.ports.get((protocol, number), ())}:
+        mask[row] &= not ports_clash(ports, state.node(row))
     return mask
+
+
+def _evenly(state: ClusterState, eq_class: EquivalenceClass, fit: SignatureFit, mask: Mask) -> None:
+    """Takes away the rows where one more pod would leave some domains behind."""
+    signature = eq_class.signature
+    having: Mask | None = None
+    for rule, counter in zip(signature.spread_constraints, eq_class.spread_constraints, strict=True):
+        if not rule.hard:
+            continue
+        if not mask.any():
+            return
+        if having is None:
+            having = labelled(state, signature, hard=True)
+        mask &= _even(state, eq_class, spread_over(state, having, fit, rule), counter, rule)
 
 
 def _none(state: ClusterState, key: str, counts: Counts) -> Mask:
@@ -59,11 +72,10 @@ def near(state: ClusterState, eq_class: EquivalenceClass) -> Mask:
 
 
 def _even(
-    state: ClusterState, eq_class: EquivalenceClass, fit: SignatureFit, counter: TermCounter, spread: SpreadConstraint
+    state: ClusterState, eq_class: EquivalenceClass, eligible: Mask, counter: TermCounter, spread: SpreadConstraint
 ) -> Mask:
     """Rows where one more pod keeps the domains even enough."""
     codes = state.column(spread.term.key).codes
-    eligible = spread_over(state, eq_class.signature, fit, spread)
     counted = spread_counts(state, counter, eligible)
     domains = np.unique(codes[eligible])
     if not len(domains):
@@ -74,13 +86,18 @@ def _even(
     return within
 
 
-def spread_over(state: ClusterState, signature: PodSignature, fit: SignatureFit, spread: SpreadConstraint) -> Mask:
-    """Nodes that count for a spread constraint: those with every key of the pod's constraints of its kind (required
-    or preferred), and, where the constraint honours them, the pod's node affinity and the taints."""
+def labelled(state: ClusterState, signature: PodSignature, *, hard: bool) -> Mask:
+    """Nodes with every key of the pod's constraints of one kind, required or preferred."""
     mask: Mask = state.alive.copy()
-    for other in signature.spread_constraints:
-        if other.hard == spread.hard and not spread.lenient:
-            mask &= state.column(other.term.key).codes != 0
+    for key in dict.fromkeys(one.term.key for one in signature.spread_constraints if one.hard == hard):
+        mask &= state.column(key).codes != 0
+    return mask
+
+
+def spread_over(state: ClusterState, having: Mask, fit: SignatureFit, spread: SpreadConstraint) -> Mask:
+    """Nodes that count for a spread constraint: those `having` every key (`labelled`), and, where the constraint
+    honours them, the pod's node affinity and the taints."""
+    mask: Mask = (state.alive if spread.lenient else having).copy()
     if spread.honor_affinity:
         mask &= fit.chosen
     if spread.honor_taints:
@@ -104,13 +121,12 @@ def sized(counts: Counts, state: ClusterState, key: str) -> Counts:
     return np.concatenate([counts, np.zeros(missing, counts.dtype)]) if missing > 0 else counts
 
 
-def ports_clash(signature: PodSignature, node_info: NodeInfo) -> bool:
-    return any(
-        _clash(wanted, anti_affinity_total) for wanted in signature.ports for anti_affinity_total in node_info.ports
-    )
-
-
-def _clash(one: Port, other: Port) -> bool:
-    if (one[0], one[2]) != (other[0], other[2]):
-        return False
-    return one[1] == other[1] or _EVERYWHERE in (one[1], other[1])
+def ports_clash(ports: tuple[Port, ...], node_info: NodeInfo) -> bool:
+    """Whether one of the ports is held on the node, at the same address or where one of the two has all addresses."""
+    for protocol, address, number in ports:
+        held = node_info.ports
+        if (protocol, number) in node_info.numbers and (
+            address == _EVERYWHERE or (protocol, address, number) in held or (protocol, _EVERYWHERE, number) in held
+        ):
+            return True
+    return False

@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from kohort.place.columns import NameIndex
 from kohort.place.requests import pod_requests
+from kohort.place.rulelimits import MOST_UNKNOWN_RESOURCES, too_many
 
 Json = Mapping[str, Any]
 Port = tuple[str, str, int]  # protocol, host address, port
 HOSTNAME: Final = "kubernetes.io/hostname"
+_NAMED: Final = 3  # resources in a message
 # What a pod counts for in scores when it asks for nothing (kube-scheduler's non-zero requests).
 SCORED: Final = {"cpu": 100, "memory": 200 << 20}
 
@@ -93,6 +95,7 @@ class PodSignature:
     preferred_pod_affinity: tuple[tuple[int, Term], ...] = ()  # preferred affinity, negative weight for anti-affinity
     spread_constraints: tuple[SpreadConstraint, ...] = ()
     claims: tuple[str, ...] = ()  # volume and resource claims that say where it may go
+    excess: str = ""  # more than is accepted: its rules are left out, and it must not be placed
 
     def ask(self, column: int) -> int:
         """How much of one resource a pod asks for."""
@@ -133,6 +136,7 @@ class PodSignatures:
         self._resources = resources
         self._known: WeakValueDictionary[bytes, PodSignature] = WeakValueDictionary()
         self._made = 0
+        self._unknown = 0  # resources that somebody asked for before any node had them
         self._encode = msgspec.json.Encoder().encode
 
     def __len__(self) -> int:
@@ -163,9 +167,9 @@ class PodSignatures:
         )
         signature = self._known.get(key)
         if signature is None:
-            signature = self._known[key] = self._make(
-                spec, namespace, spread_constraints, claims=tuple(claims), node=node
-            )
+            signature = self._make(spec, namespace, spread_constraints, claims=tuple(claims), node=node)
+            if not signature.excess:  # one that is too much today may be none tomorrow
+                self._known[key] = signature
         return signature
 
     def of_requests(self, requests: Mapping[str, int], namespace: str = "default") -> PodSignature:
@@ -192,26 +196,39 @@ class PodSignatures:
             **asks,
         )
 
-    def _make(self, spec: Json, namespace: str, spread_constraints: Sequence[Json], **asks: Any) -> PodSignature:
+    def _make(
+        self, spec: Json, namespace: str, spread_constraints: Sequence[Json], *, claims: tuple[str, ...], **asks: Any
+    ) -> PodSignature:
+        requests, ports = pod_requests(spec), host_ports(spec)
+        excess = too_many(spec, spread_constraints, claims, len(ports))
+        unknown = [name for name in requests if self._resources.find(name) is None]
+        if self._unknown + len(unknown) > MOST_UNKNOWN_RESOURCES:
+            excess = excess or (
+                f"no node has {', '.join(unknown[:_NAMED])}, and pods ask for {self._unknown} such resources already; "
+                f"at most {MOST_UNKNOWN_RESOURCES} are accepted"
+            )
+            requests = {name: value for name, value in requests.items() if self._resources.find(name) is not None}
+        else:
+            self._unknown += len(unknown)
+        if excess:
+            return self._build(namespace, requests, excess=excess)
         affinity = spec.get("affinity") or {}
         node, pod, anti = (affinity.get(name) or {} for name in ("nodeAffinity", "podAffinity", "podAntiAffinity"))
         hard, soft = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
         required = node.get(hard)
         return self._build(
             namespace,
-            pod_requests(spec),
+            requests,
             selector=spec.get("nodeSelector") or {},
             affinity=None if required is None else required.get("nodeSelectorTerms") or (),
             preferred=tuple((item["weight"], item["preference"]) for item in node.get(soft) or ()),
             tolerations=tuple(spec.get("tolerations") or ()),
-            ports=host_ports(spec),
-            pod_affinity=_jointly([_term(item, namespace) for item in pod.get(hard) or ()]),
-            pod_anti_affinity=tuple(_term(item, namespace) for item in anti.get(hard) or ()),
-            preferred_pod_affinity=tuple(
-                (i["weight"], _term(i["podAffinityTerm"], namespace)) for i in pod.get(soft) or ()
-            )
-            + tuple((-i["weight"], _term(i["podAffinityTerm"], namespace)) for i in anti.get(soft) or ()),
-            spread_constraints=tuple(_spread(item, namespace) for item in spread_constraints),
+            ports=ports,
+            pod_affinity=_jointly(_terms(pod.get(hard) or (), namespace)),
+            pod_anti_affinity=_terms(anti.get(hard) or (), namespace),
+            preferred_pod_affinity=_preferences(pod.get(soft) or (), anti.get(soft) or (), namespace),
+            spread_constraints=tuple(dict.fromkeys(_spread(item, namespace) for item in spread_constraints)),
+            claims=claims,
             **asks,
         )
 
@@ -261,6 +278,21 @@ def _term(item: Json, namespace: str) -> Term:
         spaces,
         None if selector is None else _text(selector),
     )
+
+
+def _terms(items: Sequence[Json], namespace: str) -> tuple[Term, ...]:
+    """What is said twice counts once."""
+    return tuple(dict.fromkeys(_term(item, namespace) for item in items))
+
+
+def _preferences(near: Sequence[Json], far: Sequence[Json], namespace: str) -> tuple[tuple[int, Term], ...]:
+    """Weights of equal terms are added."""
+    weights: dict[Term, int] = {}
+    for items, sign in ((near, 1), (far, -1)):
+        for item in items:
+            term = _term(item["podAffinityTerm"], namespace)
+            weights[term] = weights.get(term, 0) + sign * item["weight"]
+    return tuple((weight, term) for term, weight in weights.items())
 
 
 def _jointly(terms: Sequence[Term]) -> tuple[Term, ...]:

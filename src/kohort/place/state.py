@@ -56,6 +56,18 @@ class NodeInfo:
     taints: tuple[Taint, ...] = ()
     pods: dict[str, AssignedPod] = field(default_factory=dict)
     ports: dict[Port, int] = field(default_factory=dict)  # -> pods that hold it
+    numbers: dict[tuple[str, int], int] = field(default_factory=dict)  # protocol and port -> pods that hold it
+
+    def hold(self, port: Port, count: int) -> int:
+        """So many pods more (negative: fewer) hold a port; how many do at any address."""
+        self.ports[port] = self.ports.get(port, 0) + count
+        if not self.ports[port]:
+            del self.ports[port]
+        number = (port[0], port[2])
+        held = self.numbers[number] = self.numbers.get(number, 0) + count
+        if not held:
+            del self.numbers[number]
+        return held
 
 
 class ClusterState:
@@ -71,6 +83,8 @@ class ClusterState:
         self.alive: Mask = np.zeros(_FIRST_ROWS, np.bool_)
         self.node_infos: list[NodeInfo | None] = [None] * _FIRST_ROWS
         self.labels: dict[str, LabelColumn] = {}
+        self._label_keys: set[str] = set()  # that some node has or had
+        self._unlabelled = LabelColumn(_FIRST_ROWS)  # of a key that no node has
         self.tainted: Codes = np.zeros(_FIRST_ROWS, np.int32)  # row -> number of its set of taints
         self.taints: list[tuple[Taint, ...]] = [()]
         self.ports: dict[tuple[str, int], set[int]] = {}  # protocol and port -> rows where somebody holds it
@@ -126,7 +140,7 @@ class ClusterState:
         wanted = self._vector(offers)
         if fresh or node_info.labels != labels or node_info.taints != taints:
             self._move(node_info, row, labels)
-            node_info.labels, node_info.taints = dict(labels), taints
+            node_info.taints = taints
             self.tainted[row] = self._taint_set(taints)
             self.nodes.add(row)
         if not np.array_equal(self.alloc[row], wanted):
@@ -154,7 +168,7 @@ class ClusterState:
         self.weighed[row] = 0
         self.tainted[row] = 0
         self.offers += 1
-        self._relabel(row, {})
+        self._relabel(row, self.node(row), {})
         self.node_infos[row] = None
         self._free.append(row)
         self.nodes.add(row)
@@ -202,24 +216,32 @@ class ClusterState:
 
     def column(self, key: str) -> LabelColumn:
         """The label column of a key; filled when first asked for, kept up to date from then on. Several keys with
-        commas between them are one whose domains are those of all of them."""
+        commas between them are one whose domains are those of all of them. A key that no node has is not kept:
+        whoever writes a pod invents as many as they like."""
         column = self.labels.get(key)
-        if column is None:
-            column = self.labels[key] = LabelColumn(self.rows)
-            for row, node_info in enumerate(self.node_infos):
-                if node_info is not None:
-                    column.set(row, label_value(node_info.labels, key))
+        if column is not None:
+            return column
+        if key not in self._label_keys and not ("," in key and all(one in self._label_keys for one in key.split(","))):
+            if len(self._unlabelled.codes) != self.rows:
+                self._unlabelled = LabelColumn(self.rows)
+            return self._unlabelled
+        column = self.labels[key] = LabelColumn(self.rows)
+        for row, node_info in enumerate(self.node_infos):
+            if node_info is not None:
+                column.set(row, label_value(node_info.labels, key))
         return column
 
     def _move(self, node_info: NodeInfo, row: int, labels: Mapping[str, str]) -> None:
         """The node's labels change, and with them the domains that its pods are counted in."""
         for pod in node_info.pods.values():
             self.interpod.remove(pod, row)
-        self._relabel(row, labels)
+        self._relabel(row, node_info, labels)
         for pod in node_info.pods.values():
             self.interpod.add(pod, row)
 
-    def _relabel(self, row: int, labels: Mapping[str, str]) -> None:
+    def _relabel(self, row: int, node_info: NodeInfo, labels: Mapping[str, str]) -> None:
+        node_info.labels = dict(labels)
+        self._label_keys.update(labels)
         for key, column in self.labels.items():
             column.set(row, label_value(labels, key))
 
@@ -368,19 +390,16 @@ class ClusterState:
         return vector
 
     def _take_ports(self, signature: PodSignature, row: int, count: int) -> None:
-        ports = self.node(row).ports
+        node_info = self.node(row)
         for port in signature.ports:
-            left = ports.get(port, 0) + count
-            if left:
-                ports[port] = left
-            else:
-                ports.pop(port, None)
-        for protocol, _, number in signature.ports:
+            protocol, _, number = port
             rows = self.ports.setdefault((protocol, number), set())
-            if any(held[0] == protocol and held[2] == number for held in ports):
+            if node_info.hold(port, count):
                 rows.add(row)
-            else:
-                rows.discard(row)
+                continue
+            rows.discard(row)
+            if not rows:
+                del self.ports[protocol, number]
 
 
 def group_of(obj: Mapping[str, Any]) -> str | None:

@@ -426,7 +426,8 @@ class SchedulerCache:
         equivalence_class = self.state.equivalence_class(
             msgspec.to_builtins(member.pod), claims=list(self._devices(member)), defaults=self._defaults(member)
         )
-        self._eq_classes[member.uid] = (equivalence_class, self.state.claims.version, default_selectors)
+        if not equivalence_class.excess:  # one that is too much today may be none tomorrow
+            self._eq_classes[member.uid] = (equivalence_class, self.state.claims.version, default_selectors)
         return equivalence_class
 
     def _devices(self, member: PodInfo) -> Iterator[str]:

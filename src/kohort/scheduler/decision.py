@@ -102,6 +102,25 @@ class Decision:
         return next((one.reason for one in self.outcomes.values() if one.reason is not None), None)
 
 
+def _misconfigured(decision: Decision, root: Group | PodInfo, wrong: list[str]) -> Decision:
+    outcome = Outcome(False, reason=Reason.MISCONFIGURED, detail="; ".join(wrong))
+    keys = [group.key for group in root.walk()] if isinstance(root, Group) else [decision.root]
+    decision.kind, decision.outcomes = DecisionKind.ERROR, dict.fromkeys(keys, outcome)
+    decision.explanation = waits(decision.root, Reason.MISCONFIGURED, outcome.detail)
+    return decision
+
+
+def _excess(demand: Demand, decision: Decision) -> Iterator[str]:
+    """Pods whose rules name more than is looked at: one of each kind."""
+    if not any(eq_class.excess for eq_class in demand.eq_classes):
+        return
+    told: set[str] = set()
+    for pod in (pod for leaf in demand.leaves() for pod in leaf.pods):
+        if (said := pod.eq_class.excess) and said not in told:
+            told.add(said)
+            yield f"{decision.members[pod.key].pod.key} is not tried: {said}"
+
+
 def within(seconds: float) -> Effort:
     """What one decision may cost: everybody else waits for it."""
     end = monotonic() + seconds
@@ -128,11 +147,10 @@ class Decider:
             decision.kind = DecisionKind.NOTHING
             return decision
         if isinstance(root, Group) and (wrong := problems(root)):
-            outcome = Outcome(False, reason=Reason.MISCONFIGURED, detail="; ".join(wrong))
-            decision.kind, decision.outcomes = DecisionKind.ERROR, {group.key: outcome for group in root.walk()}
-            decision.explanation = waits(root.key, Reason.MISCONFIGURED, outcome.detail)
-            return decision
+            return _misconfigured(decision, root, wrong)
         demand = self.demand(root)
+        if wrong := list(_excess(demand, decision)):
+            return _misconfigured(decision, root, wrong)
         self._effort = self._limits_of(decision.root)
         with self.engine.respecting_nominations(decision.root, decision.priority) as others:
             decision.placements = placements(self.engine, demand)

@@ -11,6 +11,7 @@ import itertools
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.apimachinery.times import seconds
@@ -142,9 +143,10 @@ class Scheduler:
         turn = noticed
         while True:
             self._changed.clear()
-            began = self.clock.monotonic()
+            began, worked = self.clock.monotonic(), thread_time()
             step = self.core.step(began)
             if step is not None:
+                self._charge(step, thread_time() - worked, began)
                 self._carry_out(step, writer, binder, began)
                 if self.core.questions is not None:
                     solvers.ask(self.core.questions.take())
@@ -158,6 +160,11 @@ class Scheduler:
                 writer.take(self.core.notices(began))
             await self._wait(began)
             turn = self.clock.monotonic()
+
+    def _charge(self, step: Step, seconds: float, now: float) -> None:
+        """In virtual time nothing costs anything: it goes the same way each time."""
+        if step.decision is not None and not step.decision.assignments and self.clock is REAL:
+            self.core.queue.charge(step.decision.root, seconds, now)
 
     def _tell_faults(self) -> None:
         """The whole story once; what fails in the same way again gets a line."""

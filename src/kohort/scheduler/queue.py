@@ -7,6 +7,9 @@ help), gated (members are missing or held back) or preempting (until its victims
 A failure leaves what it lacked. Roots that lacked the same share a bucket; when the cluster gained something and the
 lack may be met, the first of the bucket is released, and the next only after that one got its place: a thousand equal
 gangs cost one attempt per gain. Failing does not make a root younger, so what fails is not overtaken by its equals.
+
+A decision that fails costs time that everybody waits for, and whoever asked for it may ask for as many as they like. So
+what fails dearly pauses: its namespace has its next first try after as long again, its next retry after ten times that.
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ from typing import Final
 
 from kohort.scheduler.settings import SchedulerSettings
 
+_FREE: Final = 0.005  # seconds that a failure may cost without a pause
+_RETRIES: Final = 10.0  # so many times as long as failures of a namespace took, it has no retry; no first try: once
+_PAUSES: Final = 1000  # that are remembered, before those that are over are looked for
 _LOOK: Final = 0.5  # seconds between two looks whether the minimums that come before a surplus are placed
 
 Age = tuple[str, int]
@@ -48,6 +54,7 @@ class QueuedRoot:
     surplus: bool = False  # it has its minimum: what is pending is above it
     surplus_since: float | None = None  # when its surplus first had its turn
     family: str = ""  # roots of one owner
+    namespace: str = ""
     queue: SubQueue = SubQueue.GATED
     since: float = 0.0  # in this place
     attempts: int = 0  # failures in a row: did not fit
@@ -87,6 +94,7 @@ class Queue:
         self._families: dict[str, set[str]] = {}  # keys of entries
         self._timers = _Timers()
         self._hints: dict[Hashable, list[Order]] = {}
+        self._pauses: dict[tuple[str, bool], float] = {}  # namespace, whether of retries -> end
         self.incoming: Counter[tuple[str, str]] = Counter()  # (place, cause): how often roots came there
 
     def __len__(self) -> int:
@@ -112,11 +120,12 @@ class Queue:
         begun: bool = False,
         surplus: bool = False,
         family: str = "",
+        namespace: str = "",
     ) -> QueuedRoot:
         """A root with pods to place is there, or something about it changed that may help it."""
         entry = self._entries.get(key)
         if entry is None:
-            entry = QueuedRoot(key, priority, age, size, begun, surplus, family=family, since=now)
+            entry = QueuedRoot(key, priority, age, size, begun, surplus, None, family, namespace, since=now)
             self._entries[key] = entry
             if family:
                 self._families.setdefault(family, set()).add(key)
@@ -146,11 +155,26 @@ class Queue:
     def pop(self, now: float) -> QueuedRoot | None:
         """The next root to decide. Whoever takes it says what came of it."""
         self._flush(now)
-        entry = self._first()
-        if entry is not None:
+        while (entry := self._first()) is not None:
             heapq.heappop(self._active)
-            entry.queue, entry.since = SubQueue.IN_FLIGHT, now
-        return entry
+            ends = 0.0 if entry.begun else self._pauses.get((entry.namespace, _is_retry(entry)), 0.0)
+            if ends <= now:
+                entry.queue, entry.since = SubQueue.IN_FLIGHT, now
+                return entry
+            entry.until = max(entry.until, ends)
+            self._place(entry, SubQueue.BACKOFF, now, "DearFailures")
+        return None
+
+    def charge(self, key: str, seconds: float, now: float) -> None:
+        """A decision about a root has failed, and took so many seconds of the processor."""
+        entry, dear = self._entries.get(key), seconds - _FREE
+        if entry is None or dear <= 0:
+            return
+        if len(self._pauses) >= _PAUSES:
+            self._pauses = {one: ends for one, ends in self._pauses.items() if ends > now}
+        for retry, times in ((False, 1.0), (True, _RETRIES)):
+            ends = max(self._pauses.get((entry.namespace, retry), now), now)
+            self._pauses[entry.namespace, retry] = ends + dear * times
 
     def _first(self) -> QueuedRoot | None:
         while self._active:
@@ -325,3 +349,7 @@ class Queue:
     def _backoff(self, entry: QueuedRoot, failures: int) -> float:
         longest = self._settings.longest_backoff * math.sqrt(max(entry.size, 1))
         return min(self._settings.first_backoff * 2.0 ** min(failures - 1, 32), longest)
+
+
+def _is_retry(entry: QueuedRoot) -> bool:
+    return entry.attempts + entry.errors > 0

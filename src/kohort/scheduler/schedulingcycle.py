@@ -132,7 +132,9 @@ class SchedulingCycle:
         if root is None:
             self._gone(key, now)
         elif isinstance(root, PodInfo):
-            self.queue.put(key, priority=root.pod.spec.priority or 0, age=root.age, size=1, gated=root.gated, now=now)
+            namespace = root.pod.metadata.namespace
+            priority = root.pod.spec.priority or 0
+            self.queue.put(key, priority=priority, age=root.age, size=1, gated=root.gated, now=now, namespace=namespace)
         else:
             for group in root.walk():
                 if group.settled:
@@ -155,6 +157,7 @@ class SchedulingCycle:
                 begun=self._begun(root),
                 surplus=_has_minimum(root),
                 family=root.spec.family if root.spec is not None else "",
+                namespace=next(iter(leaves[0].pending.values())).pod.metadata.namespace,
             )
             if gated:
                 self._give_up(key)
