@@ -41,6 +41,7 @@ _WATCH_SECONDS: Final = 300
 # A server that does not know streaming lists may take one for a plain watch and then be silent for ever.
 _INITIAL_SILENCE: Final = 15.0
 _AT_ONCE: Final = 500  # changes told between two turns of the event loop
+_AT_ONCE_BYTES: Final = 1 << 16  # of lines read between two of them
 
 
 @dataclass(slots=True)
@@ -226,8 +227,7 @@ class Informer(Generic[T]):
         try:
             async with self._resource.watching(self._selection, query, seconds=self._seconds()) as batches:
                 late = await self._initial(codec, batches)
-                for event in codec.events(late, self._unreadable):
-                    self._take(event)
+                await self._read(codec, late)
                 await self._watch(codec, batches)
         except ApiError as error:
             if error.code in {400, 405, 422} and not self._listed:
@@ -245,11 +245,13 @@ class Informer(Generic[T]):
                 raise _NoStreamingError from error
             except StopAsyncIteration:
                 raise TransportError("the list ended before it was complete") from None
-            for number, line in enumerate(batch):
+            number = 0
+            async for line in _in_turns(batch):
+                number += 1
                 event = codec.event(line, self._unreadable)
                 if event.type == "BOOKMARK" and event.initial_end:
                     await self._replace(items.values(), event.version)
-                    return batch[number + 1 :]
+                    return batch[number:]
                 if event.object is not None:
                     key = codec.identify(event.object).key
                     if event.type == "DELETED":
@@ -273,12 +275,15 @@ class Informer(Generic[T]):
 
     async def _watch(self, codec: Codec[T], batches: AsyncIterator[list[bytes]]) -> None:
         async for batch in batches:
-            for line in batch:
-                self._take(codec.event(line, self._unreadable))
+            await self._read(codec, batch)
             self._progress = True
             self.last_error = self.failing_since = None
             # With data waiting, reading does not yield; others want to run, too.
             await asyncio.sleep(0)
+
+    async def _read(self, codec: Codec[T], batch: list[bytes]) -> None:
+        async for line in _in_turns(batch):
+            self._take(codec.event(line, self._unreadable))
 
     def _take(self, event: Event[T]) -> None:
         """One event into the cache and on to the handlers."""
@@ -306,3 +311,14 @@ class Informer(Generic[T]):
     def _seconds(self) -> int:
         """Of a watch: different for each, so that after a restart of the server they do not all end together."""
         return int(_WATCH_SECONDS * (1 + self._jitter.random()))
+
+
+async def _in_turns(lines: list[bytes]) -> AsyncIterator[bytes]:
+    """Large lines do not come in one turn of the loop."""
+    read = 0
+    for line in lines:
+        read += len(line)
+        if read > _AT_ONCE_BYTES:
+            await asyncio.sleep(0)
+            read = len(line)
+        yield line
