@@ -152,6 +152,48 @@ def test_what_is_small_stays_on_the_loop_and_what_is_large_does_not() -> None:
         talk.close()
 
 
+def test_deletions_have_the_same_answers_both_ways() -> None:
+    both = Both(None)
+    pods = "/api/v1/namespaces/d/pods"
+    try:
+        both.create("/api/v1/namespaces", {"metadata": {"name": "d"}})
+        for name in ("plain", "kept", "last"):
+            both.create(MAPS, {"metadata": {"name": name, "finalizers": ["a.b/c"] if name == "kept" else []}})
+        for name in ("now", "later"):
+            spec = {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}
+            both.create(pods, {"metadata": {"name": name}, "spec": spec})
+        both.request("DELETE", f"{MAPS}/plain?dryRun=All")
+        both.request("DELETE", f"{MAPS}/plain", {"preconditions": {"uid": "other"}})
+        both.request("DELETE", f"{MAPS}/plain")
+        both.request("DELETE", f"{MAPS}/plain")
+        both.request("DELETE", f"{MAPS}/kept")
+        both.request("DELETE", f"{pods}/now?gracePeriodSeconds=0")
+        both.request("DELETE", f"{pods}/later")
+        both.request("DELETE", MAPS)
+        assert [one["metadata"]["name"] for one in both.get(MAPS)["items"]] == ["kept"]
+        assert [one["metadata"]["name"] for one in both.get(pods)["items"]] == ["later"]
+        assert both.there.pool.requests > both.compared // 2
+    finally:
+        both.close()
+
+
+def test_what_is_large_is_deleted_by_a_worker() -> None:
+    talk = Worked(everything=False)
+    try:
+        talk.create("/api/v1/namespaces", {"metadata": {"name": "d"}})
+        data = {f"k{number}": "v" for number in range(5000)}
+        for name in "abc":
+            talk.create(MAPS, {"metadata": {"name": name}, "data": data if name != "c" else {}})
+        asked = talk.pool.requests
+        assert talk.request("DELETE", f"{MAPS}/a").ok
+        assert talk.pool.requests == asked + 1
+        assert talk.request("DELETE", MAPS).ok  # b, and c which is small
+        assert talk.pool.requests == asked + 2
+        assert talk.get(MAPS)["items"] == []
+    finally:
+        talk.close()
+
+
 def test_writes_that_meet_in_a_worker_and_on_the_loop_conflict_as_ever(worked: Worked) -> None:
     """The name is taken, the version is old, the namespace is gone: asked again when the worker wants to write."""
     api, core = worked.api, worked.api.core

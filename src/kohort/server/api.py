@@ -17,6 +17,7 @@ from kohort.server.auth.attributes import AuthorizerAttributes, forbidden
 from kohort.server.auth.impersonate import apply as impersonate
 from kohort.server.core import Core
 from kohort.server.discovery_handler import DiscoveryHandler
+from kohort.server.handlers import delete
 from kohort.server.handlers.resource_handlers import ResourceHandlers
 from kohort.server.handlers.watch import Watch
 from kohort.server.metrics import Metrics
@@ -247,13 +248,29 @@ class Api:
                 case "list" | "deletecollection":
                     page = await self.handlers.reader.page(info)
                     if info.verb == "deletecollection":
-                        await self.handlers.deleter.collection(info, page.items)
+                        await self._delete_all(info, page.items)
                     if info.resource.conversion is not None and self.core.converter is not None:
                         page = replace(page, items=await self.core.converter.items(info.resource, page.items))
                     return self.handlers.renderer.page(info, page)
         if self.workers is None:
             return await self.handlers.answer(info)
         return await self.workers.answer(info, self.handlers.answer)
+
+    async def _delete_all(self, info: RequestInfo, items: list[Item]) -> None:
+        """One after the other, large ones as if they had been asked for one by one; whoever is gone meanwhile is
+        gone."""
+        chosen = delete.read_options(info)
+        for item in items:
+            try:
+                if self.workers is None or not self.workers.is_large(item):
+                    await self.handlers.deleter.remove(info, item.namespace, item.name, chosen)
+                    continue
+                one = replace(info, verb="delete", namespace=item.namespace, name=item.name, warnings=[])
+                one.accepted = negotiation.DEFAULT
+                await self.workers.answer(one, self.handlers.answer)
+            except status.ApiError as error:
+                if error.code not in (404, 409):
+                    raise
 
     def _watch(self, info: RequestInfo) -> Response:
         if info.name:  # the old way: one object by its name

@@ -166,16 +166,6 @@ class Deleter:
             return marked  # somebody else's deletion came first
         return await self._go(resource, now, current, chosen, attrs)
 
-    async def collection(self, info: RequestInfo, items: list[Item]) -> None:
-        """Delete all of these; whoever is gone meanwhile is gone."""
-        chosen = read_options(info)
-        for item in items:
-            try:
-                await self.remove(info, item.namespace, item.name, chosen)
-            except status.ApiError as error:
-                if error.code not in (404, 409):
-                    raise
-
 
 def _gone(resource: Resource, old: Object) -> Object:
     details = {"name": old["metadata"]["name"], "group": resource.group, "kind": resource.plural}

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from kohort.server.core import Core
     from kohort.server.limits import Limits
     from kohort.server.requestinfo import RequestInfo
+    from kohort.server.store import Item
 
 log = logging.getLogger(__name__)
-_WRITING: Final = frozenset({"create", "update", "patch"})
+_VERBS: Final = frozenset({"create", "update", "patch", "delete", "get"})
 _LARGE: Final = 32 << 10  # bytes of JSON: up to 20 ms
 _LARGE_OTHERWISE: Final = 8 << 10  # of YAML and protobuf
 _COPIES: Final = 2  # of a JSON patch; each may double what is there
@@ -70,7 +71,7 @@ class WorkerPool:
 
     async def answer(self, info: RequestInfo, here: Callable[[RequestInfo], Awaitable[Response]]) -> Response:
         """By a worker if it takes long; by `here`, on the loop, if not."""
-        if not self._usable or (info.verb not in _WRITING and info.verb != "get"):
+        if not self._usable or info.verb not in _VERBS:
             return await here(info)
         if not self.takes_long(info):
             token = LOOP_COST.set(CEL_COST)
@@ -89,6 +90,8 @@ class WorkerPool:
         if info.verb == "get":
             plain = info.accepted.kind == negotiation.OBJECT and info.accepted.media == codec.JSON
             return not plain and self._is_stored_large(info)
+        if info.verb == "delete":
+            return bool(info.name) and self._is_stored_large(info)
         media = codec.media_type(info.content_type)
         cheap = not media or media.endswith("json")
         if len(body) > (_LARGE if cheap else _LARGE_OTHERWISE):
@@ -99,7 +102,11 @@ class WorkerPool:
 
     def _is_stored_large(self, info: RequestInfo) -> bool:
         head = self._core.head(info.resource, info.namespace, info.name)
-        return head is not None and len(head.value) > _LARGE
+        return head is not None and self.is_large(head)
+
+    def is_large(self, item: Item) -> bool:
+        """Whether reading it, and writing it again, takes long."""
+        return len(item.value) > _LARGE or self._everything
 
     async def _elsewhere(self, info: RequestInfo, here: Callable[[RequestInfo], Awaitable[Response]]) -> Response:
         from kohort.server.workers.session import Session, UnknownResourceError
