@@ -37,7 +37,7 @@ def test_different_rules_between_pods_are_limited() -> None:
 def test_a_rule_that_is_said_often_counts_once() -> None:
     short = Short(a=4, b=4)
     terms = pod_anti_affinity({"app": "x"})["affinity"]["podAntiAffinity"][_HARD] * 1000
-    rules = {"affinity": {"podAntiAffinity": {_HARD: terms}}}
+    rules: dict[str, Any] = {"affinity": {"podAntiAffinity": {_HARD: terms}}}
     pods = [short.pod(name, labels={"app": "x"}, **rules) for name in "pq"]
     assert len(pods[0].eq_class.pod_anti_affinity) == 1
     assert sorted(short.place(*pods).values()) == ["a", "b"]
