@@ -34,7 +34,9 @@ async def test_a_life_in_order_with_volumes(cluster: Cluster) -> None:
         "persistentVolumeClaimRetentionPolicy": policy,
         "serviceName": "web",
     }
-    await cluster.create(owner("StatefulSet", replicas=3, **spec))
+    body = owner("StatefulSet", replicas=3, **spec)
+    body["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    await cluster.create(body)
     found = await settled(cluster, *WEB, replicas=3, readyReplicas=3, availableReplicas=3, currentReplicas=3)
     pods = {pod["metadata"]["name"]: pod for pod in await cluster.pods()}
     assert sorted(pods) == ["web-0", "web-1", "web-2"]

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kohort.api import formats
 from kohort.api.core import check_pod_template
-from kohort.api.errors import FieldError, forbidden, invalid, required
+from kohort.api.errors import FieldError, forbidden, invalid, not_supported, required
 from kohort.api.rules import same
 from kohort.apimachinery.labels import matches
+from kohort.server.registry import rollouts, storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kohort.api.kind import Context, Object
 
+_RETENTION = ("Retain", "Delete")
 _SET = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
@@ -26,7 +29,7 @@ def validate(obj: Object, ctx: Context) -> list[FieldError]:
 
 def validate_update(new: Object, old: Object, ctx: Context, frozen: tuple[str, ...]) -> list[FieldError]:
     spec, before = new.get("spec") or {}, old.get("spec") or {}
-    if new.get("kind") == "StatefulSet":
+    if new.get("kind") == "StatefulSet" and ctx.release.minor in ("1.35", "1.36"):
         free = {
             "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
             "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
@@ -59,25 +62,66 @@ def controller(obj: Object, ctx: Context) -> list[FieldError]:
 
 def _replicas(spec: dict[str, Any]) -> Iterator[FieldError]:
     for name in ("replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
-        value = spec.get(name)
-        if isinstance(value, int) and value < 0:
-            yield invalid(f"spec.{name}", value, "must be greater than or equal to 0")
+        yield from rollouts.negative(spec.get(name), f"spec.{name}")
 
 
 def _common(obj: Object, ctx: Context) -> Iterator[FieldError]:
-    spec = obj.get("spec") or {}
-    yield from _replicas(spec)
+    kind, spec = str(obj.get("kind", "")), obj.get("spec") or {}
+    if kind == "StatefulSet":
+        yield from _stateful_set(spec)
+    else:
+        yield from _replicas(spec)
     selector, template = spec.get("selector"), spec.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels") or {}
     if not isinstance(selector, dict):
         yield required("spec.selector")
         yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
     elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        yield invalid("spec.selector", selector, "empty selector is invalid for " + str(obj.get("kind", "")).lower())
+        yield invalid("spec.selector", selector, "empty selector is invalid for " + kind.lower())
     elif not matches(selector, labels):
         yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
-    strategy = spec.get("strategy") or {}
-    if strategy.get("type") == "Recreate" and strategy.get("rollingUpdate") is not None:
-        text = "may not be specified when strategy `type` is 'Recreate'"
-        yield forbidden("spec.strategy.rollingUpdate", text)
+    if kind == "StatefulSet":
+        template = _as_its_pods(template, spec)
     yield from check_pod_template(template, "spec.template", ctx, restart_policies=("Always",))
+    if (template.get("spec") or {}).get("activeDeadlineSeconds") is not None:
+        named = "ReplicaSet" if kind == "Deployment" else kind  # as servers do
+        yield forbidden(
+            "spec.template.spec.activeDeadlineSeconds", f"activeDeadlineSeconds in {named} is not Supported"
+        )
+    if kind in ("Deployment", "DaemonSet"):
+        yield from rollouts.BY_KIND[kind](spec)
+    deadline, ready = spec.get("progressDeadlineSeconds"), spec.get("minReadySeconds") or 0
+    if kind == "Deployment" and deadline is not None and deadline <= ready:
+        yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+
+
+def _stateful_set(spec: dict[str, Any]) -> Iterator[FieldError]:
+    policy = spec.get("podManagementPolicy")
+    if policy not in ("OrderedReady", "Parallel"):
+        yield invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
+    yield from rollouts.stateful_set(spec)
+    retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+    for name in ("whenDeleted", "whenScaled"):
+        if name in retention and retention[name] not in ("Retain", "Delete"):
+            yield not_supported(f"spec.persistentVolumeClaimRetentionPolicy.{name}", retention[name], _RETENTION)
+    for index, template in enumerate(spec.get("volumeClaimTemplates") or ()):
+        yield from storage.claim_spec(template.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
+    for name in ("replicas", "minReadySeconds"):
+        yield from rollouts.negative(spec.get(name), f"spec.{name}")
+    yield from rollouts.negative((spec.get("ordinals") or {}).get("start"), "spec.ordinals.start")
+    service = spec.get("serviceName") or ""
+    for problem in formats.problems(formats.label, service) if service else ():
+        yield invalid("spec.serviceName", service, problem)
+
+
+def _as_its_pods(template: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    """With the volumes of its claims; the controller gives the pods their host name and subdomain."""
+    inner = dict(template.get("spec") or {})
+    inner.pop("hostname", None)
+    inner.pop("subdomain", None)
+    names = [(one.get("metadata") or {}).get("name") for one in spec.get("volumeClaimTemplates") or ()]
+    claims = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(names)]
+    others = [one for one in inner.get("volumes") or () if one.get("name") not in names]
+    if claims:
+        inner["volumes"] = [*claims, *others]
+    return {**template, "spec": inner}

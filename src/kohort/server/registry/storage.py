@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.errors import FieldError, forbidden, invalid, not_supported, required
 from kohort.api.rules import same
+from kohort.apimachinery.quantity import ZERO, parse
 
 if TYPE_CHECKING:
     from kohort.api.kind import Context, Object
@@ -16,18 +17,24 @@ _CLAIM: Final = (
 )
 
 
-def _access(spec: dict[str, Any]) -> list[FieldError]:
-    modes = spec.get("accessModes") or []
+def _access(spec: dict[str, Any], path: str = "spec") -> list[FieldError]:
+    modes, path = spec.get("accessModes") or [], f"{path}.accessModes"
     if not modes:
-        return [required("spec.accessModes", "at least 1 access mode is required")]
-    return [not_supported("spec.accessModes", mode, _MODES) for mode in modes if mode not in _MODES]
+        return [required(path, "at least 1 access mode is required")]
+    return [not_supported(path, mode, _MODES) for mode in modes if mode not in _MODES]
 
 
 def claim(obj: Object, _: Context) -> list[FieldError]:
-    spec = obj.get("spec") or {}
-    found = _access(spec)
-    if "storage" not in ((spec.get("resources") or {}).get("requests") or {}):
-        found.append(required("spec.resources[storage]"))
+    return claim_spec(obj.get("spec") or {}, "spec")
+
+
+def claim_spec(spec: dict[str, Any], path: str) -> list[FieldError]:
+    found = _access(spec, path)
+    asked = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if asked is None:
+        found.append(required(f"{path}.resources[storage]"))
+    elif not parse(asked) > ZERO:
+        found.append(invalid(f"{path}.resources[storage]", str(asked), "must be greater than zero"))
     return found
 
 

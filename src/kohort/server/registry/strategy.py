@@ -140,7 +140,10 @@ _STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         _template_owner(defaults.replica_set, ("selector",)), first_status=lambda _: {"replicas": 0}
     ),
     ("apps", "StatefulSet"): replace(
-        _template_owner(defaults.stateful_set, ("selector", "serviceName", "podManagementPolicy")),
+        _template_owner(
+            defaults.stateful_set, ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy")
+        ),
+        name_format=formats.label,
         first_status=lambda _: {"replicas": 0, "availableReplicas": 0},
     ),
     ("apps", "DaemonSet"): replace(
