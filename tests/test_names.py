@@ -1,4 +1,4 @@
-"""What pages and docstrings name is there: files, modules and their members, make targets."""
+"""What pages and docstrings name is there: files, modules and their members, make targets. A name means one thing."""
 
 from __future__ import annotations
 
@@ -139,3 +139,25 @@ def test_what_is_not_there_is_found(name: str) -> None:
     assert not _is_place(place)
     assert not _is_module(name)
     assert not _is_file(f"{name.replace('.', '/')}.py")
+
+
+def _classes(path: Path) -> Iterator[tuple[str, str]]:
+    """(name, module it comes from) of the classes that a module defines, and of whatever it takes from our others."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ClassDef):
+            yield node.name, str(path)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kohort."):
+            for alias in node.names:
+                yield alias.name, node.module or ""
+
+
+def test_no_module_meets_two_classes_of_one_name() -> None:
+    """Not even under another name: whoever reads it has to keep the two apart."""
+    met = []
+    for path in sorted((ROOT / "src" / "kohort").rglob("*.py")):
+        homes: dict[str, set[str]] = {}
+        for name, home in _classes(path):
+            if name[0].isupper() and not name.isupper():  # constants of several kinds may have one name
+                homes.setdefault(name, set()).add(home)
+        met += [f"{path.relative_to(ROOT)}: {name} of {sorted(of)}" for name, of in homes.items() if len(of) > 1]
+    assert met == []

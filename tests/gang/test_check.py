@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from tests.strategies import plans
+from tests.support.plancheck import check_plan
 
 from kohort.api.errors import ErrorKind
-from kohort.gang.check import check_plan
 from kohort.gang.tree import Claim, Controller, Group, Member, Owner, Plan, Template
 
 LEAF = Template(name="a", minimum=2)

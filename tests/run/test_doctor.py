@@ -15,7 +15,7 @@ from kohort.apimachinery.times import micros
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError
 from kohort.run.examination import examine
-from kohort.run.findings import Finding, judge, worst
+from kohort.run.findings import Finding, diagnose, worst
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 
@@ -55,7 +55,7 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
 
 
 async def findings(client: Client) -> list[Finding]:
-    return judge(await examine(client))
+    return diagnose(await examine(client))
 
 
 def of(found: list[Finding], what: str) -> list[Finding]:

@@ -11,7 +11,7 @@ from rich.text import Text
 from kohort.cli.common import as_json, choice, friendly, out, write
 from kohort.cli.targets import connected
 from kohort.run.examination import examine
-from kohort.run.findings import Finding, judge, worst
+from kohort.run.findings import Finding, diagnose, worst
 
 if TYPE_CHECKING:
     from kohort.kube.client import Client
@@ -31,7 +31,7 @@ def run(namespace: str, kubeconfig: str, context: str, output: str) -> int:
     choice("--output", output, ("text", "json"))
 
     async def look(client: Client) -> list[Finding]:
-        return judge(await examine(client, namespace))
+        return diagnose(await examine(client, namespace))
 
     found = connected(kubeconfig, context, "kohort-doctor", look)
     verdict = worst(found)

@@ -19,7 +19,7 @@ from kohort.kube.errors import ApiError
 from kohort.plan.anonymise import anonymised
 from kohort.plan.capture import capture
 from kohort.run.examination import LABEL, examine
-from kohort.run.findings import judge
+from kohort.run.findings import diagnose
 
 if TYPE_CHECKING:
     from kohort.kube.client import Client
@@ -71,7 +71,7 @@ async def _support(client: Client) -> dict[str, bytes]:
     """Findings, versions, and Kohort's own objects and logs. Secrets are not read at all."""
     facts = await examine(client)
     files = {
-        "doctor.json": msgspec.json.encode([asdict(one) for one in judge(facts)]),
+        "doctor.json": msgspec.json.encode([asdict(one) for one in diagnose(facts)]),
         "versions.json": msgspec.json.encode({"kohort": __version__, "kubernetes": await client.version()}),
         "gates.json": msgspec.json.encode(facts.survey.gates),
         "deployments.json": msgspec.json.encode(_cleaned(facts.deployments or [])),

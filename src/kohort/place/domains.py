@@ -10,7 +10,7 @@ from kohort.place.columns import Amounts, Codes, Mask
 from kohort.place.demand import Demand, Leaf
 from kohort.place.engine import Engine
 from kohort.place.nodesets import NodeSet, Partition
-from kohort.place.preferred import closest, price, wish
+from kohort.place.preferred import closest, preferred_levels, price
 from kohort.place.signatures import SCORED
 
 _COMPARED = 32  # domains of a required level, by what is preferred within them
@@ -41,7 +41,7 @@ def _preferred(engine: Engine, group: Demand, parts: Partition, bounds: Bounds) 
     """Of the most promising domains, those first in which the group keeps closest together; but never one that takes
     fewer of its pods before one that takes all."""
     ranked = bounds.ranked()
-    if len(ranked) < 2 or wish(engine, group) is None:
+    if len(ranked) < 2 or preferred_levels(engine, group) is None:
         return ranked
     first = ranked[:_COMPARED]
     prices = {position: price(engine, group, parts.node_set(position)) for position in first}

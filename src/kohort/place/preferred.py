@@ -28,14 +28,14 @@ _LARGE: Final = 1 << 40  # amounts above lose their last bits before they are mu
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PreferredLevels:
     """Levels that a group wants few domains of: label keys, the widest first, and which count most."""
 
     keys: tuple[str, ...]
     importance: tuple[int, ...]
 
 
-def wish(engine: Engine, group: Demand) -> Wish | None:
+def preferred_levels(engine: Engine, group: Demand) -> PreferredLevels | None:
     """What a group prefers; None: nothing."""
     named = list(dict.fromkeys(group.preferred)) or _company(group)
     near = [] if not _by_rank(group, named) else carried(engine.state, engine.profile.topology_levels)
@@ -46,7 +46,7 @@ def wish(engine: Engine, group: Demand) -> Wish | None:
     keys = tuple(_above_slices(order, group))
     place = {key: position for position, key in enumerate(keys)}
     important = [key for key in keys if key in named] + [key for key in keys if key not in named]
-    return Wish(keys, tuple(place[key] for key in important)) if keys else None
+    return PreferredLevels(keys, tuple(place[key] for key in important)) if keys else None
 
 
 def _company(group: Demand) -> list[str]:
@@ -79,7 +79,7 @@ def _above_slices(order: list[str], group: Demand) -> list[str]:
 
 def closest(engine: Engine, group: Demand, node_set: NodeSet) -> Iterator[NodeSet]:
     """Node sets within one, those with the fewest domains first, and at last the whole."""
-    wanted = wish(engine, group)
+    wanted = preferred_levels(engine, group)
     if wanted is not None:
         seen: set[tuple[int, ...]] = set()
         for chosen, parts in _plans(engine, group, node_set, wanted):
@@ -92,14 +92,16 @@ def closest(engine: Engine, group: Demand, node_set: NodeSet) -> Iterator[NodeSe
 
 def price(engine: Engine, group: Demand, node_set: NodeSet) -> tuple[int, ...]:
     """What the best set within one costs: fewer domains are less; nothing, if the group prefers nothing."""
-    wanted = wish(engine, group)
+    wanted = preferred_levels(engine, group)
     if wanted is None:
         return ()
     best = next(_plans(engine, group, node_set, wanted), None)
     return (1,) if best is None else (0, *best[0].cost(wanted.importance))
 
 
-def _plans(engine: Engine, group: Demand, node_set: NodeSet, wanted: Wish) -> Iterator[tuple[Chosen, list[Rows]]]:
+def _plans(
+    engine: Engine, group: Demand, node_set: NodeSet, wanted: PreferredLevels
+) -> Iterator[tuple[Chosen, list[Rows]]]:
     tree = node_set.tree(wanted.keys)
     offer, exact = _offer(engine, group, tree)
     total = sum(group.eq_classes.values())

@@ -315,20 +315,12 @@ class ClusterState:
             if not waiting:
                 del self._on_unknown_nodes[node]
 
-    def pod_row(self, uid: str) -> int | None:
-        return self._where.get(uid)
-
     def pods_of(self, namespaces: Sequence[str] | None) -> Iterator[tuple[AssignedPod, int]]:
         """Pods on nodes, of some namespaces or (None) of all."""
         for space in self._spaces if namespaces is None else namespaces:
             for uid in self._spaces.get(space, ()):
                 row = self._where[uid]
                 yield self.node(row).pods[uid], row
-
-    def pods_on_unknown_nodes(self) -> Iterator[tuple[AssignedPod, str]]:
-        """Pods bound to nodes that are not known, and the names of those."""
-        for node, pods in self._on_unknown_nodes.items():
-            yield from ((pod, node) for pod in pods.values())
 
     def _await(self, pod: AssignedPod, node: str) -> None:
         self._on_unknown_nodes.setdefault(node, {})[pod.uid] = pod

@@ -1,6 +1,6 @@
 """What is wrong with a Kohort on a cluster, and what mends it: decided from what was found there.
 
-Pure: `examination` asks the cluster, this judges. A finding of `bad` is something that does not work now; `odd`
+Pure: `examination` asks the cluster, this diagnoses. A finding of `bad` is something that does not work now; `odd`
 something that will bite; `unknown` something that we were not allowed to look at.
 """
 
@@ -53,7 +53,7 @@ class Facts:
     unread: tuple[str, ...] = ()
 
 
-def judge(facts: Facts) -> list[Finding]:
+def diagnose(facts: Facts) -> list[Finding]:
     found = [
         _version(facts),
         *_capabilities(facts),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kohort.api.releases import SCHEDULING_GROUP
-from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED
+from kohort.api.releases import RELEASES, SCHEDULING_GROUP
+from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED
 
 if TYPE_CHECKING:
     from kohort.kube.discovery import Discovery
@@ -32,8 +32,7 @@ async def discover(discovery: Discovery) -> ServedRelease:
             composite = await discovery.versions(group, "CompositePodGroup")
             if composite:
                 versions["CompositePodGroup"] = f"{group}/{composite[0]}"
-            condition = POD_GROUP_SCHEDULED if minor == "1.36" else POD_GROUP_INITIALLY_SCHEDULED
-            return ServedRelease(minor, versions, condition)
+            return ServedRelease(minor, versions, RELEASES[minor].scheduled_condition or POD_GROUP_INITIALLY_SCHEDULED)
     if "v1alpha1" in await discovery.versions(group, "Workload"):
         return ServedRelease("1.35", {"Workload": f"{group}/v1alpha1"})
     return ServedRelease("", {})

@@ -12,7 +12,6 @@ from kohort.server import status
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Query = "Mapping[str, list[str]]"
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 
 _META: Final = "meta.k8s.io"

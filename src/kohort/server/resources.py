@@ -30,7 +30,6 @@ _DEPRECATED: Final = {
     ("", "v1", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 }
 _SHARED: Final = {("events.k8s.io", "events"): "events"}  # one table for both forms
-WRITES: Final = frozenset({"create", "delete", "deletecollection", "patch", "update"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 from tests.api.scheduling.player import kind_at, rehearse
 
 from kohort.api.kind import Kind, Object
-from kohort.api.scheduling.columns import group_status
+from kohort.api.scheduling.columns import group_columns
 
 RECORDED = Path(__file__).parents[2] / "recorded"
 TABLES = [
@@ -57,6 +57,9 @@ def test_there_are_twelve_tables() -> None:
         ([("PodGroupInitiallyScheduled", "True", "Scheduled"), ("DisruptionTarget", "False", "Moved")], "Moved"),
     ],
 )
-def test_group_status_understands_both_releases(conditions: list[tuple[str, str, str]], status: str) -> None:
+def test_the_status_of_a_group_in_each_release(conditions: list[tuple[str, str, str]], status: str) -> None:
     listed = [{"type": kind, "status": value, "reason": reason} for kind, value, reason in conditions]
-    assert group_status({"status": {"conditions": listed}}) == status
+    scheduled = conditions[0][0] if conditions else "PodGroupScheduled"
+    (column,) = [one for one in group_columns(scheduled) if one.name == "Status"]
+    assert column.cell is not None
+    assert column.cell({"status": {"conditions": listed}}) == status

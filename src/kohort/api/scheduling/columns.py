@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kohort.api.kind import Column
-from kohort.api.scheduling.constants import DISRUPTION_TARGET, SCHEDULED_CONDITIONS
+from kohort.api.scheduling.constants import DISRUPTION_TARGET
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
@@ -34,11 +34,6 @@ def _status(obj: Object, scheduled: tuple[str, ...]) -> str:
     if condition is None:
         return "Pending"
     return "Scheduled" if condition.get("status") == "True" else "Unschedulable"
-
-
-def group_status(obj: Object) -> str:
-    """Pending, Scheduled, Unschedulable, or why it is about to be ended; whichever release wrote the condition."""
-    return _status(obj, SCHEDULED_CONDITIONS)
 
 
 def group_columns(scheduled: str) -> tuple[Column, ...]:

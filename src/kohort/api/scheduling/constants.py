@@ -23,8 +23,6 @@ REASON_PREEMPTION: Final = "PreemptionByScheduler"
 
 # ---- names
 PROTECTION_FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
-GROUP_TEMPLATE_ANNOTATION: Final = "scheduling.k8s.io/group-template-name"
-PARENT_COMPOSITE_ANNOTATION: Final = "scheduling.k8s.io/parent-compositepodgroup"
 
 # ---- values
 PREEMPT_LOWER_PRIORITY: Final = "PreemptLowerPriority"

@@ -16,7 +16,6 @@ from kohort.grouping.owners.sizes import whole
 APPLICATION: Final = "spark-app-selector"
 ROLE: Final = "spark-role"
 OPERATOR_NAME: Final = "sparkoperator.k8s.io/app-name"
-EXECUTOR_ID: Final = "spark-exec-id"
 KIND: Final = Kind("sparkoperator.k8s.io", "SparkApplication")
 _BATCH: Final = "spark.kubernetes.allocation.batch.size"
 _USUAL_BATCH: Final = 10

@@ -99,10 +99,6 @@ def objects(minor: str) -> list[Object]:
     return sorted(found, key=lambda one: one["kind"].endswith("Binding"))
 
 
-def resource_of(obj: Object) -> str:
-    return str(obj["kind"]).lower() + "s"
-
-
 def repaired(stored: Object | None, wanted: Object) -> Object | None:
     """What to write at start: a missing object, or a stored one that lost some of its rules or subjects.
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kohort.api.errors import FieldError, forbidden, invalid, required, too_long
 from kohort.api.rules import same
@@ -86,11 +84,3 @@ def _frozen(new: Object, old: Object, members: tuple[str, ...]) -> Iterator[Fiel
     for member in members:
         if not same(new.get(member) or {}, old.get(member) or {}):
             yield forbidden(member, "field is immutable when `immutable` is set")
-
-
-def is_base64(value: Any) -> bool:
-    try:
-        base64.b64decode(str(value), validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True

@@ -67,12 +67,6 @@ class Table:
         found |= {key: item for key, item in then.items() if item is not None and namespace in (None, key[0])}
         return [found[key] for key in sorted(found)]
 
-    def get_at(self, revision: int, namespace: str, name: str) -> Item | None:
-        for event in self.since(revision):
-            if event.item.key == (namespace, name):
-                return event.before
-        return self.get(namespace, name)
-
     def since(self, revision: int) -> Sequence[Event]:
         """All changes after a revision."""
         log = self._log

@@ -17,10 +17,10 @@ from tests.kinds.batch.compile.build import (
     template,
     workload,
 )
+from tests.support.plancheck import check_plan
 
 from kohort.api.errors import ErrorKind
 from kohort.api.releases import Gate, default_gates
-from kohort.gang.check import check_plan
 
 Object = dict[str, Any]
 FLEET = owner("FleetJob", "f1")

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kinds.batch.compile.build import DELEGATED, UID, job, owner, template, workload
+from tests.support.plancheck import check_plan
 
 from kohort.api import admit
 from kohort.api.errors import ErrorKind
 from kohort.api.kind import Context
-from kohort.gang.check import check_plan
 from kohort.gang.compile import CompileContext, Lookup
 from kohort.gang.compile.builder import Builder, Config, Item
 from kohort.gang.render import render

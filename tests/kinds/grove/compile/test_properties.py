@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kinds.grove.api.cases import FABRIC, clique, defaulted, group, on, pcs
+from tests.support.plancheck import check_plan
 
 from kohort.api import admit
-from kohort.gang.check import check_plan
 from kohort.gang.compile import CompileContext, Lookup
 from kohort.gang.render import pod_link, render
 from kohort.kinds.grove.compile.membership import link

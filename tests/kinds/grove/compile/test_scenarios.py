@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from tests.kinds.grove.api.cases import FABRIC, clique, defaulted, group, on, pcs
+from tests.support.plancheck import check_plan
 
 from kohort.api.kind import Context, Object
-from kohort.gang.check import check_plan
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.gang.render import pod_link, render
 from kohort.gang.tree import Plan

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kinds.jobset.api.building import CTX, completed, errors, jobset, rj
+from tests.support.plancheck import check_plan
 
 from kohort.api.kind import Object
-from kohort.gang.check import check_plan
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import render
 from kohort.gang.settings import SettingsByKind

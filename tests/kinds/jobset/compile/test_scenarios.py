@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.kinds.jobset.api.building import completed, context, depends, jobset, rj, warnings
 from tests.kinds.jobset.compile.compiling import compiled, members, names, objects, plan_of, templates
+from tests.support.plancheck import check_plan
 
 from kohort.api.kind import Context, Object
 from kohort.api.releases import Gate, default_gates, release
-from kohort.gang.check import check_plan
 from kohort.gang.compile import CompileContext
 from kohort.gang.render import pod_link
 from kohort.gang.stand_in import uid_of

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.kinds.leaderworkerset.api.sample import K, context, defaulted, lws, pod_template
 from tests.kinds.leaderworkerset.compile.observing import observed
+from tests.support.plancheck import check_plan
 
 from kohort.api.kind import Object
 from kohort.gang import render
-from kohort.gang.check import check_plan
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.gang.tree import Plan
 from kohort.kinds.leaderworkerset.compile.leaderworkerset import compile_object

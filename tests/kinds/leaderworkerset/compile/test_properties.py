@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.kinds.leaderworkerset.api.sample import context, defaulted, errors, lws, pod_template
+from tests.support.plancheck import check_plan
 
 from kohort.gang import render
-from kohort.gang.check import check_plan
 from kohort.gang.compile import CompileContext
 from kohort.gang.tree import MAX_DEPTH, MAX_WIDTH
 from kohort.kinds.leaderworkerset.compile.leaderworkerset import compile_object

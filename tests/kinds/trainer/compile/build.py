@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tests.support.plancheck import check_plan
+
 from kohort.api import admit
 from kohort.api.kind import Context, Object
 from kohort.api.options import DEFAULT_OPTIONS
 from kohort.api.releases import default_gates, release
 from kohort.gang import render
-from kohort.gang.check import check_plan
 from kohort.gang.compile import Compilation, CompileContext, Lookup
 from kohort.gang.settings import SettingsByKind
 from kohort.gang.tree import Plan

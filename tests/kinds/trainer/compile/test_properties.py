@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kinds.trainer.compile.build import COMPOSITE, context, initializer, jobset, rjob, runtime, trainer, trainjob
+from tests.support.plancheck import check_plan
 
 from kohort.api import admit
 from kohort.api.kind import Object
 from kohort.gang import render
-from kohort.gang.check import check_plan
 from kohort.kinds.trainer.compile.trainjob import compile_object
 
 NAMES = ["launcher", "node", "helper", "fetch", "aux"]

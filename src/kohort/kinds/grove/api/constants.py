@@ -33,7 +33,6 @@ EXTERNAL: Final = "grove.io/external-workload-managed"
 
 GATE: Final = "grove.io/podgang-pending-creation"
 
-ANY_ORDER: Final = "CliqueStartupTypeAnyOrder"
 IN_ORDER: Final = "CliqueStartupTypeInOrder"
 EXPLICIT: Final = "CliqueStartupTypeExplicit"
 

@@ -25,7 +25,6 @@ INCARNATION: Final = PREFIX + "incarnation"
 
 # annotations
 SIZE: Final = PREFIX + "size"
-REPLICAS: Final = PREFIX + "replicas"
 LEADER_NAME: Final = PREFIX + "leader-name"
 EXCLUSIVE_TOPOLOGY: Final = PREFIX + "exclusive-topology"
 SUBGROUP_EXCLUSIVE_TOPOLOGY: Final = PREFIX + "subgroup-exclusive-topology"

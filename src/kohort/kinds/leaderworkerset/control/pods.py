@@ -17,7 +17,6 @@ from kohort.kinds.leaderworkerset.control.reading import (
     is_unique,
     key_hash,
     leader_name,
-    revision_of,
     subdomain,
     template_of,
     topology,
@@ -148,8 +147,3 @@ def _subgroup_terms(lws: Object, pod: Object) -> None:
     domain, key = annotation(lws, constants.SUBGROUP_EXCLUSIVE_TOPOLOGY), label(pod, constants.SUBGROUP_KEY)
     if domain and key:
         placement.keep_apart(pod["spec"], domain, constants.SUBGROUP_KEY, key)
-
-
-def target_of(pod: Object) -> tuple[int, str]:
-    """Which group, of which revision."""
-    return group_index(pod), revision_of(pod)

@@ -6,7 +6,7 @@ say comes as warnings in the policy's status (`type_checking`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -25,7 +25,6 @@ from kohort.server.crd.cel.types import (
 )
 from kohort.server.crd.rule_check import shown
 
-Scope = Mapping[str, Type]
 _TEXTS: Final = map_of(STRING, STRING)
 
 
