@@ -139,6 +139,8 @@ def answer_lines(answer: RootStatus, *, alone: bool, planned: bool = False) -> I
     if answer.victims:
         going = ", ".join(answer.victims[:_NODES]) + _more(len(answer.victims) - _NODES)
         yield label_line("who goes", f"{count(len(answer.victims), 'pod')} of lower priority: {going}")
+    if answer.spares:
+        yield label_line("spares", ", ".join(answer.spares[:_NODES]) + _more(len(answer.spares) - _NODES))
     for said in answer.healing:
         yield label_line("healing", Text(said, "yellow"))
     if answer.grouped:

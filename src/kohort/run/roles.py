@@ -79,6 +79,7 @@ SCHEDULER: Final = Role(
         PolicyRule(_CORE, ("nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
         PolicyRule(_CORE, ("persistentvolumes", "persistentvolumeclaims"), UPDATE),
         PolicyRule(_CORE, ("pods",), (*READ, "delete")),
+        PolicyRule(_CORE, ("pods",), ("create",), "For the spares of gangs that ask for them (kohort.dev/spares)."),
         PolicyRule(_CORE, ("pods/binding",), ("create",)),
         PolicyRule(_CORE, ("pods/status",), UPDATE),
         PolicyRule(

@@ -39,6 +39,7 @@ from kohort.scheduler.model import (
 )
 from kohort.scheduler.recordedjobs import RecordedJobs
 from kohort.scheduler.settings import SchedulerSettings
+from kohort.scheduler.spares import Spares
 from kohort.scheduler.trees import BrokenChain, Group, GroupTrees, PodInfo
 from kohort.scheduler.volumes import VolumeCache, device_claims
 
@@ -72,6 +73,7 @@ class SchedulerCache:
         ] = {}  # uid -> class; versions of claims, owners it rests on
         self._on_node: set[str] = set()  # uids of pods that have a node, known to us or not
         self._order = itertools.count()
+        self.spares = Spares()
         self.companion = Companion(settings.grouping, self.trees, self._regroup, self.mark_group_dirty)
 
     # ---- nodes
@@ -79,10 +81,12 @@ class SchedulerCache:
     def set_node(self, node: Node) -> None:
         before = (self.state.offers, self.state.nodes.end)
         self.state.set_node(msgspec.to_builtins(node))
+        self.spares.look_at(node)
         if before != (self.state.offers, self.state.nodes.end):
             self.move_requests += 1
 
     def drop_node(self, name: str) -> None:
+        self.spares.forget_node(name)
         self.state.remove_node(name)
 
     # ---- pods
@@ -242,6 +246,7 @@ class SchedulerCache:
         pod = member.pod
         self.members[member.uid] = member
         self.names[pod.key] = member.uid
+        self.spares.add(member)
         group = member.group
         if group is not None:
             self._name_workload_group(group)
@@ -264,6 +269,7 @@ class SchedulerCache:
             self.trees.leave(group, member, finished=finished)
             self._forget_workload_group(group)
         del self.members[member.uid]
+        self.spares.remove(member)
         if self.names.get(member.pod.key) == member.uid:
             del self.names[member.pod.key]
 
@@ -306,6 +312,7 @@ class SchedulerCache:
         if group is not None:
             self.trees.move(group, member, node, assumed=assumed)
         member.node, member.assumed = node, assumed
+        self.spares.moved(member)
 
     def set_evicting(self, member: PodInfo, evicting: bool) -> None:
         """It was chosen to go, or stays after all. To the engine it is terminating meanwhile."""

@@ -25,9 +25,10 @@ from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.demands import Asked, Demands
 from kohort.scheduler.evictions import Evictions
 from kohort.scheduler.hardquestions import HardQuestions
-from kohort.scheduler.healing import HealingAction, Replacements
+from kohort.scheduler.healing import HealingAction, Replacements, swapped
 from kohort.scheduler.model import is_pod_key, shown
 from kohort.scheduler.queueinghint import QueueingHint, fits_empty, placements, queueing_hint
+from kohort.scheduler.spares import spare_of
 from kohort.scheduler.trees import Group, PodInfo
 from kohort.scheduler.validate import problems
 
@@ -36,6 +37,7 @@ _VOLUME_TRIES = 8
 _NAMED = 3  # victims in a message
 _NO_HELP = "preemption would not help"
 _UNDER_WAY = "preemption is under way on the nominated nodes"
+_SWAPPING = "a spare of the group makes room for a member that is lost"
 _NO_ROOM = "no node of its domain has room for it"
 _HELD = 0.5  # seconds that a decision may hold others, if what is hard is searched elsewhere
 Limits = dict[tuple[EquivalenceClass, int], int]  # kind and row -> pods
@@ -69,6 +71,7 @@ class Decision:
     note: str = ""  # about preemption, or about room that is held for others
     minimum_only: bool = False  # surplus was left out, for minimums of others come first: it has its own turn
     searching: bool = False  # not found yet: a search for it goes on elsewhere, and ends in another decision
+    swapped: bool = False  # who goes for it are spares of its own
     widened: str = ""  # why members were placed outside of their group's domain
     healing: HealingAction | None = None  # what is done about members that are lost and found no place
 
@@ -156,6 +159,8 @@ class Decider:
             decision.placements = placements(self.engine, demand)
             result = self._place(demand, decision)
             if isinstance(root, Group) and len(decision.assignments) < len(decision.members):
+                if self._swap(root, decision):
+                    return decision
                 result = self._elsewhere(root, decision, result)
             if not result.ok:
                 self._refuse(demand, decision, result, allowed=_may_preempt(root))
@@ -165,6 +170,32 @@ class Decider:
             if isinstance(root, Group):
                 self._heal(root, decision, result)
         return decision
+
+    def _swap(self, root: Group, decision: Decision) -> bool:
+        """Members that are lost take the place of their group's spares, if there is no other room in their domain."""
+        short = self.replacements.short(root, decision.assignments) if self.cache.spares else ()
+        spares = {one.uid: one for leaf in short for one in self.cache.spares.ready(leaf.key)}
+        going = self._evictions.victims.get(decision.root, set()) & self.cache.members.keys()
+        if going and any(uid in self.cache.members and spare_of(self.cache.members[uid]) for uid in going):
+            decision.kind, decision.nominations = DecisionKind.PREEMPTING, self._nominated(decision)
+            decision.assignments, decision.note = {}, _SWAPPING
+            decision.explanation = waits(decision.root, Reason.PREEMPTING, _SWAPPING)
+            return True
+        if not spares:
+            return False
+        before = len(decision.assignments)
+        with self._demands.without(spares):
+            trial = Decision(decision.root, decision.priority, decision.kind, decision.members)
+            found = self._place(self._demands.of(root, Asked({})), trial)
+        if not found.ok or len(found.placed) <= before:
+            return False
+        plan = swapped(self.cache, spares.values(), found)
+        decision.kind, decision.preemption, decision.swapped = DecisionKind.PREEMPTING, plan, True
+        decision.nominations, decision.assignments = trial.assignments, {}
+        decision.outcomes = {key: Outcome(False, reason=Reason.PREEMPTING, detail=_SWAPPING) for key in found.outcomes}
+        decision.note = _named_pods(plan)
+        decision.explanation = waits(decision.root, Reason.PREEMPTING, f"{_SWAPPING}: {decision.note}")
+        return True
 
     def _elsewhere(self, root: Group, decision: Decision, result: Result) -> Result:
         """Members that come back to a domain that is full, outside of it, where their group's policy is to widen."""
@@ -222,7 +253,7 @@ class Decider:
 
     def _place(self, demand: Demand, decision: Decision) -> Result:
         """Without the nodes that refused a binding, if it can be."""
-        refused = any(member.refused for member in decision.members.values())
+        refused = any(member.refused or spare_of(member) for member in decision.members.values())
         result = self._search(demand, decision)
         if refused:
             with self._limited(self._refusals(decision)):
@@ -267,14 +298,19 @@ class Decider:
         return limits
 
     def _refusals(self, decision: Decision) -> Limits:
-        """Nodes that refused one of the pods have no room for its kind."""
+        """Nodes that refused one of the pods have no room for its kind; nor has, for a spare, a node of a member: it
+        would be lost with it."""
         found = (
             (self.cache.equivalence_class(member), node)
             for member in decision.members.values()
-            for node in member.refused
+            for node in (*member.refused, *self._nodes_of_members(member))
         )
         rows = ((kind, self.cache.state.row(node)) for kind, node in found)
         return {(kind, row): 0 for kind, row in rows if row is not None}
+
+    def _nodes_of_members(self, spare: PodInfo) -> set[str]:
+        group = self.cache.trees.get(spare_of(spare))
+        return set() if group is None else {one.node for one in group.placed.values()}
 
     @contextmanager
     def _limited(self, limits: Limits) -> Iterator[None]:
@@ -386,7 +422,7 @@ def _named_pods(plan: Preemption) -> str:
 
 def _may_preempt(root: Group | PodInfo) -> bool:
     if isinstance(root, PodInfo):
-        return root.pod.spec.preemption_policy != NEVER
+        return root.pod.spec.preemption_policy != NEVER and not spare_of(root)
     assert root.spec is not None
     if root.spec.policy is not None:
         return root.spec.policy != NEVER

@@ -9,11 +9,15 @@ from typing import Any
 
 from kohort.api.scheduling.healing import WIDEN
 from kohort.place.demand import Branch, Demand, Leaf, PendingPod
+from kohort.place.levels import ordered
 from kohort.place.slices import sliced
 from kohort.scheduler.cache import SchedulerCache
-from kohort.scheduler.grouphealing import decided_by
+from kohort.scheduler.grouphealing import decided_by, staying
 from kohort.scheduler.grouptopology import group_topology, widened
+from kohort.scheduler.spares import spare_of
 from kohort.scheduler.trees import Group, PodInfo
+
+DEEPEST = 16  # groups above each other that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,33 @@ class Demands:
 
     def of(self, root: Group | PodInfo, asked: Asked) -> Demand:
         if isinstance(root, PodInfo):
-            nominated = asked.nominated.get(root.uid, "")
-            return Leaf(self._cache.root_key(root), [self._cache.pending_pod(root, nominated)])
+            pods = [self._cache.pending_pod(root, asked.nominated.get(root.uid, ""))]
+            group = self._cache.trees.get(spare_of(root)) if spare_of(root) else None
+            return Leaf(self._cache.root_key(root), pods) if group is None else self._spare(root, pods, group)
         return self._tree(root, asked)
+
+    def _spare(self, spare: PodInfo, pods: list[PendingPod], group: Group) -> Leaf:
+        """Where the members of its group are, by what that and those above it ask for."""
+        required: list[str] = []
+        preferred: list[str] = []
+        above: Group | None = group
+        for _ in range(DEEPEST):
+            if above is None:
+                break
+            network = group_topology(self._engine, above)
+            required += (network.required or "").split(",") if network.required else ()
+            preferred += network.preferred
+            above = above.parent
+        rows = [row for one in staying(group) if (row := self._cache.state.row(one.node)) is not None]
+        keys = list(dict.fromkeys(required))
+        return Leaf(
+            self._cache.root_key(spare),
+            pods,
+            len(rows) + 1,
+            ",".join(ordered(self._engine.state, self._engine.profile.topology_levels, keys)) or None if rows else None,
+            rows,
+            preferred=tuple(dict.fromkeys(preferred)),
+        )
 
     def _tree(self, group: Group, asked: Asked) -> Demand:
         spec = group.spec

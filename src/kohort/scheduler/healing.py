@@ -8,16 +8,18 @@ say what is to be done (`HealingAction`); nothing is done here.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from kohort.api.scheduling.constants import POD_GROUP_SATISFIED
-from kohort.api.scheduling.healing import BELOW_MINIMUM, FAIL, MOVE, REPLACEMENT, WAIT, WIDEN
+from kohort.api.scheduling.healing import BELOW_MINIMUM, FAIL, MOVE, REPLACEMENT, SPARES, WAIT, WIDEN
 from kohort.apimachinery import times
 from kohort.place.demand import PendingPod, Result
 from kohort.place.diagnosis import count
+from kohort.place.preempt import Preemption
 from kohort.place.search import Search
+from kohort.place.victims import Rank, Victim, VictimSet
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.demands import Asked, Demands
 from kohort.scheduler.grouphealing import decided_by, lacking, staying
@@ -109,6 +111,17 @@ def _everybody(unit: Group) -> Iterator[str]:
         yield from (uid for uid, one in leaf.pending.items() if not one.leaving)
 
 
+def swapped(cache: SchedulerCache, spares: Iterable[PodInfo], found: Result) -> Preemption:
+    """Whoever of the spares is on a node that a member takes, goes."""
+    rows, victims = set(found.placed.values()), []
+    for one in spares:
+        row = cache.state.row(one.node)
+        if row is not None and row in rows:
+            pod = cache.assigned_pod(one)
+            victims.append(VictimSet(one.uid, (Victim(pod, row),), pod.priority, Rank.POD, pod.started))
+    return Preemption(tuple(victims), found)
+
+
 class Healer:
     """Since when which group is below its minimum. Asked between two decisions; costs what is due."""
 
@@ -117,6 +130,7 @@ class Healer:
         self._usual = cache.settings.profile.healing
         self._since: dict[str, float] = {}
         self._timers: list[tuple[float, str]] = []
+        self._seen = -1  # version of spares and lost nodes that was looked at
         self._held: dict[str, float] = {}  # root -> until when room is held for its move
 
     def look(self, root: Group, now: float) -> None:
@@ -165,6 +179,23 @@ class Healer:
             if policy != WAIT and unit.key not in done:
                 done.add(unit.key)
                 yield self._ended(leaf, unit, policy)
+
+    def lost(self) -> Iterator[HealingAction]:
+        """Members on nodes that are not heard of, where spares stand by: they are not waited for."""
+        spares = self._cache.spares
+        if not spares.lost or spares.version == self._seen:
+            return
+        for key in spares.groups():
+            ready, leaf = spares.ready(key), self._cache.trees.get(key)
+            members = [one for one in staying(leaf) if one.node in spares.lost] if leaf is not None else []
+            if ready and members:
+                nodes = ", ".join(sorted({one.node for one in members}))
+                why = f"{SPARES}: {nodes} is not heard of, and {count(len(ready), 'spare')} of its gang stands by"
+                yield HealingAction(SPARES, key, tuple(one.uid for one in members[: len(ready)]), why)
+            away = tuple(one.uid for one in spares.of(key) if one.node in spares.lost and not one.evicting)
+            if away:
+                yield HealingAction(SPARES, key, away, f"{SPARES}: its node is not heard of")
+        self._seen = spares.version
 
     def next_timer(self) -> float | None:
         return self._timers[0][0] if self._timers else None

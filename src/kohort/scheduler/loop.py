@@ -34,6 +34,7 @@ from kohort.scheduler.schedulingcycle import Step
 from kohort.scheduler.settings import SchedulerSettings, told_grouping
 from kohort.scheduler.solverprocesses import SolverProcesses
 from kohort.scheduler.sources import Source, read_kinds, resting, served
+from kohort.scheduler.sparekeeper import SpareKeeper
 from kohort.scheduler.writer import StatusWriter
 
 if TYPE_CHECKING:
@@ -91,6 +92,9 @@ class Scheduler:
         else:
             await self.lease.run(self._lead)
 
+    def _leads(self) -> bool:
+        return self._is_leader() and (self.lease is None or self.lease.is_leader)
+
     def state(self) -> dict[str, Any]:
         """For /debug/state."""
         leader = self.lease is None or self.lease.is_leader
@@ -117,7 +121,7 @@ class Scheduler:
                 self.clock,
                 report=writer.take,
                 wake=self._changed.set,
-                is_leader=lambda: self._is_leader() and (self.lease is None or self.lease.is_leader),
+                is_leader=self._leads,
                 quiet=quiet,
             )
             stack.push_async_callback(binder.close)
@@ -128,6 +132,8 @@ class Scheduler:
             self.started.set()
             looking = asyncio.create_task(self._look_for_more(stack))
             stack.push_async_callback(_ended, looking)
+            keeper = SpareKeeper(self.core.cache, self.client, self.clock, self.release, writer.take, self._leads)
+            stack.push_async_callback(_ended, asyncio.create_task(keeper.run()))
             await self._decide(writer, binder, solvers)
 
     def _failing_since(self) -> list[float]:

@@ -70,6 +70,7 @@ class RootStatus:
     names: dict[str, str] = field(default_factory=dict)
     grouped: str = ""  # by which rule, of pods that name no group
     queue: str = ""
+    spares: list[str] = field(default_factory=list)  # pods that stand by, and where
     healing: list[str] = field(default_factory=list)  # groups that are below their minimum, and what is done about it
 
 
@@ -102,8 +103,16 @@ def root_status(core: SchedulerCore, root: Group | PodInfo | BrokenChain, member
         names=_names(root),
         grouped=root.spec.by if isinstance(root, Group) and root.spec is not None else "",
         queue=root.spec.queue if isinstance(root, Group) and root.spec is not None else "",
+        spares=[] if isinstance(root, PodInfo) else list(_spares(core, root)),
         healing=[] if isinstance(root, PodInfo) else list(_healing(core, root)),
     )
+
+
+def _spares(core: SchedulerCore, root: Group) -> Iterator[str]:
+    for leaf in root.leaves():
+        for one in core.cache.spares.of(leaf.key):
+            name = one.pod.metadata.name
+            yield f"{name} on {one.node}" if core.cache.spares.is_ready(one) else f"{name} is not ready"
 
 
 def _healing(core: SchedulerCore, root: Group) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kohort.api.scheduling import constants as words
-from kohort.api.scheduling.healing import FAIL, GANG_FAILED, MOVE, RESTART
+from kohort.api.scheduling.healing import FAIL, GANG_FAILED, MOVE, RESTART, SPARES
 from kohort.place.demand import Outcome
 from kohort.place.diagnosis import count
 from kohort.place.victims import VictimSet
@@ -34,6 +34,7 @@ _HEALED: Final = {
     MOVE: (words.DISRUPTION_TARGET, "MoveByScheduler", "Moved"),
     RESTART: (words.DISRUPTION_TARGET, "RestartByScheduler", "Restarted"),
     FAIL: (GANG_FAILED, "FailedByScheduler", "Failed"),
+    SPARES: (words.DISRUPTION_TARGET, "SwapByScheduler", "Swapped"),
 }
 REFUSED: Final = "BindingRefused"  # it has a place, and the API server did not take it
 
@@ -289,7 +290,10 @@ class StatusBuilder:
         found: list[Eviction] = []
         kind = preemptor.kind.lower()
         text = f"{self._scheduler}: preempting to accommodate a higher priority {kind}"
-        condition = Condition(words.DISRUPTION_TARGET, "True", words.REASON_PREEMPTION, text, now)
+        reason = words.REASON_PREEMPTION
+        if decision.swapped:
+            reason, text = "SwapByScheduler", f"{self._scheduler}: a member of {kind} {preemptor.name} takes its place"
+        condition = Condition(words.DISRUPTION_TARGET, "True", reason, text, now)
         assert decision.preemption is not None
         by = f"{kind} {preemptor.namespace}/{preemptor.name} (priority {decision.priority}, uid {preemptor.uid})"
         for victim_set in decision.preemption.victims:
@@ -299,7 +303,11 @@ class StatusBuilder:
                 if not victim.pod.terminating:
                     found.append(Eviction(target, decision.root, condition))
                     said = f"Preempted by {by} on node {_place(decision)}"
-                    writes.events.append(SchedulerEvent(target, "Normal", "Preempted", "Preempting", said, preemptor))
+                    event = SchedulerEvent(target, "Normal", "Preempted", "Preempting", said, preemptor)
+                    if decision.swapped:
+                        said = f"a member takes the place of {victim.pod.name}"
+                        event = SchedulerEvent(preemptor, "Normal", "Swapped", "Healing", said, target)
+                    writes.events.append(event)
         writes.events += self._robbed(decision.preemption.victims, trees, by, preemptor)
         return found, writes
 
@@ -338,7 +346,7 @@ class StatusBuilder:
         writes, group = Writes(), cache.trees.get(action.group)
         spec = group.spec if group is not None else None
         if spec is not None:
-            if spec.has_status:
+            if spec.has_status and action.policy != SPARES:
                 told = Condition(words.DISRUPTION_TARGET, "True", reason, f"{self._scheduler}: {action.why}", now)
                 writes.patches.append(Patch(Target.group(spec), told))
             for target in dict.fromkeys((Target.group(spec), *Target.owners(spec))):

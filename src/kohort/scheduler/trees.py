@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kohort.api.scheduling.healing import HealingError, read_healing
+from kohort.api.scheduling.healing import SPARES, HealingError, read_healing
 from kohort.place.victims import GroupInfo
 from kohort.scheduler.model import GroupSpec, Pod, described
 
@@ -204,6 +204,7 @@ class GroupTrees:
         """`forgiving`: what counts for groups that say nothing of it."""
         self._groups: dict[str, Group] = {}
         self._forgiving = forgiving
+        self.spared: dict[str, None] = {}  # groups that somebody asks spares for, in order
         self.absent: dict[str, tuple[str, str]] = {}  # key -> what is missing, and what somebody can do about it
         self.group_infos: dict[str, GroupInfo] = {}  # what preemption must know of groups, kept beside them
 
@@ -345,10 +346,13 @@ class GroupTrees:
         forgives = _forgives(annotations)
         if forgives is not None:
             group.forgiving = forgives
+        if SPARES in annotations:
+            self.spared[group.key] = None
 
     def _tidy(self, group: Group) -> None:
         if not group.is_named:
             self._groups.pop(group.key, None)
+            self.spared.pop(group.key, None)
 
     def _attach(self, group: Group, parent: Group | None) -> None:
         group.parent = parent

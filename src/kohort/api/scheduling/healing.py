@@ -22,11 +22,13 @@ BELOW_MINIMUM: Final = "kohort.dev/below-minimum"
 GRACE: Final = "kohort.dev/grace"
 MATCH_POLICY: Final = "kohort.dev/match-policy"
 SPARES: Final = "kohort.dev/spares"
+SPARE_OF: Final = "kohort.dev/spare-of"  # of a spare pod: the key of its group
+SPARE_COMMAND: Final = "kohort.dev/spare-command"  # what its containers run, instead of sleep infinity
 _KOORDINATOR_MATCH: Final = (
     "gang.scheduling.koordinator.sh/match-policy",
     "pod-group.scheduling.sigs.k8s.io/match-policy",
 )
-KEYS: Final = frozenset({REPLACEMENT, BELOW_MINIMUM, GRACE, MATCH_POLICY, SPARES, *_KOORDINATOR_MATCH})
+KEYS: Final = frozenset({REPLACEMENT, BELOW_MINIMUM, GRACE, MATCH_POLICY, SPARES, SPARE_OF, *_KOORDINATOR_MATCH})
 
 WAIT: Final = "Wait"
 WIDEN: Final = "Widen"  # to a neighbouring domain
