@@ -118,7 +118,7 @@ def test_what_is_not_http_is_said(data: bytes) -> None:
 def test_a_request_has_its_length_and_no_line_breaks_inside() -> None:
     assert request("POST", "/a", {"host": "h"}, b"hi") == b"POST /a HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n\r\nhi"
     assert request("GET", "/a", {}, b"") == b"GET /a HTTP/1.1\r\n\r\n"
-    for headers in ({"a": "b\r\nc: d"}, {"a": "b\nc: d"}):
+    for headers in ({"a": "b\r\nc: d"}, {"a": "b\nc: d"}, {"a": "b\rc: d"}):
         with pytest.raises(ValueError, match="line break"):
             request("GET", "/a", headers, b"")
 

@@ -67,6 +67,9 @@ async def test_no_page_without_a_link(client: Client, visitor: aiohttp.ClientSes
             assert "gang" not in str(body)
             assert "default-src 'none'" in headers["Content-Security-Policy"]
         assert (await get(visitor, f"{base}?link=guess"))[2]["Location"] == "/login?used=1"
+        page = str((await get(visitor, base + "login?used=1"))[1])
+        assert "each works once" in page
+        assert "<form" not in page
         assert (await get(visitor, base + "api/view"))[0] == 401
 
 

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
     from kohort.kube.wire import Response
 
-_CONNECT_SECONDS: Final = 10.0
+CONNECT_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 60.0  # less than servers wait before they hang up
 _GOODBYE_SECONDS: Final = 1.0
-# Sent again if a kept connection turns out to be dead before anything was answered.
-_REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+# Methods whose calls may be repeated without harm: sent again if a kept connection turns out to be dead before anything
+# was answered, and where a server refuses to work now.
+REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 
 class _GoneError(ConnectionError):
@@ -139,7 +140,7 @@ class Connections:
                     answer = await connection.ask(method, data)
                 except _GoneError as error:
                     self._give(connection)
-                    if first or not error.untouched or method not in _REPEATABLE:
+                    if first or not error.untouched or method not in REPEATABLE:
                         raise TransportError(str(error)) from None
                 except BadAnswerError as error:
                     self._give(connection)
@@ -183,7 +184,7 @@ class Connections:
                 if found is not None:
                     return found
                 if len(self._open) + self._opening < self._limit:
-                    return await self._connect(min(seconds, _CONNECT_SECONDS))
+                    return await self._connect(min(seconds, CONNECT_SECONDS))
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             (self._line.appendleft if called else self._line.append)(turn)
             called = True

@@ -17,7 +17,7 @@ import aiohttp
 from yarl import URL
 
 from kohort.kube.clock import REAL
-from kohort.kube.connections import Connections
+from kohort.kube.connections import CONNECT_SECONDS, REPEATABLE, Connections
 from kohort.kube.errors import ConfigError, TransportError
 from kohort.kube.sockets import Sockets
 from kohort.kube.wire import Response
@@ -31,13 +31,9 @@ if TYPE_CHECKING:
     from kohort.kube.wire import Request
 
 CONNECTIONS: Final = 64
-_CONNECT_SECONDS: Final = 10.0
 _HEAD_SECONDS: Final = 30.0
 _RETRIES: Final = 5
 _LONGEST_WAIT: Final = 30.0
-# A refusal to work now. The server has done nothing after 429; after 503 it may have, so only calls that can be
-# repeated without harm are.
-_REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._:~-]*").fullmatch  # a path that is the same in a URL
 _READ_SIZE: Final = 1 << 20  # per watch: how much may wait in memory for us before the server has to wait
 
@@ -78,7 +74,7 @@ class Http:
 
     @asynccontextmanager
     async def stream(self, request: Request, *, timeout: float) -> AsyncGenerator[Response]:
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=timeout)
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=timeout)
         answer = await self._begin(request, limits)
         try:
             async with aclosing(_chunks(answer, self._what(request))) as chunks:
@@ -143,7 +139,8 @@ class Http:
     def _pause(self, request: Request, response: Response) -> float | None:
         """Seconds until this request may be sent again; None if it should not be."""
         said = retry_after(response)
-        refused = response.status == 429 or (response.status == 503 and request.method in _REPEATABLE)
+        # A refusal to work now. The server has done nothing after 429; after 503 it may have.
+        refused = response.status == 429 or (response.status == 503 and request.method in REPEATABLE)
         if not refused or said is None:
             return None
         # A little later than told, so that those who were refused together do not come back together.

@@ -26,7 +26,7 @@ def request(method: str, target: str, headers: Mapping[str, str], body: bytes) -
     if body or method in {"POST", "PUT", "PATCH"}:
         lines.append(f"content-length: {len(body)}")
     head = "\r\n".join(lines)
-    if head.count("\r\n") != len(lines) - 1 or "\n" in head.replace("\r\n", ""):
+    if not head.count("\r") == head.count("\n") == len(lines) - 1:
         raise ValueError(f"{method} {target!r}: a line break in a header")
     return f"{head}\r\n\r\n".encode("latin-1") + body
 
