@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from bench.place_cases import HOST, RACK
+from kohort.grouping.owners.jobset import JOBSET
 from kohort.scheduler.core import SchedulerCore
-from kohort.scheduler.model import GroupObject, Node, Pod
+from kohort.scheduler.model import GroupObject, Job, Node, Owner, Owning, Pod
 from kohort.scheduler.settings import SchedulerSettings
 
 Json = dict[str, Any]
@@ -67,6 +68,63 @@ def ready(nodes: int, gangs: int, size: int, cpu: str = "100m") -> Callable[[], 
         return lambda: schedule(made, *told)
 
     return make
+
+
+def grouped(nodes: int, gangs: int, size: int, *, by_rule: bool) -> Callable[[], Callable[[], int]]:
+    """Pods of JobSets as their operator makes them: grouped by the rule, or naming PodGroups. All else is the same."""
+
+    def make() -> Callable[[], int]:
+        made = core(nodes)
+        companion = made.cache.companion
+        companion.readable(set(made.cache.settings.grouping.reads))
+        groups, pods = objects(gangs, size)
+        for number, pod in enumerate(pods):
+            _as_of_jobset(pod, number // size, number % size, by_rule=by_rule)
+        jobs = [_job(number, size) for number in range(gangs)]
+        jobsets = [_jobset(number, size) for number in range(gangs)] if by_rule else []
+
+        def work() -> int:
+            for job in jobs:
+                made.cache.set_job(job)
+            for one in jobsets:
+                companion.put(JOBSET, one, "jobset.x-k8s.io/v1alpha2")
+            return schedule(made, [] if by_rule else groups, pods)
+
+        return work
+
+    return make
+
+
+def _as_of_jobset(pod: Pod, number: int, index: int, *, by_rule: bool) -> None:
+    name, job = f"g{number}", f"g{number}-w-0"
+    pod.metadata.labels = {
+        "batch.kubernetes.io/controller-uid": f"j{number}",
+        "batch.kubernetes.io/job-completion-index": str(index),
+        "batch.kubernetes.io/job-name": job,
+        "job-name": job,
+        "jobset.sigs.k8s.io/global-replicas": "1",
+        "jobset.sigs.k8s.io/job-index": "0",
+        "jobset.sigs.k8s.io/job-key": f"{number:040}",
+        "jobset.sigs.k8s.io/jobset-name": name,
+        "jobset.sigs.k8s.io/jobset-uid": name,
+        "jobset.sigs.k8s.io/replicatedjob-name": "w",
+        "jobset.sigs.k8s.io/restart-attempt": "0",
+    }
+    pod.metadata.annotations = {"batch.kubernetes.io/job-completion-index": str(index)}
+    pod.metadata.owner_references = [Owner("batch/v1", "Job", job, f"j{number}", True)]
+    if by_rule:
+        pod.spec.scheduling_group = None
+
+
+def _job(number: int, size: int) -> Job:
+    meta = {**_meta(f"g{number}-w-0"), "uid": f"j{number}"}
+    return msgspec.convert({"metadata": meta, "spec": {"parallelism": size, "completions": size}}, Job)
+
+
+def _jobset(number: int, size: int) -> Owning:
+    job = {"spec": {"parallelism": size, "completions": size}}
+    spec = {"replicatedJobs": [{"name": "w", "replicas": 1, "template": job}]}
+    return msgspec.convert({"metadata": _meta(f"g{number}"), "spec": spec}, Owning)
 
 
 def backlog(nodes: int, gangs: int) -> Callable[[], Callable[[], int]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from kohort.grouping.model import GroupNode, Place, Thing, WrongError
 
@@ -48,11 +49,11 @@ def whole(said: Mapping[str, str]) -> bool:
 def adjusted(place: Place, *said: Mapping[str, str]) -> Place:
     """A place with what our own annotations add at its root: disruption mode, and of a single gang its minimum. What is
     nearest to the pod counts."""
+    if not any(DISRUPTION in one or MIN_COUNT in one for one in said):
+        return place
     merged: dict[str, str] = {}
     for one in reversed(said):
         merged.update((key, one[key]) for key in (DISRUPTION, MIN_COUNT) if key in one)
-    if not merged:
-        return place
     top = root_of(place)
     disrupt_all = whole(merged) if DISRUPTION in merged else top.disrupt_all
     node = replace(top, disrupt_all=disrupt_all)
@@ -63,8 +64,10 @@ def adjusted(place: Place, *said: Mapping[str, str]) -> Place:
 
 def root_of(place: Place) -> GroupNode:
     """The node above the leaf that has no parent."""
+    if len(place.nodes) == 1:
+        return place.nodes[0]
     by_name = {one.name: one for one in place.nodes}
-    node = place.leaf_node
+    node = by_name[place.leaf]
     while node.parent is not None:
         node = by_name[node.parent]
     return node

@@ -22,9 +22,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from kohort.api.kind import Object
 from kohort.api.releases import Release, release

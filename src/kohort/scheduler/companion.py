@@ -6,12 +6,12 @@ objects it rests on; when one of them comes, changes or goes, the answer is made
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kohort.grouping.keys import OWN
-from kohort.grouping.model import Absent, Answer, Kind, Place, Reference, Subject, Thing, UnseenError
+from kohort.grouping.model import Absent, Answer, Kind, Place, Reference, Rule, Subject, Thing, UnseenError
 from kohort.grouping.owners.sizes import JOB
 from kohort.grouping.registry import group
 from kohort.grouping.settings import Grouping
@@ -21,6 +21,7 @@ from kohort.scheduler.trees import GroupTrees
 
 Dependency = tuple[str, str, str]  # kind (or rule, of a definition), namespace, name
 Signature = tuple[Any, ...]
+T = TypeVar("T")
 _GONE_AFTER: Final = 10.0  # seconds until an object that a pod can do without is taken for gone
 
 
@@ -30,6 +31,7 @@ class Entry:
 
     signature: Signature
     sample: Subject
+    rules: tuple[Rule, ...]  # that look at such pods
     answer: Answer = None
     key: str | None = None
     rests_on: frozenset[Dependency] = frozenset()
@@ -88,6 +90,9 @@ class Companion:
         self._keys = {key for rule in self._rules for key in (*rule.keys, *rule.also)} | set(OWN)
         self._zero_keys = sorted({item for rule in self._rules for item in rule.zero_keys.items()})
         self._looks = {key for rule in self._rules for key in rule.keys}
+        self._by_key = _by(self._rules, lambda rule: rule.keys)
+        self._by_owner = _by(self._rules, lambda rule: rule.owners)
+        self._chosen: dict[frozenset[int], tuple[Rule, ...]] = {}
         self._owner_kinds = {(kind.group, kind.name) for rule in self._rules for kind in rule.owners}
         self._owning: dict[tuple[str, str], bool] = {}
         self._entries: dict[Signature, Entry] = {}
@@ -141,13 +146,17 @@ class Companion:
             return None
         said: list[Any] = [meta.namespace, owner.uid if owner is not None else ""]
         if labels is not None:
-            said += [(key, value) for key, value in labels.items() if key in keys]
+            for key, value in labels.items():
+                if key in keys:
+                    said += (key, value)
             for key, needed in self._zero_keys:
                 if labels.get(key) == "0" and (not needed or needed in (annotations or ())):
                     said.append(key)
         if annotations is not None:
             said.append(None)
-            said += [(key, value) for key, value in annotations.items() if key in keys]
+            for key, value in annotations.items():
+                if key in keys:
+                    said += (key, value)
         return tuple(said)
 
     def _owns(self, api_version: str, kind: str) -> bool:
@@ -158,10 +167,24 @@ class Companion:
         return known
 
     def _new(self, signature: Signature, sample: Subject) -> Entry:
-        entry = self._entries[signature] = Entry(signature, sample)
+        entry = self._entries[signature] = Entry(signature, sample, self._rules_for(sample))
         self._define(entry)
         self._answer(entry)
         return entry
+
+    def _rules_for(self, sample: Subject) -> tuple[Rule, ...]:
+        """Those that look at such a pod, by a key or by its owner: of all rules mostly one or two."""
+        found: set[int] = set()
+        for said in (sample.labels, sample.annotations):
+            for key in self._looks.intersection(said):
+                found.update(self._by_key[key])
+        if sample.owner is not None:
+            found.update(self._by_owner.get(sample.owner.of, ()))
+        which = frozenset(found)
+        known = self._chosen.get(which)
+        if known is None:
+            known = self._chosen[which] = tuple(self._rules[number] for number in sorted(which))
+        return known
 
     def _forget(self, entry: Entry) -> None:
         del self._entries[entry.signature]
@@ -180,7 +203,7 @@ class Companion:
     def _answer(self, entry: Entry) -> None:
         """Ask the rules, and put what they say into the trees."""
         self.objects.looked = set()
-        answer = group(entry.sample, self.objects, self._rules)
+        answer = group(entry.sample, self.objects, entry.rules)
         self._rest(entry, frozenset(self.objects.looked))
         before, entry.answer = entry.answer, answer
         if isinstance(answer, Place):
@@ -198,15 +221,21 @@ class Companion:
             entry.since = None
 
     def _rest(self, entry: Entry, on: frozenset[Dependency]) -> None:
-        for gone in entry.rests_on - on:
+        before, entry.rests_on = entry.rests_on, on
+        if before == on:
+            return
+        for gone in before - on if before else ():
             left = self._resting.get(gone)
             if left is not None:
                 left.discard(entry.signature)
                 if not left:
                     del self._resting[gone]
-        for new in on - entry.rests_on:
-            self._resting.setdefault(new, set()).add(entry.signature)
-        entry.rests_on = on
+        for new in on - before if before else on:
+            resting = self._resting.get(new)
+            if resting is None:
+                self._resting[new] = {entry.signature}
+            else:
+                resting.add(entry.signature)
 
     def _again(self, dependency: Dependency) -> None:
         for signature in list(self._resting.get(dependency, ())):
@@ -220,7 +249,7 @@ class Companion:
                     self._moved(uid, entry.key)
 
     def _define(self, entry: Entry) -> None:
-        for rule in self._rules:
+        for rule in entry.rules:
             found = rule.defines(entry.sample) if rule.defines is not None else None
             if found is not None:
                 dependency = (rule.name, entry.sample.namespace, found[0])
@@ -286,6 +315,15 @@ class Companion:
     def queue(self, uid: str) -> str:
         entry = self._of_pod.get(uid)
         return entry.answer.queue if entry is not None and isinstance(entry.answer, Place) else ""
+
+
+def _by(rules: Sequence[Rule], looks: Callable[[Rule], Iterable[T]]) -> dict[T, list[int]]:
+    """What rules look by -> their numbers."""
+    found: dict[T, list[int]] = {}
+    for number, rule in enumerate(rules):
+        for key in looks(rule):
+            found.setdefault(key, []).append(number)
+    return found
 
 
 def _subject(pod: Pod) -> Subject:

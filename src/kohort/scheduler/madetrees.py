@@ -1,9 +1,16 @@
-"""Trees that no object stands for: put into `GroupTrees` while pods rest on them, and taken away with the last."""
+"""Trees that no object stands for: put into `GroupTrees` while pods rest on them, and taken away with the last.
+
+Of the thousands of places that a tree may have, nearly all say the same of its groups and differ in their leaf. What
+is said is kept apart from who says it (`_Made.said`), so that one more place costs a look-up, however many there are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from dataclasses import replace as replaced
+
+from msgspec.structs import replace
 
 from kohort.grouping.keys import root_of
 from kohort.grouping.model import Absent, GroupNode, Level, Place
@@ -16,7 +23,24 @@ class _Made:
     """A tree, and the places that make it."""
 
     places: dict[Hashable, Place] = field(default_factory=dict)
+    said: dict[Place, int] = field(default_factory=dict)  # places without leaf, the newest last, and how many say it
     keys: dict[str, GroupSpec] = field(default_factory=dict)  # of its groups
+
+    def say(self, place: Place) -> bool:
+        """-> whether nobody has said it before"""
+        said = replace(place, leaf="")
+        before = self.said.get(said, 0)
+        self.said[said] = before + 1
+        return not before
+
+    def unsay(self, place: Place) -> bool:
+        """-> whether nobody says it any more"""
+        said = replace(place, leaf="")
+        self.said[said] -= 1
+        if self.said[said]:
+            return False
+        del self.said[said]
+        return True
 
 
 class MadeTrees:
@@ -31,10 +55,17 @@ class MadeTrees:
     def put(self, whose: Hashable, place: Place) -> str:
         """-> the key of the pod's group"""
         root = group_key(place, root_of(place).name)
-        made = self._made.setdefault(root, _Made())
-        if made.places.get(whose) != place:
+        made = self._made.get(root)
+        if made is None:
+            made = self._made[root] = _Made()
+        before = made.places.get(whose)
+        if before != place:
+            news = made.say(place)
+            if before is not None:
+                news |= made.unsay(before)
             made.places[whose] = place
-            self._write(root, made)
+            if news:
+                self._write(root, made)
         return group_key(place, place.leaf)
 
     def drop(self, whose: Hashable, place: Place) -> None:
@@ -44,7 +75,8 @@ class MadeTrees:
         if made is None or made.places.get(whose) != place:
             return
         del made.places[whose]
-        self._write(root, made)
+        if made.unsay(place):
+            self._write(root, made)
         if not made.places:
             del self._made[root]
 
@@ -66,11 +98,11 @@ class MadeTrees:
 
     def _write(self, root: str, made: _Made) -> None:
         wanted: dict[str, GroupSpec] = {}
-        problem = _problem(made)
-        for place in made.places.values():
+        problem = _problem(made) if len(made.said) > 1 else ""
+        for place in made.said:
             for node in place.nodes:
                 spec = _spec(place, node)
-                wanted[spec.key] = replace(spec, problem=problem) if problem and spec.key == root else spec
+                wanted[spec.key] = replaced(spec, problem=problem) if problem and spec.key == root else spec
         for key, spec in wanted.items():
             if made.keys.get(key) != spec:
                 self._trees.set(spec)
@@ -116,7 +148,7 @@ def _spec(place: Place, node: GroupNode) -> GroupSpec:
 def _problem(made: _Made) -> str:
     """Pods that say different things of the same group. What an owner says, the newest counts."""
     seen: dict[str, tuple[GroupNode, Place]] = {}
-    for place in made.places.values():
+    for place in made.said:
         if place.level not in {Level.KOHORT, Level.KEYS}:
             continue
         for node in place.nodes:

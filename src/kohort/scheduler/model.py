@@ -302,7 +302,7 @@ def claim_source(entry: Json) -> ClaimSource:
     return entry.get("name"), entry.get("resourceClaimName"), entry.get("resourceClaimTemplateName")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # never changed; with frozen=True one of so many fields is slow to make
 class GroupSpec:
     """A group as the scheduler sees it, whatever version it was written in. `minimum` None: basic."""
 

@@ -11,8 +11,7 @@ Orders of creation that a gang must not wait against:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kohort.grouping import keys
 from kohort.grouping.model import GroupNode, Kind, Level, Place, Rule, Subject, Thing, World
@@ -29,8 +28,7 @@ JOBSET: Final = Kind("jobset.x-k8s.io", "JobSet")
 _TRAINJOB: Final = "TrainJob"
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A ReplicatedJob."""
 
     name: str

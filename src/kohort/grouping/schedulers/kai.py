@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from kohort.grouping.model import GroupNode, Kind, Level, Place, Rule, Subject, Thing, World
 from kohort.grouping.schedulers.objects import minimum, said
