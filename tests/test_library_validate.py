@@ -34,6 +34,29 @@ def test_a_service_is_judged_as_its_server_would(change: dict[str, Any], field: 
     assert not kind or found.kind == kind
 
 
+@pytest.mark.parametrize(
+    ("kind", "spec", "field"),
+    [
+        ("Deployment", {"strategy": {"type": "Rolling"}}, "spec.strategy"),
+        ("Deployment", {"selector": {"matchLabels": {"app": "other"}}}, "spec.template.metadata.labels"),
+        ("StatefulSet", {"podManagementPolicy": "Ordered"}, "spec.podManagementPolicy"),
+        ("DaemonSet", {"template": {"metadata": {"labels": {"app": "a"}}}}, "spec.template.spec.containers"),
+    ],
+)
+def test_rules_beyond_types_are_the_servers(kind: str, spec: dict[str, Any], field: str) -> None:
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    whole = {"selector": {"matchLabels": {"app": "a"}}, "template": template}
+    good = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "x"}, "spec": whole}
+    assert kohort.validate(good) == []
+    (found,) = kohort.validate({**good, "spec": {**whole, **spec}})
+    assert (found.severity, found.field) == ("error", field)
+
+
+def test_a_name_that_its_kind_does_not_take() -> None:
+    (found,) = kohort.validate({**SERVICE, "metadata": {"name": "1web"}})
+    assert found.field == "metadata.name"
+
+
 def test_every_object_has_a_name() -> None:
     (found,) = kohort.validate({**SERVICE, "metadata": {}})
     assert found.field == "metadata.name"

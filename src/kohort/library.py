@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from os import PathLike, fspath
 from typing import Any, Literal
 
 from kohort import manifest
 from kohort.api import admit, decode, definitions, registry
 from kohort.api.convert import Finding
-from kohort.api.errors import ErrorKind, FieldError
+from kohort.api.errors import ErrorKind, FieldError, invalid
+from kohort.api.formats import problems
 from kohort.api.kind import Context, Kind, Object
 from kohort.api.options import context
 from kohort.api.releases import NEWEST, release
@@ -200,7 +202,22 @@ def _by_definition(document: Document, ctx: Context, version: str, name: str) ->
     if not problems and not (isinstance(meta, dict) and (meta.get("name") or meta.get("generateName"))):
         error = FieldError(ErrorKind.REQUIRED, "metadata.name", "name or generateName is required")
         problems.append(_problem(document, "error", error))
-    return problems
+    return problems or [_problem(document, "error", error) for error in _by_strategy(document.obj, group, name, ctx)]
+
+
+def _by_strategy(obj: Object, group: str, kind: str, ctx: Context) -> list[FieldError]:
+    """What the embedded server says about a kind of Kubernetes' own beyond its types: one place for both.
+
+    By name, as kinds are found: the server is above this module and loaded only for who asks.
+    """
+    strategy = import_module("kohort.server.registry.strategy").of(group, kind)
+    whole = deepcopy(obj)
+    strategy.default(whole, ctx)
+    found: list[FieldError] = strategy.validate(whole, ctx)
+    given = (obj.get("metadata") or {}).get("name")
+    if strategy.name_format is not None and given:
+        found = [*(invalid("metadata.name", given, one) for one in problems(strategy.name_format, given)), *found]
+    return found
 
 
 def _kind_of(document: Document, ctx: Context) -> tuple[Kind | None, Problem | None]:
