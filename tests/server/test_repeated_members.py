@@ -31,8 +31,9 @@ def written(value: Any, escaped: bool, space: str) -> str:
 
 
 def text(value: Any, escaped: bool) -> str:
-    plain = json.dumps(value, ensure_ascii=escaped)
-    return plain.replace('\\"', "\\u0022").replace(" ", "\\u0020") if escaped and isinstance(value, str) else plain
+    if escaped and isinstance(value, str):
+        return '"' + "".join(f"\\u{ord(character):04x}" for character in value) + '"'
+    return json.dumps(value, ensure_ascii=False)
 
 
 def repeats(value: Any) -> bool:
