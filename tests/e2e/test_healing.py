@@ -39,7 +39,7 @@ async def ranks(cluster: Cluster, pods: int) -> dict[str, Object]:
         alive = [one for one in found if one["status"].get("phase") == "Running" and not _goes(one)]
         return {one["metadata"]["labels"][INDEX]: one for one in alive} if len(alive) == pods else {}
 
-    return await cluster.until(look, 400, what=f"{pods} ranks running")
+    return await cluster.until(look, 150, what=f"{pods} ranks running")
 
 
 def _goes(pod: Object) -> bool:
@@ -77,7 +77,7 @@ async def test_a_spare_steps_in_within_five_seconds_in_the_same_rack_with_the_sa
         node = await cluster.client.kind("v1", "Node").get(lost)
         return any(one["effect"] == "NoExecute" for one in node["spec"].get("taints") or ())
 
-    await cluster.until(tainted, 200, what="the cluster knows that the node is lost")
+    await cluster.until(tainted, 150, what="the cluster knows that the node is lost")
     began = cluster.client.clock.monotonic()
 
     async def healed() -> dict[str, Object]:
@@ -131,7 +131,7 @@ async def test_a_job_fails_at_once_with_its_gang(cluster: Cluster) -> None:
     async def failed() -> Object | None:
         return condition(await cluster.get(*JOB, "ring"), "Failed")
 
-    told = await cluster.until(failed, 200, what="the Job has failed")
+    told = await cluster.until(failed, 150, what="the Job has failed")
     assert (told["status"], told["reason"]) == ("True", "PodFailurePolicy")
 
 

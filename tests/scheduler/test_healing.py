@@ -229,6 +229,37 @@ def test_a_member_that_is_being_deleted_is_not_one_any_more() -> None:
     assert sorted(sim.evicted) == ["g-0", "g-2"]
 
 
+# ---- members that are evicted
+
+
+@pytest.mark.parametrize(("mode", "gone"), [("all", ["g-0", "g-2"]), ("single", [])])
+def test_who_goes_with_a_member_that_is_drained(mode: str, gone: list[str]) -> None:
+    sim = cluster(a=3)
+    sim.put("group", "g", group_body({"gang": 3, "disruption": mode}, composite=False))
+    for rank in range(3):
+        add(sim, "g", rank)
+    sim.settle()
+    pod = sim.objects["pod"]["g-1"]
+    pod["metadata"]["deletionTimestamp"] = sim.stamp()
+    said = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    pod["status"]["conditions"] = [said]
+    sim.tell("pod", "g-1")
+    sim.settle()
+    assert sorted(sim.evicted) == gone
+    assert len(events(sim, "Evicted")) == bool(gone)
+
+
+def test_a_member_whose_node_is_lost_goes_alone_whatever_the_mode() -> None:
+    sim = cluster(a=3)
+    sim.put("group", "g", group_body({"gang": 3, "disruption": "all"}, composite=False))
+    for rank in range(3):
+        add(sim, "g", rank)
+    sim.settle()
+    sim.delete("pod", "g-1")
+    sim.settle()
+    assert sim.evicted == {}
+
+
 # ---- what a member that comes back needs
 
 

@@ -348,7 +348,8 @@ def top(kubeconfig: str, context: str, namespace: str, once: bool) -> None:
 
 
 @app.command()
-@_files
+@_these_files
+@_many("--drain", "drain", metavar="NODE", says="Say what a drain of this node would do to gangs. Repeatable.")
 @_many("--with", "before", metavar="FILE", says="As if this had been submitted just before. Repeatable.")
 @_recursive
 @_text("-n", "--namespace", metavar="NS", says="Of objects that name none; else the kubeconfig's.")
@@ -362,7 +363,7 @@ def top(kubeconfig: str, context: str, namespace: str, once: bool) -> None:
 def plan(output: str, **asked: Any) -> None:
     """Say whether workloads would start now, where, and who would be evicted; if not, why. Nothing is written.
 
-    Exit code 0: all of them start; 1: one does not.
+    Exit code 0: all of them start (after a drain: run again); 1: one does not.
     """
     from kohort.cli import plan as command
 

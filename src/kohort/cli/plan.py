@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from kohort.api.objects import name_of, namespace_of
+from kohort.cli import drain
 from kohort.cli.common import UsageError, configured, count, friendly, out, say
 from kohort.cli.explainprint import answer_lines, label_line
 from kohort.cli.lookup import Found, find_in_cluster, is_kind
@@ -36,6 +37,7 @@ class PlanOptions:
 
     filename: tuple[str, ...]
     before: tuple[str, ...] = ()
+    drain: tuple[str, ...] = ()
     recursive: bool = False
     namespace: str = ""
     kubeconfig: str = ""
@@ -62,6 +64,11 @@ class Planned:
 @friendly
 def run(asked: PlanOptions, output: str) -> int:
     check_output(output)
+    if asked.drain:
+        _check_drain(asked)
+        return drain.run(asked.drain, asked.state, asked.kubeconfig, asked.context, output)
+    if not asked.filename:
+        raise UsageError("-f FILE or --drain NODE: one of the two is wanted")
     chosen = configured(asked.config, asked.assignments, ("featureGates", "profile", "settings"))
     objects = [document.obj for document in read(asked.filename, recursive=asked.recursive)]
     before = [document.obj for document in read(asked.before, recursive=asked.recursive)]
@@ -94,6 +101,13 @@ def run(asked: PlanOptions, output: str) -> int:
     else:
         _print(result)
     return 0 if starts else 1
+
+
+def _check_drain(asked: PlanOptions) -> None:
+    beside = {"-f": asked.filename, "--with": asked.before, "--cluster": asked.cluster, "--config": asked.config}
+    given = [option for option, value in beside.items() if value]
+    if given:
+        raise UsageError(f"--drain and {', '.join(given)}: a drain is asked about alone, of a cluster or a --state")
 
 
 def _cluster(asked: PlanOptions) -> tuple[ClusterCopy, str]:

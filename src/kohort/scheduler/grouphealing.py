@@ -31,6 +31,19 @@ def decided_by(leaf: Group, field: str, usual: Healing) -> tuple[Group, Any]:
         current = above
 
 
+def disrupted_with(leaf: Group) -> Group | None:
+    """The highest group above a PodGroup, or itself, that is disrupted as a whole (disruptionMode all)."""
+    found, current, seen = None, leaf, {leaf.key}
+    while True:
+        if current.spec is not None and current.spec.disrupt_all:
+            found = current
+        above = current.parent
+        if above is None or above.key in seen:
+            return found
+        current = above
+        seen.add(above.key)
+
+
 def healing_mistakes(group: Group) -> Iterator[str]:
     """What is wrong with what a group and its pods say; the first who says something is believed."""
     for where, asked in said(group, is_healing):

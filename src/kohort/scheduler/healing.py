@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kohort.api.scheduling.constants import POD_GROUP_SATISFIED
+from kohort.api.scheduling.constants import DISRUPTION_TARGET, POD_GROUP_SATISFIED
 from kohort.api.scheduling.healing import BELOW_MINIMUM, FAIL, MOVE, REPLACEMENT, SPARES, WAIT, WIDEN
 from kohort.apimachinery import times
 from kohort.place.demand import PendingPod, Result
@@ -22,10 +22,12 @@ from kohort.place.search import Search
 from kohort.place.victims import Rank, Victim, VictimSet
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.demands import Asked, Demands
-from kohort.scheduler.grouphealing import decided_by, lacking, staying
+from kohort.scheduler.grouphealing import decided_by, disrupted_with, lacking, staying
 from kohort.scheduler.model import Condition, shown
 from kohort.scheduler.trees import Group, PodInfo, having
 
+EVICT: Final = "Evict"
+_BY_API: Final = "EvictionByEvictionAPI"
 MOVE_HELD: Final = 60.0  # seconds for which the room that a gang moves to is held for it
 
 
@@ -101,6 +103,11 @@ class Replacements:
         return result, {uid: (pods[uid], state.node(row).name) for uid, row in result.placed.items()}
 
 
+def is_evicted(member: PodInfo) -> bool:
+    """By the eviction API, that is on purpose; not by a node that is lost, nor by its own controller."""
+    return any(one.type == DISRUPTION_TARGET and one.reason == _BY_API for one in member.pod.status.conditions or ())
+
+
 def _told(unit: Group, what: str, said: str) -> str:
     return f"{shown(unit.key)} {what}, by {said}"
 
@@ -131,11 +138,15 @@ class Healer:
         self._since: dict[str, float] = {}
         self._timers: list[tuple[float, str]] = []
         self._seen = -1  # version of spares and lost nodes that was looked at
+        self._evicted: dict[str, None] = {}  # groups that go with a member that was evicted
         self._held: dict[str, float] = {}  # root -> until when room is held for its move
 
     def look(self, root: Group, now: float) -> None:
         """Something about a root has changed."""
         for leaf in root.leaves():
+            evicted = leaf.going and any(is_evicted(one) for one in leaf.placed.values() if one.going)
+            if evicted and (unit := disrupted_with(leaf)) is not None:
+                self._evicted[unit.key] = None
             if not lacking(leaf):
                 self._since.pop(leaf.key, None)
             elif leaf.key not in self._since:
@@ -196,6 +207,16 @@ class Healer:
             if away:
                 yield HealingAction(SPARES, key, away, f"{SPARES}: its node is not heard of")
         self._seen = spares.version
+
+    def evicted(self) -> Iterator[HealingAction]:
+        """Groups that are disrupted as a whole, of which a member was evicted, by kubectl drain for example."""
+        found, self._evicted = self._evicted, {}
+        for key in found:
+            unit = self._cache.trees.get(key)
+            pods = tuple(one.uid for leaf in unit.leaves() for one in staying(leaf)) if unit is not None else ()
+            if pods:
+                why = "disruptionMode all: a member was evicted, and nobody of the gang runs on without the others"
+                yield HealingAction(EVICT, key, pods, why)
 
     def next_timer(self) -> float | None:
         return self._timers[0][0] if self._timers else None

@@ -237,7 +237,7 @@ class SchedulingCycle:
         for root in self.healer.overdue(now):
             self._give_up(root)
         step: Step | None = None
-        for action in (*self.healer.lost(), *self.healer.due(now)):
+        for action in (*self.healer.evicted(), *self.healer.lost(), *self.healer.due(now)):
             step = step or Step()
             self._carry_out(action, step, now)
         return step

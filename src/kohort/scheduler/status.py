@@ -20,7 +20,7 @@ from kohort.place.diagnosis import count
 from kohort.place.victims import VictimSet
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.decision import Decision, DecisionKind
-from kohort.scheduler.healing import HealingAction
+from kohort.scheduler.healing import EVICT, HealingAction
 from kohort.scheduler.model import COMPOSITE_PREFIX, Condition, GroupSpec, Pod
 from kohort.scheduler.trees import Group, GroupTrees, PodInfo, having
 
@@ -35,6 +35,7 @@ _HEALED: Final = {
     RESTART: (words.DISRUPTION_TARGET, "RestartByScheduler", "Restarted"),
     FAIL: (GANG_FAILED, "FailedByScheduler", "Failed"),
     SPARES: (words.DISRUPTION_TARGET, "SwapByScheduler", "Swapped"),
+    EVICT: (words.DISRUPTION_TARGET, "EvictionByScheduler", "Evicted"),
 }
 REFUSED: Final = "BindingRefused"  # it has a place, and the API server did not take it
 
