@@ -18,6 +18,7 @@ from kohort.api.bundle import Page, bundles
 from kohort.api.crd import crds
 from kohort.run.roles import chart_roles, rbac, rbac_dashboard, rbac_jobs
 from kohort.server import limits
+from kohort.webhook.validating import checked, webhook_rules
 
 ROOT: Final = Path(__file__).parent.parent
 _SHARED: Final = Page("Workload, PodGroup, CompositePodGroup", "docs/kinds/scheduling.md")
@@ -74,6 +75,11 @@ def definitions(folder: Path) -> dict[Path, str]:
     return {**found, folder / "kustomization.yaml": head + listed}
 
 
+def webhooks() -> str:
+    """files/webhooks.json of the chart: what API servers ask about, by controller."""
+    return json.dumps({name: webhook_rules([name]) for name in checked()}, indent=1) + "\n"
+
+
 def files() -> dict[Path, str]:
     """The files as they should be."""
     deploy, readme, security = ROOT / "deploy", ROOT / "README.md", ROOT / "docs" / "security.md"
@@ -89,6 +95,7 @@ def files() -> dict[Path, str]:
         deploy / "rbac-jobs.yaml": rbac_jobs(),
         deploy / "rbac-dashboard.yaml": rbac_dashboard(),
         deploy / "chart" / "files" / "roles.json": chart_roles(),
+        deploy / "chart" / "files" / "webhooks.json": webhooks(),
         **definitions(deploy / "chart" / "files" / "crds"),
         readme: between(
             readme.read_text(), "<!-- begin: table of kinds, hack/generated.py -->\n", "<!-- end -->\n", table()

@@ -50,6 +50,14 @@ def read_pair(certificate: bytes, key: bytes) -> Pair | None:
     return Pair(read, loaded)
 
 
+def read_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
+    """Empty, if it cannot be read."""
+    try:
+        return tuple(x509.load_pem_x509_certificates(pem))
+    except ValueError:
+        return ()
+
+
 def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(authority)

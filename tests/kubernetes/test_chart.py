@@ -17,7 +17,7 @@ from tests.support.chartbed import CHART, ROOT, SPACE, helm_binary
 from kohort import __version__
 from kohort.api.crd import crds
 from kohort.run.options import parse
-from kohort.run.roles import as_objects, every_role
+from kohort.run.roles import as_objects, every_role, webhook_roles
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -40,6 +40,15 @@ VALUES: Mapping[str, Any] = {
     "crds.keep": False,
     "dashboard.enabled": True,
     "dashboard.tlsSecret": "page-tls",
+    "webhook.enabled": False,
+    "webhook.failurePolicy": "Fail",
+    "webhook.timeoutSeconds": 7,
+    "webhook.excludedNamespaces": ["legacy"],
+    "webhook.certificates": "cert-manager",
+    "webhook.issuerRef": {"kind": "ClusterIssuer", "name": "internal"},
+    "webhook.grouping": True,
+    "webhook.port": 20001,
+    "webhook.resources": {"requests": {"cpu": "2"}},
     "namespaces": ["team-a", "team-b"],
     "featureGates": {"ElasticJobSet": True},
     "settings": {"jobset": {"gangRendering": "Composite"}},
@@ -75,6 +84,7 @@ VALUES: Mapping[str, Any] = {
     },
     "networkPolicy.enabled": True,
     "networkPolicy.metricsFrom": [{"podSelector": {}}],
+    "networkPolicy.webhookFrom": [{"ipBlock": {"cidr": "10.0.0.1/32"}}],
     "networkPolicy.apiServerTo": [{"ipBlock": {"cidr": "10.0.0.1/32"}}],
     "networkPolicy.apiServerPorts": [7443],
     "metrics.serviceMonitor.enabled": True,
@@ -146,8 +156,10 @@ def test_every_value_is_documented_and_tried() -> None:
 @pytest.mark.parametrize("path", VALUES)
 def test_a_value_has_an_effect(path: str) -> None:
     whole = path.startswith("crds.")
-    beside = {flag: True for start, flag in WITH.items() if path.startswith(start)}
+    beside: dict[str, Any] = {flag: True for start, flag in WITH.items() if path.startswith(start)}
     beside.pop(path, None)
+    if path == "webhook.issuerRef":
+        beside = {"webhook.certificates": "cert-manager"}
     changed = rendered({**beside, path: VALUES[path]}, definitions=whole)
     assert changed != rendered(beside, definitions=whole)
     for config in (one for one in of(changed, "ConfigMap") if "config.yaml" in one["data"]):
@@ -248,6 +260,72 @@ def test_the_dashboard_may_read_and_ask_and_nothing_else(split: bool) -> None:
     assert service["spec"]["sessionAffinity"] == "ClientIP"
 
 
+# ---- the webhook
+
+
+def test_the_webhook_has_an_account_of_its_own_and_no_more_rights_than_it_needs() -> None:
+    objects = rendered({"webhook.grouping": True})
+    jobs = [one for one in (*every_role(), *webhook_roles()) if {"webhook", "webhook-groups"} & set(one.parts)]
+    wanted = {right for one in jobs for right in triples(as_objects(one.rules))}
+    assert granted(objects, "kohort-webhook") == wanted
+    writes = {one for one in granted(rendered(), "kohort-webhook") if one[0] not in {"get", "list", "watch"}}
+    hooks = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+    assert writes == {("update", "", "secrets"), *(("patch", "admissionregistration.k8s.io", name) for name in hooks)}
+    named = [
+        rule["resourceNames"]
+        for role in (*of(rendered(), "Role"), *of(rendered(), "ClusterRole"))
+        for rule in role["rules"]
+        if {"secrets", *hooks} & set(rule.get("resources", ())) and {"update", "patch"} & set(rule["verbs"])
+        and role["metadata"]["name"].startswith("kohort-webhook")
+    ]  # fmt: skip
+    assert named == [["kohort-webhook"]] * 2
+
+
+def hook_of(objects: list[dict[str, Any]], kind: str = "Validating") -> dict[str, Any]:
+    (one,) = of(objects, f"{kind}WebhookConfiguration")
+    (hook,) = one["webhooks"]
+    found: dict[str, Any] = hook
+    return found
+
+
+def test_a_dead_webhook_can_stop_nobody() -> None:
+    for hook in (hook_of(rendered()), hook_of(rendered({"webhook.grouping": True}), "Mutating")):
+        assert hook["failurePolicy"] == "Ignore"
+        assert hook["timeoutSeconds"] <= 5
+        excluded = [
+            one["values"] for one in hook["namespaceSelector"]["matchExpressions"] if one["operator"] == "NotIn"
+        ]
+        assert excluded == [["kube-system", SPACE]]
+    asked = {name for rule in hook_of(rendered())["rules"] for name in rule["apiGroups"]}
+    assert not asked & {"", "apps", "batch", "rbac.authorization.k8s.io", "coordination.k8s.io"}
+    assert hook["namespaceSelector"]["matchLabels"] == {"kohort.dev/grouping": "enabled"}
+    assert of(rendered(), "MutatingWebhookConfiguration") == []
+
+
+def test_the_webhook_is_asked_about_kinds_that_are_switched_on() -> None:
+    rules = hook_of(rendered({"controllers.grove": False, "namespaces": ["team-a"]}))["rules"]
+    assert {name for rule in rules for name in rule["apiGroups"]} == {
+        "jobset.x-k8s.io", "trainer.kubeflow.org", "leaderworkerset.x-k8s.io",
+    }  # fmt: skip
+    alone = rendered(
+        {"scheduler.enabled": False, "webhook.grouping": True, **{f"controllers.{n}": False for n in OTHERS}}
+    )
+    assert [one["metadata"]["name"] for one in of(alone, "Deployment")] == ["kohort-webhook"]
+    assert of(alone, "ValidatingWebhookConfiguration") == []
+
+
+def test_cert_manager_makes_the_certificate() -> None:
+    objects = rendered({"webhook.certificates": "cert-manager"})
+    (made,), (issuer,) = of(objects, "Certificate"), of(objects, "Issuer")
+    assert made["spec"]["issuerRef"] == {"kind": "Issuer", "name": issuer["metadata"]["name"]}
+    (one,) = of(objects, "ValidatingWebhookConfiguration")
+    assert one["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": f"{SPACE}/{made['metadata']['name']}"}
+    assert of(objects, "Secret") == []
+    assert ("update", "", "secrets") not in granted(objects, "kohort-webhook")
+    (config,) = [one for one in of(objects, "ConfigMap") if one["metadata"]["name"] == "kohort-webhook"]
+    assert parse(yaml.safe_load(config["data"]["config.yaml"])).webhook.certificate == "/etc/kohort-webhook/tls.crt"
+
+
 # ---- definitions and pods
 
 
@@ -292,7 +370,10 @@ def test_the_namespace_of_everything_is_the_release_s() -> None:
 
 def test_names_of_another_release() -> None:
     names = {one["metadata"]["name"] for one in of(_loaded("gangs"), "Deployment")}
-    assert names == {"gangs-kohort"}
+    assert names == {"gangs-kohort", "gangs-kohort-webhook"}
+    rules = [rule for role in of(_loaded("gangs"), "Role") for rule in role["rules"]]
+    named = {name for rule in rules for name in rule.get("resourceNames", ())}
+    assert named == {"gangs-kohort-webhook"}
 
 
 def _loaded(release: str) -> list[dict[str, Any]]:

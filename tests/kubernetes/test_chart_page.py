@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.chartbed import ON_THE_HOST, ROOT, bed, helm_binary
+from tests.support.hostproxy import LOOPBACK
 from tests.support.pages import Step, steps
 
 from kohort.testing.environment.environment import Environment
@@ -38,8 +39,8 @@ def programs(folder: Path, env: Environment) -> Path:
 
 
 async def test_the_page(kubernetes_environments: Callable[..., Environment], tmp_path: Path) -> None:
-    async with bed("1.37", tmp_path, kubernetes_environments) as cluster:
-        env = await asyncio.to_thread(kubernetes_environments, "1.37", ("kcm", "scheduler"))
+    async with bed("1.37", tmp_path, kubernetes_environments, services=True) as cluster:
+        env = await asyncio.to_thread(kubernetes_environments, "1.37", ("kcm", "scheduler"), None, LOOPBACK)
         environment = {
             **os.environ,
             "PATH": f"{programs(tmp_path / 'bin', env)}:{os.environ['PATH']}",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,16 @@ from kohort.kube.client import Client
 from kohort.kube.errors import ApiError
 from kohort.run.examination import examine
 from kohort.run.findings import Finding, diagnose, worst
+from kohort.run.options import WebhookOptions
 from kohort.server.server import Server
 from kohort.server.settings import Settings
+from kohort.webhook import rotation
+from kohort.webhook.upkeep import Upkeep, host_names
 
 ROOT = Path(__file__).parents[2]
 SPACE = "kohort-system"
 LEASE = ("coordination.k8s.io/v1", "Lease")
+HOOKS = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
 
 
 async def install(client: Client, namespace: str = SPACE) -> None:
@@ -34,10 +39,35 @@ async def install(client: Client, namespace: str = SPACE) -> None:
             if not error.already_exists:
                 raise
     status = {"status": {"replicas": 2, "readyReplicas": 2, "observedGeneration": 1}}
-    await client.kind("apps/v1", "Deployment").patch("kohort", status, namespace, subresource="status")
+    for name in ("kohort", "kohort-webhook"):
+        await client.kind("apps/v1", "Deployment").patch(name, status, namespace, subresource="status")
+    await answering(client, namespace)
     spec = {"holderIdentity": "kohort-0", "leaseDurationSeconds": 10, "renewTime": micros(client.clock.now())}
     lease = {"apiVersion": LEASE[0], "kind": LEASE[1], "metadata": {"name": "kohort"}, "spec": spec}
     await client.of(lease).create(lease, namespace)
+
+
+async def answering(client: Client, namespace: str) -> None:
+    """The webhook has made its certificate, and its Service leads somewhere."""
+    chosen = WebhookOptions(namespace=namespace)
+    await Upkeep(client, chosen).look()
+    labels = {"kubernetes.io/service-name": chosen.name}
+    body = {
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": "kohort-webhook-1", "labels": labels},
+        "endpoints": [{"addresses": ["10.1.0.1"], "conditions": {"ready": True}}], "ports": [{"port": 10354}],
+    }  # fmt: skip
+    await client.of(body).create(body, namespace)
+
+
+async def certificate(client: Client, made: datetime) -> None:
+    """Another one, made at that moment, by an authority that API servers trust."""
+    secrets = client.kind("v1", "Secret")
+    keys = rotation.due(rotation.Keys(), host_names(WebhookOptions(namespace=SPACE)), made)
+    assert keys is not None
+    await secrets.patch("kohort-webhook", {"data": rotation.write(keys)}, SPACE)
+    change = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": b64encode(keys.bundle).decode()}]
+    await client.kind(*HOOKS).patch("kohort-webhook", change, kind="json")
 
 
 async def served(client: Client) -> None:
@@ -65,9 +95,17 @@ def of(found: list[Finding], what: str) -> list[Finding]:
 async def test_a_healthy_cluster(client: Client) -> None:
     found = await findings(client)
     assert worst(found) == "good", [one for one in found if one.state != "good"]
-    assert {"Kubernetes", "Workload API", "processes", "leader", "roles", "clock", "definitions", "webhooks"} <= {
-        one.what for one in found
-    }
+    assert {
+        "Kubernetes",
+        "Workload API",
+        "processes",
+        "leader",
+        "roles",
+        "clock",
+        "definitions",
+        "webhooks",
+        "own webhook",
+    } <= {one.what for one in found}
 
 
 async def test_no_workload_api(tmp_path: Path) -> None:
@@ -133,6 +171,49 @@ async def test_an_old_definition(client: Client) -> None:
     (one,) = of(await findings(client), "definitions")
     assert one.text.startswith("jobsets.jobset.x-k8s.io: v1alpha2 does not know spec.gangConfig")
     assert one.mend == "kohort crds jobsets.jobset.x-k8s.io | kubectl apply --server-side --force-conflicts -f -"
+
+
+async def test_our_webhook_with_nobody_behind_it(client: Client) -> None:
+    await client.kind("discovery.k8s.io/v1", "EndpointSlice").delete("kohort-webhook-1", SPACE)
+    (one,) = of(await findings(client), "own webhook")
+    assert (one.state, "nobody answers at Service kohort-system/kohort-webhook" in one.text) == ("bad", True)
+    assert of(await findings(client), "webhooks") == []  # nobody is stopped: failurePolicy Ignore
+
+
+async def test_our_certificate_has_expired(client: Client) -> None:
+    await certificate(client, client.clock.now() - timedelta(days=366))
+    (one,) = of(await findings(client), "own webhook")
+    assert (one.state, "expired on" in one.text) == ("bad", True)
+    assert one.mend == "kubectl rollout restart deployment kohort-webhook -n kohort-system"
+
+
+async def test_our_certificate_was_not_renewed(client: Client) -> None:
+    await certificate(client, client.clock.now() - timedelta(days=360))
+    (one,) = of(await findings(client), "own webhook")
+    assert (one.state, "was not renewed" in one.text) == ("odd", True)
+
+
+async def test_api_servers_trust_somebody_else(client: Client) -> None:
+    found = await client.kind("v1", "Secret").get("kohort-webhook", SPACE)
+    await certificate(client, client.clock.now())
+    await client.kind("v1", "Secret").patch("kohort-webhook", {"data": found["data"]}, SPACE)
+    (one,) = of(await findings(client), "own webhook")
+    assert (one.state, "caBundle is not of who signed its certificate" in one.text) == ("bad", True)
+
+
+async def test_api_servers_trust_nobody(client: Client) -> None:
+    change = [{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]
+    await client.kind(*HOOKS).patch("kohort-webhook", change, kind="json")
+    (one,) = of(await findings(client), "own webhook")
+    assert (one.state, "caBundle has no certificate" in one.text) == ("bad", True)
+
+
+async def test_our_webhook_lacks_a_right(client: Client) -> None:
+    await client.kind("rbac.authorization.k8s.io/v1", "Role").delete("kohort-webhook-certificate", SPACE)
+    (one,) = of(await findings(client), "roles")
+    assert (
+        one.text == "kohort-system/kohort-webhook may not get secrets in kohort-system, update secrets in kohort-system"
+    )
 
 
 async def test_a_webhook_with_nobody_behind_it(client: Client) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import pytest
 from tests.support.hostnode import LABEL, HostNode, sandbox_problem
+from tests.support.hostproxy import LOOPBACK, HostProxy
 
 from kohort.controllermanager import registry as manager
 from kohort.controllers.runtime import Runtime
@@ -75,8 +76,15 @@ class Bed:
         return said
 
     async def release(self, verb: str, **values: Any) -> str:
-        """`helm install` or `upgrade` of the chart, until it is ready; in values, __ stands for a dot."""
-        chosen = {"crds.enabled": not self.own_crds, **{k.replace("__", "."): v for k, v in values.items()}}
+        """`helm install` or `upgrade` of the chart, until it is ready; in values, __ stands for a dot.
+
+        Without the webhook, unless it is asked for: two processes more, of which most tests have no use.
+        """
+        chosen = {
+            "crds.enabled": not self.own_crds,
+            "webhook.enabled": False,
+            **{k.replace("__", "."): v for k, v in values.items()},
+        }
         sets = [*ON_THE_HOST, *(f"--set-json={name}={json.dumps(value)}" for name, value in chosen.items())]
         more = ("--create-namespace",) if verb == "install" else ()
         return await self.helm(verb, "kohort", str(CHART), "-n", SPACE, *more, "--wait", "--timeout=100s", *sets)
@@ -122,15 +130,18 @@ async def _rest(
 
 
 @asynccontextmanager
-async def bed(name: str, folder: Path, environments: Callable[..., Environment]) -> AsyncIterator[Bed]:
-    """`embedded`, or a minor of real Kubernetes."""
+async def bed(
+    name: str, folder: Path, environments: Callable[..., Environment], *, services: bool = False
+) -> AsyncIterator[Bed]:
+    """`embedded`, or a minor of real Kubernetes. `services`: addresses of Kohort's Services lead to its pods."""
     helm_binary()
     if name == "embedded":
         async with embedded(folder) as found:
             yield found
         return
-    env = await asyncio.to_thread(environments, name, ("kcm", "scheduler"))
-    async with real(env, folder) as found:
+    flags = LOOPBACK if services else ()
+    env = await asyncio.to_thread(environments, name, ("kcm", "scheduler"), None, flags)
+    async with real(env, folder) as found, HostProxy(found.client, found.host, SPACE):
         try:
             yield found
         finally:

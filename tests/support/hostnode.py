@@ -71,7 +71,8 @@ _UNSHARE: Final = ("unshare", "--user", "--map-root-user", "--mount")
 class _Container:
     pod: Object
     folder: Path
-    port: int
+    ports: dict[str, int]  # by name, where each was moved to
+    address: str
     process: subprocess.Popen[bytes]
     restarts: int = 0
     again: float = 0.0  # not to be started before
@@ -79,8 +80,8 @@ class _Container:
     ended: asyncio.Task[None] | None = field(default=None)
 
     @property
-    def log(self) -> Path:
-        return self.folder / "log"
+    def port(self) -> int:
+        return next(iter(self.ports.values()))
 
 
 class HostNode:
@@ -90,6 +91,7 @@ class HostNode:
         self._client, self._url, self._ca, self._folder, self.name = client, url, ca_file, folder, name
         self._containers: dict[str, _Container] = {}  # uid ->
         self._tasks: list[asyncio.Task[None]] = []
+        self._started = 0
         self.logs = folder / "logs"
 
     @property
@@ -99,6 +101,14 @@ class HostNode:
     def port(self, pod: str) -> int:
         """Where its first port was moved to."""
         return next(one.port for one in self._containers.values() if one.pod["metadata"]["name"] == pod)
+
+    def behind(self, labels: dict[str, str], port: str) -> list[int]:
+        """Where this port of the ready pods with these labels was moved to."""
+        return [
+            one.ports[port]
+            for one in self._containers.values()
+            if one.ready and labels.items() <= one.pod["metadata"]["labels"].items()
+        ]
 
     def said(self) -> str:
         """All that containers have written, those that are gone, too."""
@@ -158,8 +168,8 @@ class HostNode:
         meta = pod["metadata"]
         folder = self._folder / meta["uid"]
         (container,) = pod["spec"]["containers"]
-        (moved,) = free_ports(1)
-        port = container["ports"][0]["containerPort"]
+        numbers = {one["name"]: one["containerPort"] for one in container["ports"]}
+        moved = dict(zip(numbers, free_ports(len(numbers)), strict=True))
         mounts = folder / "mounts"
         volumes = {one["name"]: one for one in pod["spec"]["volumes"]}
         for mount in container["volumeMounts"]:
@@ -169,11 +179,15 @@ class HostNode:
                 target.mkdir(parents=True)
                 found = await self._client.kind("v1", "ConfigMap").get(name, meta["namespace"])
                 for file, text in (found.get("data") or {}).items():
-                    moved_text = text.replace(f":{port}", f":{moved}").replace("0.0.0.0:", "127.0.0.1:")
-                    (target / file).write_text(moved_text)
+                    written = text.replace("0.0.0.0:", "127.0.0.1:")
+                    for port, number in numbers.items():
+                        written = written.replace(f":{number}", f":{moved[port]}")
+                    (target / file).write_text(written)
         await self._account(pod, mounts / _ACCOUNT.lstrip("/"))
         process = self._launch(container, mounts, self.logs / f"{meta['name']}.log")
-        made = _Container(pod, folder, moved, process)
+        self._started += 1
+        address = f"10.99.{self._started // 250}.{self._started % 250 + 1}"  # for what people read; nothing is there
+        made = _Container(pod, folder, moved, address, process)
         await self._say(made, ready=False)
         return made
 
@@ -235,6 +249,8 @@ class HostNode:
         ]
         status = {
             "phase": "Running",
+            "podIP": one.address,
+            "podIPs": [{"ip": one.address}],
             "startTime": moment,
             "conditions": conditions,
             "containerStatuses": [

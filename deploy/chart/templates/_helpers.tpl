@@ -48,7 +48,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $runs := list -}}
 {{- if .Values.scheduler.enabled -}}{{- $runs = append $runs "scheduler" -}}{{- end -}}
 {{- if $controllers -}}{{- $runs = append $runs "controllers" -}}{{- end -}}
-{{- $parts = list (dict "name" $name "component" "kohort" "runs" $runs) -}}
+{{- if $runs -}}{{- $parts = list (dict "name" $name "component" "kohort" "runs" $runs) -}}{{- end -}}
 {{- else -}}
 {{- if .Values.scheduler.enabled -}}
 {{- $parts = append $parts (dict "name" (printf "%s-scheduler" $name) "component" "scheduler" "runs" (list "scheduler")) -}}
@@ -60,8 +60,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and .Values.dashboard.enabled $parts -}}
 {{- $_ := set (first $parts) "runs" (append (first $parts).runs "dashboard") -}}
 {{- end -}}
-{{- if not (or .Values.scheduler.enabled $controllers) -}}
-{{- fail "scheduler.enabled and controllers: nothing is switched on; switch on the scheduler or a controller" -}}
+{{- if and .Values.webhook.enabled (or $controllers .Values.webhook.grouping) -}}
+{{- $runs := list "webhook" -}}
+{{- if .Values.webhook.grouping -}}{{- $runs = append $runs "webhook-groups" -}}{{- end -}}
+{{- $parts = append $parts (dict "name" (printf "%s-webhook" $name) "component" "webhook" "runs" $runs) -}}
+{{- end -}}
+{{- if not $parts -}}
+{{- fail "scheduler.enabled, controllers and webhook.grouping: nothing is switched on; switch on the scheduler or a controller" -}}
 {{- end -}}
 {{- toJson $parts -}}
 {{- end -}}
@@ -78,13 +83,22 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 -}}
 {{- $election := dict "namespace" $root.Release.Namespace "name" $part.name -}}
 {{- range $name, $value := $root.Values.leaderElection -}}{{- $_ := set $election $name (int $value) -}}{{- end -}}
-{{- $_ := set $made "leaderElection" $election -}}
+{{- if not (has "webhook" $part.runs) -}}{{- $_ := set $made "leaderElection" $election -}}{{- end -}}
+{{- if has "webhook" $part.runs -}}
+{{- $webhook := dict "listen" (printf "%s:%d" $root.Values.listenAddress (int $root.Values.webhook.port)) "name" $part.name "namespace" $root.Release.Namespace -}}
+{{- if eq $root.Values.webhook.certificates "cert-manager" -}}
+{{- $_ := set $webhook "certificate" "/etc/kohort-webhook/tls.crt" -}}
+{{- $_ := set $webhook "key" "/etc/kohort-webhook/tls.key" -}}
+{{- end -}}
+{{- $_ := set $made "webhook" $webhook -}}
+{{- $_ := set $made "schedulerNames" $root.Values.scheduler.names -}}
+{{- end -}}
 {{- if has "scheduler" $part.runs -}}
 {{- $_ := set $made "schedulerNames" $root.Values.scheduler.names -}}
 {{- if $root.Values.scheduler.profile -}}{{- $_ := set $made "profile" "/etc/kohort/profile.yaml" -}}{{- end -}}
 {{- end -}}
 {{- $words := list "none" -}}
-{{- if has "controllers" $part.runs -}}
+{{- if and (or (has "controllers" $part.runs) (has "webhook" $part.runs)) (include "kohort.controllers" $root | fromJsonArray) -}}
 {{- $words = list "*" -}}
 {{- range $name, $is := $root.Values.controllers -}}
 {{- if not $is -}}{{- $words = append $words (printf "-%s" $name) -}}{{- end -}}

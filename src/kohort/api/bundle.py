@@ -38,6 +38,7 @@ class PolicyRule:
     verbs: tuple[str, ...]
     why: str = ""
     paths: tuple[str, ...] = ()  # of the server, which are no resources
+    names: tuple[str, ...] = ()  # only these objects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,7 @@ class Bundle:
     # (API group, kind) -> module with compile_object, module with validate
     compilers: Mapping[tuple[str, str], str] = field(default_factory=dict)
     admission: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    consults: tuple[PolicyRule, ...] = ()  # what the rules of `admission` look up
     pods: str = ""  # module with the rules of kohort.api.pod_rules, about pods that are made for the kinds
     gates: tuple[FeatureGate, ...] = ()
     settings: str = ""  # module with SETTINGS: the frozen type of what can be chosen about the kind

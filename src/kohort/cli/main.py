@@ -239,6 +239,21 @@ def run(config: str, output: str, **chosen: Any) -> None:
 
 
 @app.command()
+@_text("--kubeconfig", metavar="FILE", default=None, says="Else KUBECONFIG, ~/.kube/config, or the pod.")
+@_text("--context", metavar="NAME", default=None, says="Of the kubeconfig.")
+@_text("--config", metavar="FILE", says="Options in a file, as for run; flags win.")
+@_controllers("Whose kinds are judged: by name, -name for not that one, * for all that nobody else runs (the default).")
+@_text("--listen", metavar="HOST:PORT", default=None, says="Health and metrics: 127.0.0.1:10351.")
+@_text("--log-format", metavar="text|json", default=None, says="Of logs: text.")
+@_flag("-v", "--verbose", says="More lines.")
+def webhook(config: str, **chosen: Any) -> None:
+    """Refuse mistakes that a definition cannot see: a cluster's admission webhook, as the Helm chart installs it."""
+    from kohort.cli import webhook as command
+
+    sys.exit(command.run(config, **chosen))
+
+
+@app.command()
 @_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
 @_context
 @_number("--port", most=65535, default=0, says="On loopback; 0 takes a free one.")
@@ -406,6 +421,9 @@ def crds(names: tuple[str, ...], output: str) -> None:
 @_number("--replicas", most=10, default=2, says="Processes; one works, the others stand by.")
 @_text("--controllers", metavar="A,B", default="all", says="Which may run; their roles and kinds are printed, too.")
 @click.option("--crds/--no-crds", default=True, help="Definitions of the kinds whose controllers may run.")
+@click.option(
+    "--webhook/--no-webhook", default=True, help="An admission webhook that refuses mistakes in their objects."
+)
 def manifests(**asked: Any) -> None:
     """Print all that Kohort needs on a cluster: kohort manifests | kubectl apply --server-side -f -"""
     from kohort.cli import manifests as command

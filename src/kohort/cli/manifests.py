@@ -26,6 +26,7 @@ _CLONED: Final = Path(__file__).parents[3] / "deploy" / "kustomize" / "kohort.ya
 _SPACE: Final = "kohort-system"
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _COMPONENT: Final = "app.kubernetes.io/component"
+_WEBHOOK: Final = "kohort-webhook"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +36,16 @@ class Asked:
     replicas: int
     controllers: str
     crds: bool
+    webhook: bool = True
 
 
 @friendly
 def run(asked: Asked) -> int:
     on = _switched_on(asked)
-    documents = [*(_definitions(on) if asked.crds else ()), *(_changed(one, asked, on) for one in _kept(on))]
+    documents = [
+        *(_definitions(on) if asked.crds else ()),
+        *(_changed(one, asked, on) for one in _kept(on, asked.webhook)),
+    ]
     write("---\n".join(dump(one) for one in documents))
     return 0
 
@@ -69,28 +74,36 @@ def _definitions(on: frozenset[str]) -> Iterator[Object]:
     return (one for one in crds() if one["spec"]["group"] in groups)
 
 
-def _kept(on: frozenset[str]) -> Iterator[Object]:
-    """Without the roles of controllers that are off."""
+def _kept(on: frozenset[str], webhook: bool) -> Iterator[Object]:
+    """Without the roles of controllers that are off, and without a webhook that has no kind to judge."""
     source = _PACKAGED if _PACKAGED.is_file() else _CLONED
-    off = set(_families()) - on | (set() if on else {"groups"})
+    off = set(_families()) - on
+    off |= {f"{name}-admission" for name in off} | (set() if on else {"groups"})
     for one in yaml.safe_load_all(source.read_text()):
-        if (one["metadata"].get("labels") or {}).get(_COMPONENT) not in off:
+        judges = str(one["metadata"]["name"]).startswith(_WEBHOOK)
+        if (one["metadata"].get("labels") or {}).get(_COMPONENT) not in off and not (judges and not (webhook and on)):
             yield one
 
 
 def _changed(one: Object, asked: Asked, on: frozenset[str]) -> Object:
-    made: Object = json.loads(json.dumps(one).replace(f'"{_SPACE}"', json.dumps(asked.namespace)))
+    text = json.dumps(one).replace(f'"{_SPACE}"', json.dumps(asked.namespace))
+    made: Object = json.loads(text.replace(f"serviceaccount:{_SPACE}:", f"serviceaccount:{asked.namespace}:"))
     if made["kind"] == "Deployment":
         made["spec"]["replicas"] = asked.replicas
         if asked.image:
             made["spec"]["template"]["spec"]["containers"][0]["image"] = asked.image
     elif made["kind"] == "ConfigMap":
         made["data"]["config.yaml"] = dump(_config(yaml.safe_load(made["data"]["config.yaml"]), asked, on))
+    elif made["kind"] == "ValidatingWebhookConfiguration":
+        groups = {group for name in on for group in _families()[name]}
+        for hook in made["webhooks"]:
+            hook["rules"] = [rule for rule in hook["rules"] if groups & set(rule["apiGroups"])]
     return made
 
 
 def _config(config: Mapping[str, Any], asked: Asked, on: Iterable[str]) -> Object:
     off = [f"-{name}" for name in _families() if name not in set(on)]
-    election = {**config["leaderElection"], "namespace": asked.namespace}
-    controllers = ["*", *off] if set(on) else ["none"]
-    return {**config, "leaderElection": election, "controllers": controllers}
+    spaced = {
+        name: {**config[name], "namespace": asked.namespace} for name in ("leaderElection", "webhook") if name in config
+    }
+    return {**config, **spaced, "controllers": ["*", *off] if set(on) else ["none"]}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -16,11 +18,12 @@ from kohort.kinds.controllers import is_enabled
 from kohort.kube.client import Client
 from kohort.kube.discovery import NotServedError
 from kohort.kube.errors import ApiError
-from kohort.run.findings import Facts
+from kohort.run.findings import Facts, OwnWebhook
 from kohort.run.options import Options, OptionsError
 from kohort.run.options import parse as parse_options
 from kohort.run.process import look
-from kohort.run.roles import Role, every_role
+from kohort.run.roles import LOOK, Role, every_role, webhook_roles
+from kohort.run.survey import is_ours
 
 LABEL: Final = "app.kubernetes.io/name=kohort"
 _HOOKS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -35,8 +38,10 @@ async def examine(client: Client, namespace: str = "") -> Facts:
         deployments = [one for one in deployments if one["metadata"].get("namespace") == namespace]
     home = namespace or next((str(one["metadata"]["namespace"]) for one in deployments or ()), "kohort-system")
     configs = [await _config(client, one, unread) for one in deployments or ()]
-    found = await look(client, configs[0] if configs else Options())
-    names = {(one.election.namespace or home, one.election.name) for one in configs} or {(home, "kohort")}
+    working = [chosen for one, chosen in zip(deployments or (), configs, strict=True) if not _is_webhook(one)]
+    found = await look(client, working[0] if working else Options())
+    names = {(one.election.namespace or home, one.election.name) for one in working} or {(home, "kohort")}
+    hooks = await _hooks(client, unread)
     leases = await _list(client, "coordination.k8s.io/v1", "Lease", unread)
     ours = (
         None
@@ -53,7 +58,8 @@ async def examine(client: Client, namespace: str = "") -> Facts:
         leases=ours,
         lacking=await _lacking(client, list(zip(deployments or (), configs, strict=True)), unread),
         definitions=await _definitions(client, unread),
-        dead_webhooks=await _dead_webhooks(client, unread),
+        dead_webhooks=await _dead_webhooks(client, hooks, unread),
+        own_webhooks=tuple([await _own_webhook(client, one, unread) for one in hooks if is_ours(one)]),
         unread=tuple(dict.fromkeys((*found.survey.unread, *unread))),
     )
 
@@ -102,13 +108,13 @@ async def _lacking(client: Client, found: Iterable[tuple[Object, Options]], unre
         space = str(deployment["metadata"]["namespace"])
         account = deployment["spec"]["template"]["spec"].get("serviceAccountName") or "default"
         try:
-            made[f"{space}/{account}"] = await _denied(client, space, account, chosen)
+            made[f"{space}/{account}"] = await _denied(client, space, account, chosen, _is_webhook(deployment))
         except (ApiError, NotServedError) as error:
             unread.append(f"rights of {space}/{account}: {error}")
     return made
 
 
-async def _denied(client: Client, space: str, account: str, chosen: Options) -> list[str]:
+async def _denied(client: Client, space: str, account: str, chosen: Options, webhook: bool) -> list[str]:
     gate = asyncio.Semaphore(_ASK_AT_ONCE)
 
     async def ask(asked: Mapping[str, Any]) -> str:
@@ -121,7 +127,8 @@ async def _denied(client: Client, space: str, account: str, chosen: Options) -> 
             answer = await client.of(body).create(body)
         return "" if answer["status"].get("allowed") else _words(asked)
 
-    questions = [one for role in _wanted(chosen) for one in _questions(role, space, chosen)]
+    roles = _wanted_by_webhook(chosen) if webhook else _wanted(chosen)
+    questions = [one for role in roles for one in _questions(role, space, chosen)]
     return sorted({said for said in await asyncio.gather(*map(ask, questions)) if said})
 
 
@@ -134,6 +141,24 @@ def _wanted(chosen: Options) -> Iterator[Role]:
             not role.controller or is_enabled(chosen.controllers, role.controller)
         ):
             yield role
+
+
+def _wanted_by_webhook(chosen: Options) -> Iterator[Role]:
+    """Without those for grouping, and with files for TLS without those for a certificate of its own: both are off
+    unless somebody has switched them on, and then API servers would say so."""
+    own = set() if not chosen.webhook.certificate else {"webhook-certificate", "webhook-configurations"}
+    for role in (LOOK, *webhook_roles()):
+        off = bool(role.controller) and not is_enabled(chosen.controllers, role.controller)
+        if "webhook" in role.parts and role.name not in own and not off:
+            yield _renamed(role, chosen.webhook.name)
+
+
+def _renamed(role: Role, name: str) -> Role:
+    return replace(role, rules=tuple(replace(rule, names=(name,)) if rule.names else rule for rule in role.rules))
+
+
+def _is_webhook(deployment: Object) -> bool:
+    return (deployment["metadata"].get("labels") or {}).get("app.kubernetes.io/component") == "webhook"
 
 
 def _questions(role: Role, space: str, chosen: Options) -> Iterator[dict[str, Any]]:
@@ -152,9 +177,16 @@ def _of_rules(rules: Iterable[Any], namespace: str) -> Iterator[dict[str, Any]]:
                 yield {"nonResourceAttributes": {"verb": verb, "path": path}}
             for group in rule.groups:
                 for resource in rule.resources:
-                    name, _, sub = resource.partition("/")
-                    asked = {"verb": verb, "group": group, "resource": name, "subresource": sub, "namespace": namespace}
-                    yield {"resourceAttributes": asked}
+                    yield from _of_resource(resource, verb, group, namespace, rule.names)
+
+
+def _of_resource(
+    resource: str, verb: str, group: str, namespace: str, names: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
+    kind, _, sub = resource.partition("/")
+    for name in names or ("",):
+        asked = {"verb": verb, "group": group, "resource": kind, "subresource": sub, "namespace": namespace}
+        yield {"resourceAttributes": {**asked, **({"name": name} if name else {})}}
 
 
 def _words(asked: Mapping[str, Any]) -> str:
@@ -208,19 +240,43 @@ def _fields(version: Mapping[str, Any]) -> set[str]:
     return found
 
 
-async def _dead_webhooks(client: Client, unread: list[str]) -> dict[str, str]:
+async def _hooks(client: Client, unread: list[str]) -> list[Object]:
+    """All configurations of webhooks, each with its kind."""
+    return [
+        {**one, "kind": kind}
+        for kind in _HOOKS
+        for one in await _list(client, "admissionregistration.k8s.io/v1", kind, unread) or ()
+    ]
+
+
+async def _dead_webhooks(client: Client, found: Iterable[Object], unread: list[str]) -> dict[str, str]:
     dead = {}
-    for kind in _HOOKS:
-        for one in await _list(client, "admissionregistration.k8s.io/v1", kind, unread) or ():
-            for hook in one.get("webhooks") or ():
-                service = (hook.get("clientConfig") or {}).get("service")
-                if (
-                    service
-                    and hook.get("failurePolicy", "Fail") == "Fail"
-                    and not await _answers(client, service, unread)
-                ):
-                    dead[f"{kind} {one['metadata']['name']}"] = f"{service['namespace']}/{service['name']}"
+    for one in found:
+        for hook in one.get("webhooks") or ():
+            service = (hook.get("clientConfig") or {}).get("service")
+            fails = hook.get("failurePolicy", "Fail") == "Fail"
+            if service and fails and not await _answers(client, service, unread):
+                dead[f"{one['kind']} {one['metadata']['name']}"] = f"{service['namespace']}/{service['name']}"
     return dead
+
+
+async def _own_webhook(client: Client, found: Object, unread: list[str]) -> OwnWebhook:
+    """Of the Secret only the certificate is looked at, which everybody is shown who connects."""
+    (hook, *_) = found["webhooks"]
+    service = (hook.get("clientConfig") or {}).get("service") or {"namespace": "", "name": ""}
+    try:
+        secret = await client.kind("v1", "Secret").get(service["name"], service["namespace"])
+        certificate: bytes | None = b64decode((secret.get("data") or {}).get("tls.crt") or "")
+    except ApiError as error:
+        certificate = b"" if error.not_found else None
+    return OwnWebhook(
+        name=f"{found['kind']} {found['metadata']['name']}",
+        namespace=service["namespace"],
+        service=f"{service['namespace']}/{service['name']}",
+        answers=await _answers(client, service, unread),
+        trusted=b64decode(hook["clientConfig"].get("caBundle") or ""),
+        certificate=certificate,
+    )
 
 
 async def _answers(client: Client, service: Mapping[str, Any], unread: list[str]) -> bool:

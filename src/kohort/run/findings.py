@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal
+
+from cryptography.x509 import Certificate
 
 from kohort import __version__
 from kohort.api.kind import Object
 from kohort.apimachinery.times import parse
+from kohort.certificates import is_signed_by, read_certificates
 from kohort.run.plan import Plan
 from kohort.run.survey import OURS, Survey
+
+_SOON: Final = timedelta(days=14)  # a certificate that ends so soon should have been renewed long ago
 
 State = Literal["good", "odd", "bad", "unknown"]
 SKEW: Final = 5.0  # seconds between two clocks that nobody minds
@@ -35,6 +40,18 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnWebhook:
+    """A configuration of our own webhook, and what is behind it. `certificate` None: may not be read."""
+
+    name: str
+    namespace: str
+    service: str
+    answers: bool
+    trusted: bytes
+    certificate: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What was found. None: it may not be read, and `unread` says why."""
 
@@ -50,6 +67,7 @@ class Facts:
     dead_webhooks: Mapping[str, str] = field(
         default_factory=dict
     )  # configuration that refuses -> Service nobody is behind
+    own_webhooks: tuple[OwnWebhook, ...] = ()
     unread: tuple[str, ...] = ()
 
 
@@ -64,6 +82,7 @@ def diagnose(facts: Facts) -> list[Finding]:
         _schedulers(facts),
         *_definitions(facts),
         *_webhooks(facts),
+        *(_own_webhook(one, facts.now) for one in facts.own_webhooks),
     ]
     return found + [Finding("not looked at", "unknown", text) for text in facts.unread]
 
@@ -211,6 +230,36 @@ def _webhooks(facts: Facts) -> Iterator[Finding]:
         yield Finding("webhooks", "bad", text, mend)
     if not facts.dead_webhooks:
         yield Finding("webhooks", "good", "none that refuses without anybody behind it")
+
+
+def _own_webhook(one: OwnWebhook, now: datetime) -> Finding:
+    """The first thing in the way of a question. Whatever it is, with failurePolicy Ignore nobody is stopped by it."""
+    deployment = one.service.rpartition("/")[2]
+    logs = f"kubectl logs -n {one.namespace} deployment/{deployment} --tail=50"
+    if not one.answers:
+        text = f"{one.name}: nobody answers at Service {one.service}; mistakes are not refused"
+        mend = f"kubectl describe pods -n {one.namespace} -l app.kubernetes.io/component=webhook"
+        return Finding("own webhook", "bad", text, mend)
+    if one.certificate is None:
+        return Finding("own webhook", "unknown", f"{one.name}: its certificate may not be read")
+    trusted, shown = read_certificates(one.trusted), read_certificates(one.certificate)
+    if not trusted or not shown:
+        what = "caBundle has no certificate" if shown else f"Secret {one.service} has no certificate"
+        return Finding("own webhook", "bad", f"{one.name}: {what}; API servers trust nobody there", logs)
+    state, text = _trust(shown[0], trusted, now)
+    again = f"kubectl rollout restart deployment {deployment} -n {one.namespace}"
+    return Finding("own webhook", state, f"{one.name}: {text}", "" if state == "good" else again)
+
+
+def _trust(shown: Certificate, trusted: Iterable[Certificate], now: datetime) -> tuple[State, str]:
+    end = shown.not_valid_after_utc
+    if end <= now:
+        return "bad", f"its certificate expired on {end:%Y-%m-%d %H:%M} UTC"
+    if not any(is_signed_by(shown, authority) for authority in trusted):
+        return "bad", "caBundle is not of who signed its certificate; API servers do not trust it"
+    if end <= now + _SOON:
+        return "odd", f"its certificate ends on {end:%Y-%m-%d}, and was not renewed"
+    return "good", f"answers, with a certificate until {end:%Y-%m-%d}"
 
 
 def _name(obj: Mapping[str, Any]) -> str:

@@ -70,6 +70,19 @@ class DashboardOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookOptions:
+    """Of `kohort webhook`. `name`: of its Service, of the Secret with its certificate, and of the configurations that
+    API servers read. With files for TLS somebody else makes and renews the certificate.
+    """
+
+    listen: str = "127.0.0.1:10354"
+    name: str = "kohort-webhook"
+    namespace: str = ""  # empty: that of the pod, or kohort-system
+    certificate: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """`controllers`: words as kube-controller-manager takes them (`is_enabled`); None: all that nobody else runs."""
 
@@ -88,6 +101,7 @@ class Options:
     grouping: Grouping = field(default_factory=Grouping)  # of pods that name no group
     reports: Mapping[str, Reports] = field(default_factory=dict)  # by the member of the file
     dashboard: DashboardOptions | None = None  # None: there is none
+    webhook: WebhookOptions = field(default_factory=WebhookOptions)  # `kohort webhook` has a use
     settings: SettingsByKind = DEFAULTS
     limits: Mapping[str, float] = field(default_factory=dict)  # members of server.limits.Limits; `kohort up` has a use
     given: frozenset[str] = field(default=frozenset(), compare=False)  # the fields that the file has
@@ -288,10 +302,21 @@ def _dashboard(value: Any, path: str, errors: list[FieldError]) -> DashboardOpti
     return made
 
 
-def _check_tls(chosen: DashboardOptions, path: str, errors: list[FieldError]) -> None:
+def _webhook(value: Any, path: str, errors: list[FieldError]) -> WebhookOptions:
+    texts = dict.fromkeys(("name", "namespace", "certificate", "key"), _text)
+    made = WebhookOptions(**_members(value, path, errors, {"listen": _listen, **texts}))
+    _check_pair(made, path, errors)
+    return made
+
+
+def _check_pair(chosen: DashboardOptions | WebhookOptions, path: str, errors: list[FieldError]) -> None:
     if bool(chosen.certificate) != bool(chosen.key):
         missing = "key" if chosen.certificate else "certificate"
-        errors.append(required(f"dashboard.{missing}", "certificate and key are PEM files, and go together"))
+        errors.append(required(f"{path}.{missing}", "certificate and key are PEM files, and go together"))
+
+
+def _check_tls(chosen: DashboardOptions, path: str, errors: list[FieldError]) -> None:
+    _check_pair(chosen, "dashboard", errors)
     if not chosen.certificate and host_and_port(chosen.listen)[0] not in _LOOPBACK:
         accepted = f"accepted without dashboard.certificate and dashboard.key are {', '.join(sorted(_LOOPBACK))}"
         errors.append(invalid(path, chosen.listen, f"people show tokens there; {accepted}"))
@@ -361,6 +386,7 @@ _READERS: Final[Mapping[str, tuple[str, _Read]]] = {
     "profile": ("profile", _text),
     "grouping": ("grouping", read_grouping),
     "dashboard": ("dashboard", _dashboard),
+    "webhook": ("webhook", _webhook),
     "settings": ("settings", _settings),
     "limits": ("limits", _limits),
 }

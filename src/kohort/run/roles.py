@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kohort.api import registry
@@ -19,18 +19,23 @@ from kohort.grouping.settings import Grouping
 _CORE: Final = ("",)
 _GROUPS: Final = ("scheduling.k8s.io",)
 # Of Kubernetes' own resources that roles speak of, those without a namespace.
-_CLUSTER_WIDE: Final = frozenset({"nodes", "persistentvolumes", "tokenreviews", "subjectaccessreviews"})
+_CLUSTER_WIDE: Final = frozenset(
+    {
+        *("nodes", "persistentvolumes", "tokenreviews", "subjectaccessreviews"),
+        *("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
+    }
+)
 
 
-def _companions() -> tuple[PolicyRule, ...]:
-    """The kinds that rules of companion mode look up, one rule for each API group."""
+def _companions(verbs: tuple[str, ...] = READ, known: frozenset[str] = frozenset()) -> tuple[PolicyRule, ...]:
+    """The kinds that rules of companion mode look up, one rule for each API group that is not `known`."""
     found: dict[str, list[str]] = {}
     for kind in Grouping().reads:
-        if kind.group not in {"batch", "apps"}:  # the scheduler reads those for reasons of its own
+        if kind.group not in known:
             found.setdefault(kind.group, []).append(f"{kind.name.lower()}s")
     why = "For gangs of operators that know nothing of Kohort (docs/companion.md); what may not be read makes no gangs."
     return tuple(
-        PolicyRule((group,), tuple(names), READ, "" if number else why)
+        PolicyRule((group,), tuple(names), verbs, "" if number else why)
         for number, (group, names) in enumerate(found.items())
     )
 
@@ -59,7 +64,7 @@ class Role:
 
 LOOK: Final = Role(
     name="look",
-    parts=("scheduler", "controllers"),
+    parts=("scheduler", "controllers", "webhook"),
     why="Finding out what the cluster has and who else works there. Read only.",
     rules=(
         PolicyRule(
@@ -103,7 +108,7 @@ SCHEDULER: Final = Role(
         PolicyRule(("resource.k8s.io",), ("resourceclaims",), READ),
         PolicyRule(_GROUPS, ("workloads", "podgroups", "compositepodgroups"), READ),
         PolicyRule(_GROUPS, ("podgroups/status", "compositepodgroups/status"), UPDATE),
-        *_companions(),
+        *_companions(known=frozenset({"batch", "apps"})),  # which it reads for reasons of its own
     ),
 )
 GROUPS: Final = Role(
@@ -192,6 +197,48 @@ def _owners() -> Iterator[PolicyRule]:
         why = ""
 
 
+CONFIGURATIONS: Final = Role(
+    name="webhook-configurations",
+    parts=("webhook",),
+    why="Telling API servers whom to trust: the authority of its certificate, in its own configurations.",
+    rules=(
+        PolicyRule(
+            ("admissionregistration.k8s.io",),
+            ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
+            ("get", "patch"),
+            names=("kohort-webhook",),
+        ),
+    ),
+)
+CERTIFICATE: Final = Role(
+    name="webhook-certificate",
+    parts=("webhook",),
+    why="Its certificate, made and renewed by itself.",
+    rules=(PolicyRule(_CORE, ("secrets",), ("get", "update"), names=("kohort-webhook",)),),
+    own_namespace=True,
+)
+WEBHOOK_GROUPS: Final = Role(
+    name="webhook-groups",
+    parts=("webhook-groups",),
+    why="Groups for pods that kube-scheduler places (docs/companion.md).",
+    rules=(
+        *_companions(("get",)),
+        PolicyRule(_GROUPS, ("workloads", "podgroups", "compositepodgroups"), ("get", "create", "patch")),
+    ),
+)
+
+
+def webhook_roles() -> tuple[Role, ...]:
+    """Those of `kohort webhook`, beside `look`: of each family what its rules look up."""
+    consulted = (
+        Role(name=f"{name}-admission", parts=("webhook",), controller=name, rules=one.consults)
+        for one in bundles()
+        for name in (one.controllers[0].name if one.controllers else "",)
+        if one.consults
+    )
+    return (CONFIGURATIONS, CERTIFICATE, *consulted, WEBHOOK_GROUPS)
+
+
 def kinds_roles() -> tuple[Role, ...]:
     """One for each group of controllers that a real cluster does not have."""
     found = (one for bundle in bundles() for one in bundle.controllers if one.rules)
@@ -227,7 +274,12 @@ def as_objects(rules: Iterable[PolicyRule]) -> list[dict[str, Any]]:
     return [
         {"nonResourceURLs": list(rule.paths), "verbs": list(rule.verbs)}
         if rule.paths
-        else {"apiGroups": list(rule.groups), "resources": list(rule.resources), "verbs": list(rule.verbs)}
+        else {
+            "apiGroups": list(rule.groups),
+            "resources": list(rule.resources),
+            **({"resourceNames": list(rule.names)} if rule.names else {}),
+            "verbs": list(rule.verbs),
+        }
         for rule in rules
     ]
 
@@ -242,7 +294,7 @@ def chart_roles() -> str:
             "wide": as_objects(one.wide),
             "narrow": as_objects(one.narrow),
         }
-        for one in (*every_role(), dashboard_role())
+        for one in (*every_role(), dashboard_role(), *webhook_roles())
     }
     return json.dumps(made, indent=1) + "\n"
 
@@ -265,7 +317,7 @@ def _halves(rules: Iterable[PolicyRule], *, wide: bool) -> Iterator[PolicyRule]:
 
 def _rule(rule: PolicyRule, resources: tuple[str, ...], verbs: tuple[str, ...]) -> Iterator[PolicyRule]:
     if resources and verbs:
-        yield PolicyRule(rule.groups, resources, verbs, rule.why)
+        yield replace(rule, resources=resources, verbs=verbs)
 
 
 def _without_namespace() -> frozenset[str]:

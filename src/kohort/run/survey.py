@@ -141,7 +141,7 @@ def _other(one: Managed, hooks: Iterable[Mapping[str, Any]], leases: Iterable[Ma
     """An operator shows by a webhook that looks at its kind, or by a lease that it renews."""
     for hook in hooks:
         name = str(hook["metadata"]["name"])
-        if OURS not in name and any(_concerns(rule, one) for rule in _rules(hook)):
+        if not is_ours(hook) and any(_concerns(rule, one) for rule in _rules(hook)):
             return f"{hook.get('kind') or 'webhook configuration'} {name}"
     for lease in leases:
         meta = lease["metadata"]
@@ -149,6 +149,12 @@ def _other(one: Managed, hooks: Iterable[Mapping[str, Any]], leases: Iterable[Ma
         if OURS not in name and any(word in name or word in space for word in one.leases):
             return f"Lease {space}/{name}, held by {lease['spec']['holderIdentity']}"
     return ""
+
+
+def is_ours(configuration: Mapping[str, Any]) -> bool:
+    """A configuration of our own webhook: by the names of its webhooks, since the chart may give it any name."""
+    names = [str(one.get("name") or "") for one in configuration.get("webhooks") or ()]
+    return bool(names) and all(name.endswith(f".{OURS}.dev") for name in names)
 
 
 def _rules(hook: Mapping[str, Any]) -> list[Mapping[str, Any]]:

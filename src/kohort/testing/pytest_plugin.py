@@ -87,18 +87,21 @@ def wanted_minors() -> list[str]:
 
 @pytest.fixture(scope="session")
 def kubernetes_environments(request: pytest.FixtureRequest) -> Iterator[Callable[..., Environment]]:
-    """A function: minor version, components and gates -> environment; the same for the same arguments."""
+    """A function: minor version, components, gates, flags of the API server -> environment; the same for the same."""
     envs: dict[tuple[object, ...], Environment] = {}
 
     with ExitStack() as stack:
 
         def env(
-            kubernetes: str = "1.37", with_: tuple[str, ...] = (), gates: Mapping[str, bool] | None = None
+            kubernetes: str = "1.37",
+            with_: tuple[str, ...] = (),
+            gates: Mapping[str, bool] | None = None,
+            flags: tuple[str, ...] = (),
         ) -> Environment:
-            key = (kubernetes, tuple(sorted(with_)), tuple(sorted((gates or {}).items())))
+            key = (kubernetes, tuple(sorted(with_)), tuple(sorted((gates or {}).items())), flags)
             if key not in envs:
                 require_binaries(kubernetes)
-                envs[key] = stack.enter_context(Environment(kubernetes, with_, gates))
+                envs[key] = stack.enter_context(Environment(kubernetes, with_, gates, apiserver_flags=flags))
             return envs[key]
 
         yield env

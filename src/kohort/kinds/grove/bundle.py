@@ -11,6 +11,13 @@ BUNDLE: Final = Bundle(
     api={"grove.io": "kohort.kinds.grove.api", "scheduler.grove.io": "kohort.kinds.grove.api"},
     compilers={("grove.io", "PodCliqueSet"): "kohort.kinds.grove.compile.podcliqueset"},
     admission={("grove.io", "PodCliqueSet"): "kohort.kinds.grove.admission"},
+    consults=(
+        PolicyRule(("grove.io",), ("clustertopologybindings",), ("get",)),
+        PolicyRule(
+            ("grove.io",), ("podcliquesets", "podcliques", "podcliquescalinggroups"), ("list",), "Names that are taken."
+        ),
+        PolicyRule(("scheduler.grove.io",), ("podgangs",), ("list",)),
+    ),
     gates=(
         FeatureGate("GroveGangScheduling", True, "PodCliqueSet", "groups for PodCliqueSets, not only a schedulerName"),
         FeatureGate("GroveTopology", True, "PodCliqueSet", "topology constraints of PodCliqueSets"),

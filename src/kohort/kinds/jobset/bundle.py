@@ -11,6 +11,7 @@ BUNDLE: Final = Bundle(
     api={"jobset.x-k8s.io": "kohort.kinds.jobset.api"},
     compilers={("jobset.x-k8s.io", "JobSet"): "kohort.kinds.jobset.compile.jobset"},
     admission={("jobset.x-k8s.io", "JobSet"): "kohort.kinds.jobset.admission"},
+    consults=(PolicyRule(("",), ("persistentvolumeclaims",), ("get",), "Claims that would be shared."),),
     pods="kohort.kinds.jobset.api.placement",
     gates=(
         FeatureGate(

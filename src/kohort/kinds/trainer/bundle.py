@@ -21,6 +21,14 @@ BUNDLE: Final = Bundle(
     api={"trainer.kubeflow.org": "kohort.kinds.trainer.api"},
     compilers={("trainer.kubeflow.org", "TrainJob"): "kohort.kinds.trainer.compile.trainjob"},
     admission={("trainer.kubeflow.org", "TrainJob"): "kohort.kinds.trainer.admission"},
+    consults=(
+        PolicyRule(
+            ("trainer.kubeflow.org",), ("trainingruntimes", "clustertrainingruntimes"), ("get",), "What a job rests on."
+        ),
+        PolicyRule(("",), ("configmaps",), ("get",), "The runtime as a job has found it."),
+        PolicyRule(("jobset.x-k8s.io",), ("jobsets",), ("get",), "Whether a job runs."),
+        PolicyRule(("scheduling.k8s.io",), ("priorityclasses",), ("list",)),
+    ),
     gates=(
         FeatureGate(
             "TrainJobWorkloadAwareScheduling", True, "TrainJob", "podGroupPolicy.workload of training runtimes"
