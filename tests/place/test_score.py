@@ -107,9 +107,9 @@ def test_preferred_node_affinity() -> None:
     assert short.place(short.pod("p", affinity={"nodeAffinity": soft})) == {"p": "n2"}
 
 
-def test_ties_go_to_the_first_row() -> None:
+def test_ties_go_to_the_first_name() -> None:
     short = Short(b=4, a=4)
-    assert short.place(short.pod("p")) == {"p": "b"}
+    assert short.place(short.pod("p")) == {"p": "a"}
 
 
 def test_a_nominated_node_is_tried_first() -> None:

@@ -5,7 +5,7 @@ below it, found by owner references; a Workload is named by the groups that were
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 Json = dict[str, Any]
 Root = tuple[Group | PodInfo | BrokenChain, PodInfo | None]
 Parents = dict[str, set[str]]  # uids of the owners of each
+_IN_ORDER: Final = frozenset({"Job", "JobSet", "TrainJob"})
 _GROUP_KINDS: Final = ("Workload", "CompositePodGroup", "PodGroup", "Pod")
 
 
@@ -44,6 +45,8 @@ class Found:
     note: str = ""  # where there are no roots: why
     preempted: list[str] = field(default_factory=list)  # who took pods of it, where it lacks some
     unread: list[str] = field(default_factory=list)
+    bare: list[str] = field(default_factory=list)  # groups beside the roots that have no pods, though none is ahead
+    uid: str = ""  # of what was asked about; "" if only a saved state was looked at
 
     @property
     def asked(self) -> str:
@@ -106,7 +109,7 @@ async def found_of(
 ) -> Found:
     """The roots below an object; `known`: who owns whom in each namespace, kept from one object to the next."""
     core, name = seen.core, body["metadata"]["name"]
-    made = Found(core, kind, namespace, name, unread=seen.unread)
+    made = Found(core, kind, namespace, name, unread=seen.unread, uid=str(body["metadata"]["uid"]))
     made.roots = _named(core, kind, name, namespace)
     owned: list[Group | PodInfo] = []
     if not made.roots and kind not in _GROUP_KINDS:
@@ -114,6 +117,7 @@ async def found_of(
             known[namespace] = await _parents(client, core, namespace)
         owned = _owned(core, body["metadata"]["uid"], namespace, known[namespace])
         made.roots = _roots(core, owned)
+        made.bare = sorted(_bare(owned))
     if not made.roots:
         made.note = _ended(body)
         if not made.note:  # else what once kept it waiting is of no interest
@@ -121,6 +125,14 @@ async def found_of(
             made.note = await _no_pods(client, body, namespace, idle)
     made.preempted = await _preempted(client, _short_of_pods(made.roots), namespace)
     return made
+
+
+def _bare(owned: Iterable[Group | PodInfo]) -> Iterator[str]:
+    """Groups without pods. Not those of Jobs, which may come one after the other, and tell what keeps them waiting."""
+    for one in owned:
+        spec = one.spec if isinstance(one, Group) and not one.members else None
+        if spec is not None and spec.kind == "PodGroup" and not any(up.kind in _IN_ORDER for up in spec.owners):
+            yield spec.name
 
 
 async def _no_pods(client: Client, body: Json, namespace: str, note: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from kohort.cli import drain
 from kohort.cli.common import UsageError, configured, count, friendly, out, say
 from kohort.cli.explainprint import answer_lines, label_line
 from kohort.cli.lookup import Found, find_in_cluster, is_kind
+from kohort.cli.quotawait import waiting_for_quota
 from kohort.cli.targets import check_output, connected, print_data, state_document
 from kohort.cli.up import read_pools, read_profile
 from kohort.gang.settings import DEFAULTS
@@ -54,11 +55,16 @@ class Planned:
 
     found: Found
     statuses: list[RootStatus] = field(default_factory=list)
+    lacks: str = ""  # what of it has no pods, and why
 
     @property
     def starts(self) -> bool:
         """All its groups have what they need at least; a workload that has no pods has nothing to start."""
-        return bool(self.statuses) and all(one.state in _STARTED and not one.missing for one in self.statuses)
+        return (
+            bool(self.statuses)
+            and not self.lacks
+            and all(one.state in _STARTED and not one.missing for one in self.statuses)
+        )
 
 
 @friendly
@@ -70,29 +76,19 @@ def run(asked: PlanOptions, output: str) -> int:
     if not asked.filename:
         raise UsageError("-f FILE or --drain NODE: one of the two is wanted")
     chosen = configured(asked.config, asked.assignments, ("featureGates", "profile", "settings"))
-    objects = [document.obj for document in read(asked.filename, recursive=asked.recursive)]
-    before = [document.obj for document in read(asked.before, recursive=asked.recursive)]
-    targets = [obj for obj in objects if is_kind(str(obj.get("kind")))]
+    before, files = _files(asked.before, asked.recursive), _files(asked.filename, asked.recursive)
+    targets = workloads(obj for objects in files for obj in objects)
     if not targets:
         raise UsageError(f"-f {', '.join(asked.filename)}: no workload, group or pod is in it")
     cluster, namespace = _cluster(asked)
     _check_new(cluster, targets, namespace)
 
     async def look(client: Client) -> list[Planned]:
-        seen = await list_cluster(client)
-        made = []
-        for obj in targets:
-            space = namespace_of(obj) or namespace
-            try:
-                found = await find_in_cluster(client, seen, str(obj["kind"]), name_of(obj), space)
-            except UsageError:
-                continue  # refused, which is told beside
-            made.append(Planned(found, [root_status(found.core, root, member) for root, member in found.roots]))
-        return made
+        return await look_at(client, targets, namespace)
 
     profile = read_profile("profile", chosen.profile)
     settings = chosen.settings or DEFAULTS
-    result = plan(cluster, [*before, *objects], look, namespace=namespace, profile=profile, settings=settings)
+    result = plan(cluster, [*before, *files], look, namespace=namespace, profile=profile, settings=settings)
     for problem in cluster.unread:
         say("warning", f"not looked at, the answer may be wrong: {problem}")
     starts = not result.refused and all(one.starts for one in result.found)
@@ -108,6 +104,42 @@ def _check_drain(asked: PlanOptions) -> None:
     given = [option for option, value in beside.items() if value]
     if given:
         raise UsageError(f"--drain and {', '.join(given)}: a drain is asked about alone, of a cluster or a --state")
+
+
+def _files(paths: Sequence[str], recursive: bool) -> list[list[dict[str, Any]]]:
+    """The objects of each."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for document in read(paths, recursive=recursive):
+        found.setdefault(document.source, []).append(document.obj)
+    return list(found.values())
+
+
+def workloads(objects: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What can start or not; the rest of a file comes with it."""
+    return [obj for obj in objects if is_kind(str(obj.get("kind")))]
+
+
+async def look_at(client: Client, targets: Sequence[dict[str, Any]], namespace: str) -> list[Planned]:
+    """How these stand in the copy."""
+    seen = await list_cluster(client)
+    made = []
+    for obj in targets:
+        space = namespace_of(obj) or namespace
+        try:
+            found = await find_in_cluster(client, seen, str(obj["kind"]), name_of(obj), space)
+        except UsageError:
+            continue  # refused, which is told beside
+        statuses = [root_status(found.core, root, member) for root, member in found.roots]
+        made.append(Planned(found, statuses, await _lacks(client, found, space) if statuses else ""))
+    return made
+
+
+async def _lacks(client: Client, found: Found, namespace: str) -> str:
+    """Why a part of it has no pods, though another part has."""
+    short = [one.message for one in await waiting_for_quota(client, namespace) if found.uid in one.uids]
+    if short:
+        return f"a part of it waits for a quota: {short[0]}"
+    return f"PodGroup {found.bare[0]} has no pods: its controller could not make them" if found.bare else ""
 
 
 def _cluster(asked: PlanOptions) -> tuple[ClusterCopy, str]:
@@ -158,7 +190,7 @@ def _data(result: Outcome[list[Planned]], *, starts: bool) -> dict[str, Any]:
             "namespace": one.found.namespace,
             "name": one.found.name,
             "starts": one.starts,
-            "note": one.found.note,
+            "note": one.found.note or one.lacks,
             "roots": [asdict(status) for status in one.statuses],
         }
         for one in result.found
@@ -187,7 +219,8 @@ def _title(one: Planned) -> Text:
         return Text.assemble(name, ("does not start", "yellow"), f": {one.found.note}")
     placed, pending = sum(status.placed for status in one.statuses), sum(status.pending for status in one.statuses)
     if not one.starts:
-        some = f": {placed} of {count(placed + pending, 'pod')} would have a node" if placed else ""
+        some = f": {placed} of {count(placed + pending, 'pod')} would have a node" if placed and pending else ""
+        some += f": {one.lacks}" if one.lacks else ""
         return Text.assemble(name, ("does not start", "yellow"), some)
     more = f", {pending} more would wait" if pending else ""
     return Text.assemble(name, ("starts", "green"), f": {count(placed, 'pod')} at once{more}")

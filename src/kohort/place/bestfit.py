@@ -32,7 +32,7 @@ class BestFit:
             )
             if not len(free):
                 break
-            row = int(free[self._waste(eq_class, free).argmin()])
+            row = int(free[engine.state.foremost(-self._waste(eq_class, free), free)])
             engine.assume_on(eq_class, row)
             taken.append(row)
         return taken

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Final, NamedTuple
 
 from kohort.place.interpod import EquivalenceClass, InterPodTerms
 
@@ -149,6 +150,58 @@ class Reason(StrEnum):
     WAITING_FOR_VOLUME = "WaitingForVolume"
     NOT_FOUND = "NotFoundInTime"
     ERROR = "SchedulerError"  # a fault of the scheduler, nothing about the group
+
+
+class Meaning(NamedTuple):
+    """Of a reason, in Markdown; `helps`: what somebody can do."""
+
+    means: str
+    helps: str
+
+
+MEANINGS: Final = {
+    Reason.WAITING_FOR_GROUP: Meaning(
+        "the pod's group, or a parent of it, does not exist", "create it; of a workload, look at its controller"
+    ),
+    Reason.WAITING_FOR_MEMBERS: Meaning(
+        "fewer pods (or groups) exist than the minimum",
+        "look at the controller that makes them: a quota, a suspended workload, an admission webhook",
+    ),
+    Reason.GATED: Meaning("pods have scheduling gates", "whoever set `spec.schedulingGates` takes them away"),
+    Reason.MISCONFIGURED: Meaning(
+        "members cannot be scheduled as one: priorities, schedulers, domains", "make them agree; the message names both"
+    ),
+    Reason.NO_MATCHING_NODE: Meaning(
+        "no node suits: labels, taints, cordons, claims, a resource that it does not have; nodes are counted by cause",
+        "tolerations, another `nodeSelector`, nodes that have what it asks for",
+    ),
+    Reason.INSUFFICIENT: Meaning(
+        "too little is free in all", "wait, ask for less, a lower minimum, a higher priority, more nodes"
+    ),
+    Reason.DOMAIN_TOO_SMALL: Meaning(
+        "there is enough, in no single domain", "a wider level (`zone` for `rack`), or `preferred` for `required`"
+    ),
+    Reason.FRAGMENTED: Meaning(
+        "there is enough, in pieces that are too small", "smaller pods, or a profile with `strategy: most`"
+    ),
+    Reason.BLOCKED_BY_SIBLING: Meaning(
+        "each group fits alone, not all together", "as for too little in all, counted over the whole tree"
+    ),
+    Reason.PREEMPTING: Meaning(
+        "pods of lower priority are going, or would go, for it", "wait: it starts when they have gone"
+    ),
+    Reason.WAITING_FOR_VOLUME: Meaning(
+        "it has nodes, and a provisioner has been asked for volumes there", "look at the provisioner of the class"
+    ),
+    Reason.NOT_FOUND: Meaning(
+        'nothing was found; it is not proven impossible. "not found yet, still searching": a search goes on beside the '
+        "scheduler, and ends in another verdict ([search](search.md))",
+        "wait; else make it simpler: fewer rules between pods, fewer sizes",
+    ),
+    Reason.ERROR: Meaning(
+        "the scheduler itself failed on it ([below](#faults))", "look into its log; report it with a `kohort snapshot`"
+    ),
+}
 
 
 @dataclass(slots=True)

@@ -84,7 +84,7 @@ class Bounds:
         if not len(found):
             return []
         score, partial = self._scores()[found], self.placed[found] < self.wanted
-        order = np.lexsort((found, -score, self._disturbed()[found], partial))
+        order = np.lexsort((self._parts.ranks[found], -score, self._disturbed()[found], partial))
         return [int(place) for place in found[order]]
 
     def _disturbed(self) -> Amounts:

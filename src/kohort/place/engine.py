@@ -154,7 +154,7 @@ class Engine:
         scores = np.where(room > 0, score.total(rows), LOWEST)
         taken: list[int] = []
         while len(taken) < count and len(scores):
-            place = int(scores.argmax())
+            place = self.state.foremost(scores, rows)
             if scores[place] == LOWEST:
                 break
             row = place if rows is None else int(rows[place])
@@ -170,12 +170,14 @@ class Engine:
     ) -> list[int]:
         """The same choice as pod by pod, made at once.
 
-        Pod by pod, the row with the highest score for its next pod is taken, the lowest row among equals. So the
+        Pod by pod, the row with the highest score for its next pod is taken, the first by name among equals. So the
         j-th pod of a row comes when no row offers more than the lowest score among its first j: sorting by that
         score, then row, then j gives the order.
         """
         room = fit.room if rows is None else fit.room[rows]
         free = np.flatnonzero(room > 0)
+        if (ranks := self.state.ranks) is not None:
+            free = free[np.argsort(ranks[free if rows is None else rows[free]])]
         chosen = free if rows is None else rows[free]
         if not len(chosen):
             return []

@@ -66,7 +66,7 @@ class NodeSet:
 class Partition:
     """An node set by the values of one label. Sums over domains are made of whole numbers."""
 
-    __slots__ = ("_areas", "_offered", "_order", "_rows", "_starts", "_state", "codes", "key")
+    __slots__ = ("_areas", "_offered", "_order", "_ranks", "_rows", "_starts", "_state", "codes", "key")
 
     def __init__(self, state: ClusterState, node_set: NodeSet, key: str) -> None:
         column = state.column(key).codes
@@ -77,11 +77,21 @@ class Partition:
         self.codes, self._starts = np.unique(codes[order], return_index=True)
         self._order: Rows = order if node_set.rows is None else node_set.rows[order]
         self._areas: dict[int, NodeSet] = {}
+        self._ranks: Rows | None = None
         self._offered: dict[int, tuple[int, Amounts]] = {}
         self._rows = np.append(self._starts, len(order))
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def ranks(self) -> Rows:
+        """Position -> place by the value of the label: codes are given in the order in which values were seen."""
+        if self._ranks is None:
+            value = self._state.column(self.key).value
+            values = [value(code) for code in self.codes.tolist()]
+            self._ranks = np.argsort(sorted(range(len(values)), key=values.__getitem__))
+        return self._ranks
 
     def sum(self, values: Amounts) -> Amounts:
         """Per domain; `values` has one entry per row of the cluster."""

@@ -128,10 +128,10 @@ class SignatureScore:
         return int(self.load[row]) + (0 if self.static is None else int(self.static[row]))
 
     def best(self, free: Mask, rows: Rows | None, extra: Amounts | None = None) -> int | None:
-        """The best of the rows that are free (`free` goes with `rows`), the lowest among equals; None if none is."""
+        """The best of the free rows (`free` goes with `rows`), the first by name among equals; None if none is free."""
         if not len(free):
             return None
-        place = int(np.where(free, self.total(rows, extra), LOWEST).argmax())
+        place = self._state.foremost(np.where(free, self.total(rows, extra), LOWEST), rows)
         if not free[place]:
             return None
         return place if rows is None else int(rows[place])

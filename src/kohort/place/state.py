@@ -93,6 +93,7 @@ class ClusterState:
         self.offers = 0  # counts changes of what nodes offer
         self.interpod = InterPodTerms(self)
         self._row: dict[str, int] = {}
+        self._ranks: tuple[Rows | None] | None = None
         self._free: list[int] = list(range(_FIRST_ROWS - 1, -1, -1))
         self._where: dict[str, int] = {}  # pod uid -> row
         self._spaces: dict[str, set[str]] = {}  # namespace -> uids of pods on nodes
@@ -113,6 +114,26 @@ class ClusterState:
     def row(self, name: str) -> int | None:
         return self._row.get(name)
 
+    @property
+    def ranks(self) -> Rows | None:
+        """Row -> place of its node by name; None if rows stand in that order. Among equals the first name is taken, so
+        that a decision does not depend on the order in which nodes came to be known."""
+        if self._ranks is None:
+            rows = [self._row[name] for name in sorted(self._row)]
+            ranks = np.full(self.rows, len(rows))
+            ranks[rows] = np.arange(len(rows))
+            self._ranks = (None if rows == sorted(rows) else ranks,)
+        return self._ranks[0]
+
+    def foremost(self, scores: Amounts, rows: Rows | None = None) -> int:
+        """The position of the highest score, among equals of the first by name. `rows`: what the scores are of."""
+        place = int(scores.argmax())
+        ranks = self.ranks
+        if ranks is None:
+            return place
+        tied = np.flatnonzero(scores == scores[place])
+        return int(tied[ranks[tied if rows is None else rows[tied]].argmin()])
+
     def node(self, row: int) -> NodeInfo:
         node_info = self.node_infos[row]
         assert node_info is not None, f"row {row} is free"
@@ -131,6 +152,8 @@ class ClusterState:
     ) -> int:
         row = self._row.get(name)
         fresh = row is None
+        if fresh:
+            self._ranks = None
         if row is None:
             row = self._take_row()
             self._row[name] = row
@@ -158,6 +181,7 @@ class ClusterState:
         row = self._row.pop(name, None)
         if row is None:
             return
+        self._ranks = None
         pods = self.node(row).pods
         for pod in list(pods.values()):
             self._remove_from_node(pod, row)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.bundle import bundles
 from kohort.api.releases import NEWEST
+from kohort.apimachinery import times
 from kohort.kube.errors import ApiError
 from kohort.scheduler.release import discover
 from kohort.scheduler.snapshot import VERSION, SnapshotError
@@ -50,11 +52,15 @@ def kinds() -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCopy:
-    """`objects`: by their name in a snapshot; `unread`: kinds that this user may not list, and what the server said."""
+    """`objects`: by their name in a snapshot; `unread`: kinds that this user may not list, and what the server said.
+
+    `taken`: when. What waits has waited until then, and not until somebody asks.
+    """
 
     minor: str
     objects: Mapping[str, list[Object]]
     unread: list[str] = field(default_factory=list)
+    taken: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def of(self, name: str) -> list[Object]:
         return self.objects.get(name, [])
@@ -84,7 +90,7 @@ async def read_cluster(client: Client) -> ClusterCopy:
             return name, []
 
     found = dict(await asyncio.gather(*(read(*one) for one in kinds())))
-    return ClusterCopy(release.minor or NEWEST, found, unread)
+    return ClusterCopy(release.minor or NEWEST, found, unread, client.clock.now())
 
 
 def read_snapshot(document: object) -> ClusterCopy:
@@ -97,7 +103,14 @@ def read_snapshot(document: object) -> ClusterCopy:
     for name, items in objects.items():
         if not isinstance(items, list) or not all(isinstance(one, dict) and "metadata" in one for one in items):
             raise SnapshotError(f"objects.{name}: a list of objects with metadata is wanted")
-    return ClusterCopy(str(document.get("minor") or NEWEST), _without_nulls(objects))
+    taken = times.parse(document.get("time")) or _newest(objects.get("pods", ())) or datetime.now(UTC)
+    return ClusterCopy(str(document.get("minor") or NEWEST), _without_nulls(objects), taken=taken)
+
+
+def _newest(pods: Iterable[Object]) -> datetime | None:
+    """For snapshots that do not say when they were taken."""
+    created = (times.parse(pod["metadata"].get("creationTimestamp")) for pod in pods)
+    return max((moment for moment in created if moment is not None), default=None)
 
 
 def _without_nulls(value: Any) -> Any:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from kohort.api.objects import name_of, namespace_of
 from kohort.apimachinery import times
@@ -44,7 +44,7 @@ _PATIENCE: Final = SchedulerSettings().patience * 1.5  # of the scheduler, and i
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A pod of the cluster that would have to go; `owner`: whose it is, as "JobSet train"."""
+    """A pod that would have to go, of the cluster or of an earlier file; `owner`: whose it is, as "JobSet train"."""
 
     namespace: str
     name: str
@@ -57,7 +57,6 @@ class Outcome(Generic[T]):
     """`refused`: objects that the API server would not take, and why. `found`: what `look` found at the end."""
 
     found: T
-    seconds: float  # of virtual time until the last pod had its node
     refused: list[str] = field(default_factory=list)
     victims: list[Victim] = field(default_factory=list)
 
@@ -67,22 +66,23 @@ Look = Callable[["Client"], Awaitable[T]]
 
 def plan(
     cluster: ClusterCopy,
-    objects: Sequence[Object],
+    files: Sequence[Sequence[Object]],
     look: Look[T],
     *,
     namespace: str = "default",
     profile: Profile | None = None,
     settings: SettingsByKind = DEFAULTS,
 ) -> Outcome[T]:
-    """Submit the objects, in order, to a copy of the cluster. `look`: asked when nothing changes any more."""
-    work = _planned(cluster, objects, look, namespace, profile, settings)
+    """Submit files of objects to a copy of the cluster, each when nothing changes any more after the one before it.
+    `look`: asked at the end."""
+    work = _planned(cluster, files, look, namespace, profile, settings)
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)
 
 
 async def _planned(
     cluster: ClusterCopy,
-    objects: Sequence[Object],
+    files: Sequence[Sequence[Object]],
     look: Look[T],
     namespace: str,
     profile: Profile | None,
@@ -93,21 +93,30 @@ async def _planned(
         await client.clock.sleep(_waited(cluster, client.clock.now()))
         refused: list[str] = []
         spaces: dict[str, None] = {}
-        for obj in objects:
-            space = namespace_of(obj) or namespace
-            try:
-                await client.of(obj).create(obj, space)
-            except (ApiError, NotServedError) as error:
-                text = error.message if isinstance(error, ApiError) else str(error)
-                refused.append(f"{obj.get('kind')}/{name_of(obj)}: {text}")
-            spaces[space] = None
-        seconds = await _settled(client, tuple(spaces), known)
-        return Outcome(await look(client), seconds, refused, await _victims(client, cluster))
+        placed = {str(pod["metadata"]["uid"]): _victim(pod) for pod in cluster.pods() if _stays(pod)}
+        for number, objects in enumerate(files, 1):
+            for obj in objects:
+                space = namespace_of(obj) or namespace
+                refused += await _submit(client, obj, space)
+                spaces[space] = None
+            await _settled(client, tuple(spaces), known, last=number == len(files))
+            placed = await _placed(client, tuple(spaces)) | placed
+        return Outcome(await look(client), refused, await _victims(client, placed))
+
+
+async def _submit(client: Client, obj: Object, namespace: str) -> list[str]:
+    """Why it is not taken."""
+    try:
+        await client.of(obj).create(obj, namespace)
+    except (ApiError, NotServedError) as error:
+        text = error.message if isinstance(error, ApiError) else str(error)
+        return [f"{obj.get('kind')}/{name_of(obj)}: {text}"]
+    return []
 
 
 @asynccontextmanager
 async def _running(cluster: ClusterCopy, profile: Profile | None, settings: SettingsByKind) -> AsyncIterator[Client]:
-    clock = LoopClock(datetime.now(UTC))
+    clock = LoopClock(cluster.taken)
     token = timestamps.NOW.set(clock.now)
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -130,8 +139,9 @@ def _waited(cluster: ClusterCopy, now: datetime) -> float:
     return min(max(longest, 0.0), _PATIENCE)
 
 
-async def _settled(client: Client, namespaces: Sequence[str], known: set[str]) -> float:
-    """When the last change was, after nothing has changed for a while."""
+async def _settled(client: Client, namespaces: Sequence[str], known: set[str], *, last: bool) -> None:
+    """Nothing has changed for a while. Before the last file only until everything new has been decided about: waiting
+    makes gangs impatient that have waited less in life."""
     clock = client.clock
     began = changed = clock.monotonic()
     seen: object = None
@@ -139,38 +149,56 @@ async def _settled(client: Client, namespaces: Sequence[str], known: set[str]) -
         now = await _pods(client, namespaces, known)
         if now != seen:
             seen, changed = now, clock.monotonic()
-        waits = not now or not all(node for _, node, _ in now)
-        if clock.monotonic() - changed >= (_QUIET_WAITING if waits else _QUIET):
+        undecided = any(not one.node and (one.nominated or not one.told) for one in now)
+        waits = not now or not all(one.node for one in now)
+        if clock.monotonic() - changed >= (_QUIET_WAITING if undecided or (waits and last) else _QUIET):
             break
         await clock.sleep(_STEP)
-    return changed - began
 
 
-async def _pods(client: Client, namespaces: Sequence[str], known: set[str]) -> list[tuple[str, str, bool]]:
-    """New pods that have not ended: their uids, their nodes, whether they are leaving."""
-    found: list[tuple[str, str, bool]] = []
+class _Seen(NamedTuple):
+    """Of a pod: `told`: the scheduler has said why it waits; `nominated`: others go for it."""
+
+    uid: str
+    node: str
+    leaves: bool
+    told: bool
+    nominated: str
+
+
+async def _pods(client: Client, namespaces: Sequence[str], known: set[str]) -> list[_Seen]:
+    """New ones that have not ended."""
+    found: list[_Seen] = []
     for space in namespaces:
         for pod in (await client.kind("v1", "Pod").list(space)).items:
-            meta = pod["metadata"]
-            if meta["uid"] not in known and (pod.get("status") or {}).get("phase") not in {"Succeeded", "Failed"}:
-                found.append((meta["uid"], pod["spec"].get("nodeName", ""), "deletionTimestamp" in meta))
+            meta, status = pod["metadata"], pod.get("status") or {}
+            if meta["uid"] not in known and status.get("phase") not in {"Succeeded", "Failed"}:
+                told = any(one["type"] == "PodScheduled" for one in status.get("conditions") or ())
+                node, nominated = pod["spec"].get("nodeName", ""), status.get("nominatedNodeName", "")
+                found.append(_Seen(meta["uid"], node, "deletionTimestamp" in meta, told, nominated))
     return sorted(found)
 
 
-async def _victims(client: Client, cluster: ClusterCopy) -> list[Victim]:
-    """Pods that had a node and are gone, or going, though nobody had asked them to."""
-    left = {
-        str(pod["metadata"]["uid"])
-        for pod in (await client.kind("v1", "Pod").list()).items
-        if "deletionTimestamp" not in pod["metadata"]
-    }
-    return [
-        Victim(meta.get("namespace", "default"), meta["name"], pod["spec"]["nodeName"], _owner(meta))
-        for pod in cluster.pods()
-        if (meta := pod["metadata"]).get("uid") not in left
-        and pod["spec"].get("nodeName")
-        and not meta.get("deletionTimestamp")
-    ]
+async def _placed(client: Client, namespaces: Sequence[str]) -> dict[str, Victim]:
+    """Who has a node now, and would lose it."""
+    pods = [pod for space in namespaces for pod in (await client.kind("v1", "Pod").list(space)).items]
+    return {str(pod["metadata"]["uid"]): _victim(pod) for pod in pods if _stays(pod)}
+
+
+async def _victims(client: Client, placed: Mapping[str, Victim]) -> list[Victim]:
+    """Whom the scheduler preempted. Others may go with them, if their controllers want it so."""
+    told = (await client.kind("v1", "Event").list(fields="reason=Preempted")).items
+    gone = {str(one["involvedObject"].get("uid")) for one in told}
+    return [victim for uid, victim in placed.items() if uid in gone]
+
+
+def _stays(pod: Object) -> bool:
+    return bool(pod["spec"].get("nodeName")) and not pod["metadata"].get("deletionTimestamp")
+
+
+def _victim(pod: Object) -> Victim:
+    meta = pod["metadata"]
+    return Victim(meta.get("namespace", "default"), meta["name"], pod["spec"]["nodeName"], _owner(meta))
 
 
 def _owner(meta: dict[str, Any]) -> str:

@@ -98,7 +98,9 @@ class Scheduler:
     def state(self) -> dict[str, Any]:
         """For /debug/state."""
         leader = self.lease is None or self.lease.is_leader
-        return {"release": self.release.minor, "leader": leader, **snapshot.dump(self.core, self.objects)}
+        now = seconds(self.clock.now())
+        state = snapshot.dump(self.core, self.objects)
+        return {"release": self.release.minor, "time": now, "leader": leader, **state}
 
     # ---- one term
 
