@@ -34,6 +34,8 @@ TARGETS: Final = ("up", "run", "kubernetes")
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
 START_SECONDS = 120.0
 REQUEST_SECONDS = 120.0  # twice as long as the server gives itself
+HISTORY_SECONDS = 330.0  # for so long a server may keep what has gone, so that watches can be resumed
+BACK = 1.2  # times as much memory as before
 SOFT_FILES = 1024  # what many systems give a process at its start
 # A bare server has no kube-controller-manager.
 _OURS = ["job", "cronjob", "ttl-after-finished", "jobset", "trainjob", "grove", "leaderworkerset"]
@@ -91,15 +93,25 @@ class Cluster:
         """MiB that the process and those that it started hold now."""
         return sum(_memory(pid) for pid in _family(self.process.pid)) / 1024
 
-    async def longest_stall(self) -> float:
+    async def settled_memory(self, before: float) -> float:
+        """The same when it is back, or when workers have ended and history is forgotten and it still is not."""
+        end = time.monotonic() + HISTORY_SECONDS
+        while self.memory() > BACK * before and time.monotonic() < end:
+            await asyncio.sleep(1)
+        return self.memory()
+
+    async def longest_stall(self) -> tuple[float, float]:
+        """By the clock, and of the loop's own processor time."""
         try:
             async with self.admin.session.get(self.metrics) as answer:
                 text = await answer.text()
         except (TimeoutError, aiohttp.ClientError):
-            return float("inf")
-        found = re.search(r"^kohort_event_loop_longest_stall_seconds (\S+)", text, re.MULTILINE)
-        assert found is not None, "the watchdog's metric is not served"
-        return float(found[1])
+            return float("inf"), float("inf")
+        found = dict(
+            re.findall(r"^kohort_event_loop_longest_stall_(processor_seconds|seconds) (\S+)", text, re.MULTILINE)
+        )
+        assert found, "the watchdog's metric is not served"
+        return float(found["seconds"]), float(found["processor_seconds"])
 
     def stalls(self) -> list[Stall]:
         found = map(_HELD.search, self.log.read_text(errors="replace").splitlines())

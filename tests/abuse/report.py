@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tests.abuse.attack import Attack, Sort
-from tests.abuse.cluster import Stall
+from tests.abuse.cluster import BACK, Stall
 from tests.abuse.gangs import quantile
 
-LONGEST = 0.1  # seconds that the loop may be held
+LONGEST = 0.1  # seconds that the loop may be held; by its own processor time, for a busy machine adds what it likes
 
 
 @dataclass
@@ -58,8 +58,8 @@ class Report:
     fuzz: Row = field(default_factory=lambda: Row(Sort("fuzz", lambda _: (), stored=False)))
     faults: list[str] = field(default_factory=list)  # 5xx
     hangs: list[str] = field(default_factory=list)
-    memory: tuple[float, float] = (0.0, 0.0)  # MiB before and after
-    stall: float = 0.0
+    memory: tuple[float, float, float] | None = None  # MiB before, at the end, and when it has settled
+    stall: tuple[float, float] = (0.0, 0.0)  # seconds by the clock, seconds of the loop's processor time
     stalls: list[Stall] = field(default_factory=list)
     transitions: int = 0
     idle: tuple[int, int] | None = None  # connections, the answer to another one
@@ -74,12 +74,13 @@ class Report:
 
     def rows(self) -> list[tuple[str, str, str, bool]]:
         """What, found, limit, whether it was reached."""
-        before, after = self.memory
         quiet, attacked = quantile(self.quiet, 0.99), quantile(self.attacked, 0.99)
         gangs = f"{attacked:.2f} s of {len(self.attacked)}, quiet {quiet:.2f} s"
         faults = f"{self.fuzz.sent} fuzzed: {len(self.faults)} 5xx, {len(self.hangs)} hangs"
         sent = sum(row.sent for row in self.sorts.values())
         objects = f"{sent} sent, {self.stored} stored, {len(self.sorts)} sorts"
+        clock, own = (f"{seconds * 1000:.0f} ms" for seconds in self.stall)
+        stall = f"{clock} by the clock, {own} of its own processor time"
         opened, answer = self.idle or (0, 200)
         found = [
             ("hostile objects", objects, "of each sort", all(row.reached for row in self.sorts.values())),
@@ -87,11 +88,14 @@ class Report:
             ("restarts", "none" if self.alive else "it has ended", "none", self.alive),
             ("changes of the lease", str(self.transitions), "none", not self.transitions),
             ("hostile namespace emptied", "yes" if self.emptied else "no", "yes", self.emptied),
-            ("memory", f"{before:.0f} MiB, then {after:.0f} MiB", "back to 20 %", after <= 1.2 * before),
-            ("longest standstill of the loop", f"{self.stall * 1000:.0f} ms", "100 ms", self.stall <= LONGEST),
+            ("longest standstill of the loop", stall, "100 ms of its own", min(self.stall) <= LONGEST),
             ("requests", faults, "no 5xx, no hang", not self.faults and not self.hangs),
             ("kill -9 rounds with writers", self.kills or "none asked for", "nothing lost", not self.lost),
         ]
+        if self.memory is not None:
+            before, peak, after = self.memory
+            text = f"{before:.0f} MiB, {peak:.0f} at the end, {after:.0f} when settled"
+            found.append(("memory", text, "back to 20 %", after <= BACK * before))
         if self.idle is not None:
             found.append((f"{opened} idle connections", f"another one gets {answer}", "200", answer == 200))
         return found

@@ -44,6 +44,7 @@ class Options:
     senders: int = 8
     idle: int = 1005
     seconds: int = 3600
+    settle: int = 1  # 0: memory is not looked at, which may take minutes to go back
     seed: int = 1
 
     @property
@@ -67,7 +68,9 @@ async def run(options: Options) -> Report:
             if options.idle and options.target == "up":
                 report.idle = await _idle(options.idle, victim, alice)
             report.emptied = await emptied(victim.admin, mallory.namespace, _GONE_SECONDS)
-            report.memory = (before, victim.memory())
+            peak = victim.memory()
+            if options.settle:
+                report.memory = (before, peak, await victim.settled_memory(before))
             report.alive = victim.process.poll() is None
             report.transitions = await victim.transitions() - held
             report.stall, report.stalls = await victim.longest_stall(), victim.stalls()

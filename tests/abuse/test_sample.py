@@ -22,8 +22,9 @@ UP = Options(
     nodes=3,
     senders=4,
     idle=100,
+    settle=0,
 )
-RUN = Options("run", only=SOME, objects=4, requests=0, kills=0, gangs=2, nodes=3, senders=4)
+RUN = Options("run", only=SOME, objects=4, requests=0, kills=0, gangs=2, nodes=3, senders=4, settle=0)
 
 
 @pytest.mark.timeout(900)  # a bound for a hang, not for a slow machine

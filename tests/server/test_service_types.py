@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 class Nobody:
-    def list(self, *_: object) -> list[Json]:
+    def items(self, *_: object) -> list[Json]:
         return []
 
 

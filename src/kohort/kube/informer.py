@@ -17,12 +17,14 @@ import logging
 import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from kohort.kube.cache import Cache
 from kohort.kube.clock import REAL
 from kohort.kube.errors import ApiError, KubeError, TransportError
 from kohort.kube.limits import Backoff
 from kohort.kube.resource import PAGE, Selection
+from kohort.kube.timeslice import TimeSlices
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
@@ -313,12 +315,16 @@ class Informer(Generic[T]):
         return int(_WATCH_SECONDS * (1 + self._jitter.random()))
 
 
+# Several informers may read the same large object: one of them in each turn of the loop.
+_large: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, TimeSlices]] = WeakKeyDictionary()
+
+
 async def _in_turns(lines: list[bytes]) -> AsyncIterator[bytes]:
-    """Large lines do not come in one turn of the loop."""
+    """Much does not come in one turn of the loop."""
     read = 0
     for line in lines:
         read += len(line)
         if read > _AT_ONCE_BYTES:
-            await asyncio.sleep(0)
+            await _large.setdefault(asyncio.get_running_loop(), TimeSlices()).turn()
             read = len(line)
         yield line

@@ -56,6 +56,7 @@ class Watchdog:
         self.threshold = threshold
         self.stalls = 0
         self.longest = 0.0
+        self.longest_processor = 0.0  # what its thread computed itself, without what other work on the machine adds
         self._sum = 0.0
         self._buckets = [0] * (len(_BUCKETS) + 1)
         self._at = 0.0  # when the loop's timer ran last
@@ -94,6 +95,7 @@ class Watchdog:
     def _count(self, held: float, used: float, seen: tuple[str, str] | None) -> None:
         self.stalls += 1
         self.longest = max(self.longest, held)
+        self.longest_processor = max(self.longest_processor, used)
         self._sum += held
         self._buckets[bisect_left(_BUCKETS, held)] += 1
         subject, stack = seen or ("not seen", "over before its stack was read")
@@ -130,6 +132,8 @@ class Watchdog:
         stalls.add_metric([], buckets, self._sum)
         yield stalls
         yield GaugeMetricFamily("kohort_event_loop_longest_stall_seconds", "The longest of them.", self.longest)
+        text = "The most that the loop's thread itself computed in one of them."
+        yield GaugeMetricFamily("kohort_event_loop_longest_stall_processor_seconds", text, self.longest_processor)
 
 
 def describe(frame: FrameType | None) -> tuple[str, str]:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import admit, storage_form
 from kohort.kinds.batch.api import selector
+from kohort.kube.timeslice import TimeSlices
 from kohort.server import status, storage_codec
 from kohort.server.fieldmanager import FieldManager
 from kohort.server.limits import DEFAULT
 from kohort.server.pod_admission_cache import PodAdmissionCache
 from kohort.server.service_allocator import ServiceAllocator
 from kohort.server.storage_codec import StoreLister
-from kohort.server.timeslice import TimeSlices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from kohort.api.kind import Object
+    from kohort.kube.timeslice import TimeSlices
     from kohort.server.requestinfo import RequestInfo
     from kohort.server.store import Item
-    from kohort.server.timeslice import TimeSlices
 
 LONG: Final = 500  # items: kubectl's page
 LARGE: Final = 1 << 20  # bytes

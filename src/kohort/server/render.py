@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kohort.api.kind import Object
+    from kohort.kube.timeslice import TimeSlices
     from kohort.server.handlers.get import ListPage
     from kohort.server.requestinfo import RequestInfo
     from kohort.server.resources import Resource
     from kohort.server.status import ApiError
     from kohort.server.store import Item
-    from kohort.server.timeslice import TimeSlices
 
 _WARNINGS_TOTAL: Final = 4096  # letters of all warnings of a response, as kube-apiserver
 _WARNING_CUT: Final = 256

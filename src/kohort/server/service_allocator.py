@@ -7,10 +7,14 @@ import itertools
 import secrets
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from kohort.api.errors import invalid
 from kohort.server import status
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kohort.api.kind import Object
     from kohort.server.storage_codec import StoreLister
 
@@ -24,9 +28,30 @@ _NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 _ADDRESS: Final = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
 
 
+class _Port(msgspec.Struct, rename="camel"):
+    node_port: int | None = None
+
+
+class _Given(msgspec.Struct, rename="camel"):
+    cluster_ip: str | None = msgspec.field(default=None, name="clusterIP")
+    ports: list[_Port] | None = None
+
+    @property
+    def node_ports(self) -> set[int]:
+        return {one.node_port for one in self.ports or () if one.node_port}
+
+
+class _Service(msgspec.Struct):
+    spec: _Given = msgspec.field(default_factory=_Given)
+
+
+_read: Final = msgspec.json.Decoder(_Service).decode
+
+
 class ServiceAllocator:
     def __init__(self, lister: StoreLister) -> None:
         self._lister = lister
+        self._known: dict[tuple[str, str], tuple[int, _Given]] = {}
         self._range: ipaddress.IPv4Network | ipaddress.IPv6Network
         self.use(RANGE)
 
@@ -54,13 +79,23 @@ class ServiceAllocator:
     def family(self) -> str:
         return f"IPv{self._range.version}"
 
+    def _given(self) -> Iterable[_Given]:
+        """What every Service has. A Service may be large, and this is all that is kept of it."""
+        known, self._known = self._known, {}
+        for item in self._lister.items("", "services"):
+            before = known.get(item.key)
+            if before is None or before[0] != item.revision:
+                before = (item.revision, _read(item.value).spec)
+            self._known[item.key] = before
+        return [one for _, one in self._known.values()]
+
     def allocate(self, service: Object) -> None:
         """In place."""
         spec = service.setdefault("spec", {})
         if spec.get("type") == _NAMED:
             return
-        others = [one.get("spec") or {} for one in self._lister.list("", "services")]
-        taken = {one.get("clusterIP") for one in others}
+        others = self._given()
+        taken = {one.cluster_ip for one in others}
         if not spec.get("clusterIP"):
             spec["clusterIP"] = self._free(taken)
         elif spec["clusterIP"] != "None" and spec["clusterIP"] in taken:
@@ -70,8 +105,7 @@ class ServiceAllocator:
         spec.setdefault("ipFamilies", [self.family])
         spec.setdefault("ipFamilyPolicy", "SingleStack")
         if spec.get("type") in _NODE_PORTS:
-            used = {port.get("nodePort") for one in others for port in one.get("ports") or []}
-            self._ports(spec, used)
+            self._ports(spec, {port for one in others for port in one.node_ports})
 
     def reallocate(self, service: Object, old: Object) -> None:
         """In place, for an update: what was given out stays while the type needs it, goes, or is given out now."""
@@ -104,8 +138,7 @@ class ServiceAllocator:
             if not port.get("nodePort") and known:
                 port["nodePort"] = known
         if any(not port.get("nodePort") for port in spec.get("ports") or []):
-            others = (one.get("spec") or {} for one in self._lister.list("", "services"))
-            self._ports(spec, {port.get("nodePort") for one in others for port in one.get("ports") or []})
+            self._ports(spec, {port for one in self._given() for port in one.node_ports})
 
     def _ports(self, spec: dict[str, Any], used: set[Any]) -> None:
         for port in spec.get("ports") or []:

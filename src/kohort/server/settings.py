@@ -36,7 +36,7 @@ class Settings:
     listen: bool = True  # False: no port, no certificates, no kubeconfig; only for clients in this process
     custom_kinds: bool = True  # definitions, rules and webhooks of JobSet, Trainer, Grove and LeaderWorkerSet
     history_seconds: float = 300.0  # how long watches can be resumed
-    history_bytes: int = 64 << 20
+    history_bytes: int = 32 << 20
     event_ttl: float = 3600.0  # seconds that an Event is kept after its last change, as kube-apiserver's --event-ttl
     marked_seconds: float = 0.0  # between the two writes by which a pod without time to go is marked, then deleted
     limits: Limits = LIMITS

@@ -92,11 +92,12 @@ def decoded(event: Event) -> DecodedEvent:
 
 
 class StoreLister:
-    """Committed objects for those who decide: authorization, admission. Decoded once per state of a resource."""
+    """Committed objects for those who decide: authorization, admission. Each is decoded once for each of its states."""
 
     def __init__(self, store: Store, resources: Resources) -> None:
         self._store, self._resources = store, resources
-        self._cache: dict[str, tuple[int, list[Object]]] = {}
+        self._cache: dict[str, tuple[int, Sequence[Object]]] = {}
+        self._decoded: dict[str, dict[tuple[str, str], tuple[int, Object]]] = {}
 
     def get(self, group: str, resource: str, namespace: str, name: str) -> Object | None:
         found = self._resources.of_plural(group, resource)
@@ -114,9 +115,24 @@ class StoreLister:
         version = self.version(group, resource)
         cached = self._cache.get(found.table)
         if cached is None or cached[0] != version:
-            cached = (version, [load(found, item) for item in self._store.table(found.table).items()])
-            self._cache[found.table] = cached
+            cached = self._cache[found.table] = (version, self._every(found))
         return cached[1]
+
+    def _every(self, found: Resource) -> Sequence[Object]:
+        """Only what has changed is decoded: somebody who changes one object often does not make others pay for all."""
+        known = self._decoded.get(found.table, {})
+        objects: dict[tuple[str, str], tuple[int, Object]] = {}
+        for item in self._store.table(found.table).items():
+            before = known.get(item.key)
+            same = before is not None and before[0] == item.revision
+            objects[item.key] = before if before is not None and same else (item.revision, load(found, item))
+        self._decoded[found.table] = objects
+        return [obj for _, obj in objects.values()]
+
+    def items(self, group: str, resource: str) -> Sequence[Item]:
+        """Not decoded: for whoever needs little of each."""
+        found = self._resources.of_plural(group, resource)
+        return self._store.table(found.table).items() if found is not None else ()
 
     def list_with_prefix(self, group: str, resource: str, namespace: str, prefix: str) -> Sequence[Object]:
         """Those whose names begin like this; only they are decoded."""

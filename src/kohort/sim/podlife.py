@@ -152,10 +152,11 @@ def _running(
 
 def _waiting(pod: Pod, last: dict[str, Any], now: datetime) -> dict[str, Any]:
     """Between two tries of containers that keep ending."""
+    restarts = _restarts(pod)
     return {
         "phase": "Running",
         "conditions": _conditions(pod, False, now, reason="ContainersNotReady"),
-        "containerStatuses": [container(one, CRASHING, _restarts(pod), False, last) for one in pod.spec.containers],
+        "containerStatuses": [container(one, CRASHING, restarts, False, last) for one in pod.spec.containers],
     }
 
 
@@ -177,10 +178,11 @@ def _ended(pod: Pod, phase: str, code: int | None, started: datetime, end: datet
     """Code None: the containers never ran."""
     state = {"terminated": terminated(code, started, end)} if code is not None else {"waiting": {"reason": "Stopped"}}
     why = "PodCompleted" if phase == "Succeeded" else "PodFailed"
+    restarts = _restarts(pod)
     status = {
         "phase": phase,
         "conditions": _conditions(pod, False, end, why, initlife.missing(pod) if code is None else ""),
-        "containerStatuses": [container(one, state, _restarts(pod), False) for one in pod.spec.containers],
+        "containerStatuses": [container(one, state, restarts, False) for one in pod.spec.containers],
     }
     if initlife.began(pod) is not None:
         status["initContainerStatuses"] = initlife.stopped(pod, 0 if phase == "Succeeded" else 143, end)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kohort.api.errors import forbidden, not_supported
-from kohort.server import options, status, storage_codec, timeslice
+from kohort.kube import timeslice
+from kohort.server import options, status, storage_codec
 from kohort.server.selectors import (
     Fields,
     Labels,

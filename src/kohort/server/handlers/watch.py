@@ -12,7 +12,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.errors import forbidden, required
-from kohort.server import negotiation, options, status, storage_codec, timeslice
+from kohort.kube import timeslice
+from kohort.server import negotiation, options, status, storage_codec
 from kohort.server.codec import encode
 from kohort.server.handlers.get import SelectionPredicate, check_versions, matches, selection_predicate, version_number
 from kohort.server.printers import table
