@@ -84,6 +84,7 @@ async def test_the_leader_is_killed_under_load(cluster: Bed) -> None:
     for number in range(KILLS):
         await asyncio.gather(*(work.create(gang(f"g{number}-{one}", pods=3)) for one in range(3)))
         seconds.append(await taken_over(cluster, work, signal.SIGKILL))
+        print(f"kill {number + 1}: {seconds[-1]:.1f} s", flush=True)
 
         async def all_started() -> bool:
             pods = await work.pods()
