@@ -6,7 +6,7 @@ K8S ?= 1.37
 # E2E=tests/e2e asks for all of them. Each worker has a Kubernetes of its own, and mostly waits.
 E2E     ?= $(addprefix tests/e2e/test_,whole_cluster.py three_layers.py explain.py job_groups.py job_found.py \
   jobset_gangs.py jobset_placement.py jobset_admission.py trainjob_stories.py trainjob_groups.py grove_story.py \
-  lws_gang.py lws_placement.py)
+  lws_gang.py lws_placement.py healing.py)
 WORKERS ?= 3
 
 .PHONY: kubernetes test-kubernetes test-e2e-kubernetes

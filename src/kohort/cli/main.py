@@ -386,6 +386,24 @@ def plan(output: str, **asked: Any) -> None:
 
 
 @app.command()
+@_text("--free", metavar="LEVEL[=NODES]", says="A level, and how many nodes of one domain; all.")
+@_flag("--apply", says="Move the gangs, one after the other; stop at the first that does not run again.")
+@click.option("--timeout", "seconds", default=300, show_default=True, metavar="SECONDS", help="For each gang.")
+@_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
+@_context
+@_text("--state", metavar="FILE", says="Ask a file of kohort snapshot instead of a cluster.")
+@_output("text|json|yaml")
+def defrag(free: str, output: str, **asked: Any) -> None:
+    """Say which gangs would have to move so that a domain is free: the fewest, and where they would go.
+
+    Nothing is done without --apply. Exit code 0: it can be freed; 1: it cannot.
+    """
+    from kohort.cli import defrag as command
+
+    sys.exit(command.run(free, output=output, **asked))
+
+
+@app.command()
 @click.argument("trace", metavar="TRACE")
 @_text("--cluster", metavar="FILE", says="The nodes, as for up; else those that the trace names.")
 @_text("--profile", metavar="FILE", says="What placement weighs, as for up.")

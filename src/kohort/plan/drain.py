@@ -10,7 +10,7 @@ from kohort.place.columns import label_value
 from kohort.place.diagnosis import count
 from kohort.place.victims import Budget
 from kohort.scheduler.core import SchedulerCore
-from kohort.scheduler.grouphealing import decided_by, disrupted_with
+from kohort.scheduler.grouphealing import decided_by, disrupted_with, is_daemon
 from kohort.scheduler.grouptopology import group_topology
 from kohort.scheduler.model import Node, shown
 from kohort.scheduler.rehearsal import Rehearsal
@@ -60,7 +60,7 @@ def plan_drain(core: SchedulerCore, nodes: Sequence[Node]) -> list[Drained]:
 def _roots(core: SchedulerCore, nodes: set[str]) -> Iterator[Group | PodInfo]:
     seen: set[str] = set()
     for member in list(core.cache.members.values()):
-        if member.node not in nodes or _is_daemon(member):
+        if member.node not in nodes or is_daemon(member):
             continue
         root = core.cache.root(member)
         found: Group | PodInfo = member if root is None or isinstance(root, BrokenChain) else root
@@ -68,11 +68,6 @@ def _roots(core: SchedulerCore, nodes: set[str]) -> Iterator[Group | PodInfo]:
         if key not in seen:
             seen.add(key)
             yield found
-
-
-def _is_daemon(member: PodInfo) -> bool:
-    owners = member.pod.metadata.owner_references or ()
-    return any(one.controller and one.kind in {"DaemonSet", "Node"} for one in owners)
 
 
 def _going(root: Group | PodInfo, nodes: set[str]) -> list[PodInfo]:

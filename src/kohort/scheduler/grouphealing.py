@@ -53,6 +53,17 @@ def healing_mistakes(group: Group) -> Iterator[str]:
             yield from error.mistakes
 
 
+def is_daemon(member: PodInfo) -> bool:
+    """It belongs to its node: a drain leaves it alone."""
+    owners = member.pod.metadata.owner_references or ()
+    return any(one.controller and one.kind in {"DaemonSet", "Node"} for one in owners)
+
+
+def is_owned(member: PodInfo) -> bool:
+    """Somebody makes it anew when it is gone."""
+    return any(one.controller for one in member.pod.metadata.owner_references or ())
+
+
 def staying(leaf: Group) -> list[PodInfo]:
     """Members that have a node and are not about to leave it."""
     return [one for one in leaf.placed.values() if not one.going and not one.evicting]

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from kohort.scheduler.core import SchedulerCore
+from kohort.scheduler.grouphealing import is_owned
 from kohort.scheduler.model import Node, Pod, PodStatus
 from kohort.scheduler.schedulingcycle import Step
 from kohort.scheduler.status import Eviction
@@ -44,7 +45,7 @@ class Rehearsal:
         """It goes, and comes back without a node if somebody makes it anew."""
         pod = member.pod
         self.core.drop_pod(pod)
-        if not any(one.controller for one in pod.metadata.owner_references or ()):
+        if not is_owned(member):
             return
         uid = f"again-{next(self._uids)}"
         self.came_back[member.uid] = uid
