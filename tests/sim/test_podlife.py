@@ -98,6 +98,13 @@ def test_it_is_ready_later() -> None:
     assert ready == ["False", "True", "False"]
 
 
+def test_a_pod_that_was_made_with_its_node_counts_as_scheduled() -> None:
+    one = pod()
+    one.status.conditions = []
+    (first, *_) = play(one, 100)
+    assert {"type": "PodScheduled", "status": "True"}.items() <= first[2].status["conditions"][0].items()  # type: ignore[index]
+
+
 def test_never_ready() -> None:
     (first, *_) = play(pod("Always", never_ready="true"), 100)
     assert {"type": "Ready", "status": "False"}.items() <= first[2].status["conditions"][-1].items()  # type: ignore[index]

@@ -18,10 +18,16 @@ _TRIES: Final = 8
 
 
 def data_of(owner: Object) -> Object:
-    """A strategic merge patch that brings the template back."""
+    """A strategic merge patch that brings the template back; names in order, since clients compare its bytes."""
     template = _without_nulls(owner["spec"].get("template") or {})
-    found: Object = in_canonical_form({"spec": {"template": {**template, "$patch": "replace"}}})
+    found: Object = _sorted(in_canonical_form({"spec": {"template": {**template, "$patch": "replace"}}}))
     return found
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _without_nulls(value: Any) -> Any:

@@ -195,6 +195,7 @@ def _conditions(pod: Pod, ready: bool, now: datetime, reason: str = "", missing:
     `reason`: why it is not ready; `missing`: which init containers have not ended.
     """
     mine = {
+        "PodScheduled": True,  # also of a pod that was made with its node: nobody else says so
         "Initialized": not missing,
         "PodReadyToStartContainers": not pod.over,
         "ContainersReady": ready,

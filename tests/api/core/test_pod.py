@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import deepcopy
 from typing import Any
 
@@ -142,3 +143,28 @@ def test_selectors(selector: Object | None, labels: dict[str, str], expected: bo
 def test_bad_selectors(expression: Object, place: str) -> None:
     (error,) = check_selector({"matchExpressions": [expression]}, "s")
     assert error.field == f"s.matchExpressions[0].{place}"
+
+
+def test_names_of_sysctls() -> None:
+    names = ["foo-", "kernel.shmmax", "safe-and-unsafe", "bar..", "net/ipv4/a", "kernel.shmmax"]
+    answer = admit.create(pod(securityContext={"sysctls": [{"name": one, "value": "1"} for one in names]}), CTX)
+    assert re.findall(r"sysctls\[(\d)\]\.name: (\w+)", answer.message) == [
+        ("0", "Invalid"),
+        ("3", "Invalid"),
+        ("5", "Duplicate"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("signer", "seconds", "told"),
+    [
+        ("example.com/s", 3599, ">= 3600"),
+        ("example.com/s", 91 * 86400, ""),
+        ("example.com/s", 91 * 86400 + 1, "<= 7862400"),
+        ("kubernetes.io/s", 86401, "<= 86400"),
+    ],
+)
+def test_lifetimes_of_certificates(signer: str, seconds: int, told: str) -> None:
+    source = {"podCertificate": {"signerName": signer, "keyType": "ED25519", "maxExpirationSeconds": seconds}}
+    answer = admit.create(pod(volumes=[{"name": "v", "projected": {"sources": [source]}}]), CTX)
+    assert (told in answer.message) if told else answer.object is not None

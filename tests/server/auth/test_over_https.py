@@ -183,6 +183,22 @@ async def test_every_namespace_is_furnished(visit: Visit) -> None:
     await eventually(visit, "/api/v1/namespaces/new/serviceaccounts/default")
 
 
+async def test_the_authority_of_a_namespace_is_written_again(visit: Visit) -> None:
+    path = "/api/v1/namespaces/new/configmaps/kube-root-ca.crt"
+    await visit.admin("POST", "/api/v1/namespaces", {"metadata": {"name": "new"}})
+    found = await eventually(visit, path)
+    await visit.admin("DELETE", path)
+    await eventually(visit, path)
+    code, _ = await visit.admin("PUT", path, {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": ""}})
+    assert code == 200
+    for _ in range(1500):
+        _, now = await visit.admin("GET", path)
+        if now["data"] == found["data"]:
+            break
+        await asyncio.sleep(0.02)
+    assert now["data"] == found["data"]
+
+
 async def test_aggregated_roles_show_their_rules(visit: Visit) -> None:
     rule = {"apiGroups": ["example.org"], "resources": ["widgets"], "verbs": ["get"]}
     labels = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}

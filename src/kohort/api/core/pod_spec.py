@@ -1,11 +1,12 @@
 """The rules of a pod's spec that people trip over, with the kinds and paths of an API server.
 
-Not covered (a real server looks further): security contexts, the insides of most volume sources, lifecycle hooks,
-host aliases, DNS configuration, Windows and host-namespace combinations, resize policies.
+Not covered (a real server looks further): most of security contexts, the insides of most volume sources, lifecycle
+hooks, host aliases, DNS configuration, Windows and host-namespace combinations, resize policies.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ from kohort.api.core import volumes
 from kohort.api.core.containers import Surroundings, check_containers
 from kohort.api.core.directives import check_directives
 from kohort.api.core.resources import check_resources
-from kohort.api.errors import FieldError, at, invalid, not_supported, required
+from kohort.api.errors import FieldError, at, duplicate, invalid, not_supported, required
 from kohort.api.scheduling import membership
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ Spec = dict[str, Any]
 
 RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
 _DNS: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_SYSCTL: Final = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
+_LONGEST_SYSCTL: Final = 253
 _NAMES: Final = {
     "serviceAccountName": formats.subdomain,
     "nodeName": formats.subdomain,
@@ -46,6 +49,7 @@ def check_pod_spec(spec: Spec, path: str, ctx: Context) -> Iterator[FieldError]:
     yield from check_resources(spec.get("resources"), at(path, "resources"))
     yield from _words(spec, path)
     yield from _numbers(spec, path)
+    yield from _sysctls(spec, at(path, "securityContext.sysctls"))
     for index, secret in enumerate(spec.get("imagePullSecrets") or []):
         if not secret.get("name"):
             yield required(f"{at(path, 'imagePullSecrets')}[{index}].name")
@@ -69,6 +73,20 @@ def _numbers(spec: Spec, path: str) -> Iterator[FieldError]:
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline < 2**31:
         yield invalid(at(path, "activeDeadlineSeconds"), deadline, "must be between 1 and 2147483647, inclusive")
+
+
+def _sysctls(spec: Spec, path: str) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, one in enumerate((spec.get("securityContext") or {}).get("sysctls") or ()):
+        place, name = f"{path}[{index}].name", one.get("name") or ""
+        if not name:
+            yield required(place)
+        elif len(name) > _LONGEST_SYSCTL or not _SYSCTL.fullmatch(name):
+            text = f"must have at most {_LONGEST_SYSCTL} characters and match regex ^{_SYSCTL.pattern}$"
+            yield invalid(place, name, text)
+        elif name in seen:
+            yield duplicate(place, name)
+        seen.add(name)
 
 
 def _claims(claims: list[Spec], path: str) -> Iterator[FieldError]:

@@ -10,6 +10,7 @@ from kohort.api.errors import FieldError, at, duplicate, forbidden, invalid, req
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+_HOUR, _DAY = 3600, 86400
 # The member of a source without which it means nothing.
 _NEEDS: Final = {
     "hostPath": "path",
@@ -55,6 +56,23 @@ def _source(volume: Mapping[str, Any], path: str, minor: str) -> Iterator[FieldE
     need = _NEEDS.get(kind)
     if need and not volume[kind].get(need):
         yield required(at(at(path, kind), need))
+    for index, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+        certificate = source.get("podCertificate")
+        if certificate is not None:
+            yield from _lifetime(certificate, f"{path}.projected.sources[{index}].podCertificate.maxExpirationSeconds")
+
+
+def _lifetime(certificate: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """Of a certificate that the pod asks for: from an hour on; Kubernetes' own signers give a day, others 91."""
+    asked = certificate.get("maxExpirationSeconds")
+    if asked is None:
+        return
+    own = str(certificate.get("signerName") or "").partition("/")[0]
+    most = _DAY if own == "kubernetes.io" or own.endswith(".kubernetes.io") else 91 * _DAY
+    if asked < _HOUR:
+        yield invalid(path, asked, f"if provided, maxExpirationSeconds must be >= {_HOUR}")
+    elif asked > most:
+        yield invalid(path, asked, f"if provided, maxExpirationSeconds must be <= {most}")
 
 
 def _sources(minor: str) -> set[str]:
