@@ -310,7 +310,7 @@ def test_solver_names_the_seats_where_domains_cross() -> None:
 
 def test_solver_has_limits() -> None:
     short = Short(n1=4, n2=4)
-    leaf = Leaf("g", [short.pod("p0"), short.pod("p1", 2)], 2)
+    leaf = Leaf("g", [short.pod("p0", 3), short.pod("p1", 3), short.pod("p2", 2)], 3)  # which no packing finds
     small = solve(short.engine, [leaf], short.engine.all_nodes, Effort(solver_size=2))
     assert (small.status, small.why) == (SolverStatus.UNKNOWN, "too much for the exact solver: more than 2 unknowns")
 

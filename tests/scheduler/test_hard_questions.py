@@ -18,7 +18,8 @@ from kohort.kube.client import Client
 from kohort.place.effort import Effort
 from kohort.place.highs import SolverStatus
 from kohort.place.linear import LinearModel
-from kohort.place.solving import Verdict, answer
+from kohort.place.packing import Packing
+from kohort.place.solving import HardModel, Verdict, answer
 from kohort.scheduler import solverprocesses
 from kohort.scheduler.hardquestions import HardQuestion
 from kohort.scheduler.loop import Scheduler, running
@@ -51,9 +52,18 @@ def _open(sim: Sim) -> list[HardQuestion]:
 
 
 def _answer(sim: Sim, question: HardQuestion) -> Verdict:
-    said = answer(msgspec.msgpack.decode(question.data, type=LinearModel), Effort())
+    """A packing that was not found is followed by a question to the exact solver: the last word."""
+    model: HardModel
+    if question.kind == "Packing":
+        model = msgspec.msgpack.decode(question.data, type=Packing)
+    else:
+        model = msgspec.msgpack.decode(question.data, type=LinearModel)
+    said = answer(model, Effort())
     sim.core.answered(question, said, sim.now)
     sim.drain()
+    if said.status is SolverStatus.UNKNOWN and not question.last:
+        for following in _open(sim):
+            said = _answer(sim, following)
     return said
 
 
@@ -117,7 +127,7 @@ def test_not_found_yet_becomes_impossible_and_is_not_asked_again() -> None:
     for step in sim.steps:
         if step.decision is not None:
             metrics.decided(step.decision, 0.001)
-    assert b'kohort_scheduler_search_results_total{result="searching"} 1.0' in metrics.text()
+    assert b'kohort_scheduler_search_results_total{result="searching"} 2.0' in metrics.text()
     assert b'result="not_found"' not in metrics.text()
     assert b"kohort_scheduler_searches 0.0" in metrics.text()
 
@@ -181,7 +191,10 @@ class _Asked:
 
     async def of(self, **models: LinearModel) -> SolverProcesses:
         processes = SolverProcesses(1, self.seconds, lambda question, said: self.answers.update({question.root: said}))
-        questions = [HardQuestion(name, msgspec.msgpack.encode(model), lambda _: {}) for name, model in models.items()]
+        questions = [
+            HardQuestion(name, "LinearModel", msgspec.msgpack.encode(model), lambda _: {})
+            for name, model in models.items()
+        ]
         processes.ask(questions)
         while len(self.answers) < len(models):
             await asyncio.sleep(0.01)

@@ -117,7 +117,7 @@ class Search:
         lean = trimmed(root, prices(self._engine, root.eq_classes))
         answer = solve(self._engine, [root] if lean is root else [lean, root], node_set, self.effort)
         if answer.status is SolverStatus.FOUND:
-            assumed = self._replay(root, node_set, answer.placed)
+            assumed = self._standing(root, node_set, answer.placed)
         elif answer.status is SolverStatus.UNKNOWN:
             assumed = self._packed(root, node_set) if later else None
             if assumed is None and not answer.asked and more:
@@ -253,13 +253,6 @@ class Search:
             yield order
 
     # ---- after the minimums
-
-    def _replay(self, root: Demand, node_set: NodeSet, placed: dict[str, int]) -> AssumedGroup | None:
-        """What the exact solver found, as if it had been searched."""
-        assumed = _as_assumed(self._engine, root, node_set, placed)
-        for one in assumed.every() if assumed is not None else ():
-            self._put(one.placed, one.group)
-        return assumed
 
     def _optional(self, assumed: AssumedGroup) -> None:
         """Groups that the minimum does not need, once every group that it needs is seated."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Final, Protocol
 
 from kohort.place.decompose import taken_apart
@@ -18,7 +19,11 @@ from kohort.place.exact_model import SolverQuestion
 from kohort.place.highs import SolverStatus
 from kohort.place.linear import LinearModel, NotExpressible
 from kohort.place.nodesets import NodeSet
+from kohort.place.packing import Packing
+from kohort.place.packingtree import PackingQuestion
+from kohort.place.packsearch import find
 
+HardModel = LinearModel | Packing
 Back = Callable[[Sequence[int]], dict[str, int]]  # values of the unknowns: pod -> row
 
 
@@ -46,10 +51,12 @@ class Solver(Protocol):
     def under_way(self) -> bool:
         """Whether an earlier question is still being searched: no other is asked meanwhile."""
 
-    def ask(self, model: LinearModel, effort: Effort, back: Back, *, last: bool) -> Verdict:
+    def ask(self, model: HardModel, effort: Effort, back: Back, *, last: bool) -> Verdict:
         """`back` reads the values, for whoever has them later than we return; `last`: no other question follows."""
 
 
+_PACKED: Final = 0.8  # of the effort, for a packing
+_LOOKS: Final = 3  # as often as the solver may ask whether to go on, a packing may
 _LEAN: Final = 0.5  # of the effort, for a question that is not the last
 _LEAN_PARTS: Final = 0.75  # the same, if it is taken apart
 
@@ -60,14 +67,27 @@ class Inline:
     def under_way(self) -> bool:
         return False
 
-    def ask(self, model: LinearModel, effort: Effort, back: Back, *, last: bool) -> Verdict:  # noqa: ARG002
+    def ask(self, model: HardModel, effort: Effort, back: Back, *, last: bool) -> Verdict:  # noqa: ARG002
         return answer(model, effort, last=last, alone=False)
 
 
-def answer(model: LinearModel, effort: Effort, *, last: bool = True, alone: bool = True) -> Verdict:
+def answer(model: HardModel, effort: Effort, *, last: bool = True, alone: bool = True) -> Verdict:
+    """What came of a model. `alone`: the effort is for this question, not for the next one as well."""
+    if isinstance(model, Packing):
+        values = find(model, _counted(effort if alone else effort.smaller(_PACKED)))
+        return Verdict(SolverStatus.UNKNOWN) if values is None else Verdict(SolverStatus.FOUND, values)
+    return _settled(model, effort, last=last, alone=alone)
+
+
+def _counted(effort: Effort) -> Callable[[], bool]:
+    """Whether the search has to end: by the clock, if somebody has one, and by how often it asked."""
+    looks = count(1)
+    return lambda: next(looks) > effort.solver_work * _LOOKS or effort.expired()
+
+
+def _settled(model: LinearModel, effort: Effort, *, last: bool, alone: bool) -> Verdict:
     """As it is for a while, which proves most of what is impossible; then taken apart, if there is enough to take; then
-    as it is again, to the end. What is not the last question proves nothing, and is only taken apart. `alone`: the
-    effort is for this question, not for the next one as well."""
+    as it is again, to the end. What is not the last question proves nothing, and is only taken apart."""
     parts = taken_apart(model)
     if parts is None:
         # Which way the solver goes first is luck, and decides between moments and minutes: each try has its own seed.
@@ -100,16 +120,28 @@ def solve(engine: Engine, roots: Sequence[Demand], node_set: NodeSet, effort: Ef
     solver = effort.solver or Inline()
     if solver.under_way():
         return SolverAnswer(SolverStatus.SEARCHING, why=_SAID[SolverStatus.SEARCHING])
-    said = SolverAnswer(SolverStatus.UNKNOWN, asked=False)
+    said = _packed(engine, roots[-1], node_set, effort, solver)
     for root in roots:
+        if said.status in (SolverStatus.FOUND, SolverStatus.SEARCHING):
+            break
         try:
             question = SolverQuestion(engine, root, node_set, effort.solver_size)
         except NotExpressible as limit:
             return SolverAnswer(SolverStatus.UNKNOWN, why=f"too much for the exact solver: {limit}", asked=said.asked)
         verdict = solver.ask(question.model, effort, question.answer, last=root is roots[-1])
-        if verdict.status is SolverStatus.FOUND:
-            return SolverAnswer(verdict.status, question.answer(verdict.values))
-        said = SolverAnswer(verdict.status, why=_SAID.get(verdict.status, ""))
-        if verdict.status is SolverStatus.SEARCHING:
-            break
+        said = _said(verdict, question.answer)
     return said
+
+
+def _packed(engine: Engine, root: Demand, node_set: NodeSet, effort: Effort, solver: Solver) -> SolverAnswer:
+    """By patterns of nodes, if the question can be put so."""
+    try:
+        question = PackingQuestion(engine, root, node_set)
+    except NotExpressible:
+        return SolverAnswer(SolverStatus.UNKNOWN, asked=False)
+    return _said(solver.ask(question.packing, effort, question.answer, last=False), question.answer)
+
+
+def _said(verdict: Verdict, back: Back) -> SolverAnswer:
+    placed = back(verdict.values) if verdict.status is SolverStatus.FOUND else {}
+    return SolverAnswer(verdict.status, placed, _SAID.get(verdict.status, ""))

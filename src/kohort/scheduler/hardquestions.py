@@ -15,8 +15,7 @@ import msgspec
 
 from kohort.place.effort import Effort
 from kohort.place.highs import SolverStatus
-from kohort.place.linear import LinearModel
-from kohort.place.solving import Back, Verdict
+from kohort.place.solving import Back, HardModel, Verdict
 from kohort.place.state import ClusterState
 
 _KEPT: Final = 4  # verdicts for each root
@@ -25,9 +24,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 @dataclass(slots=True)
 class HardQuestion:
-    """Of one root. `data`: the model as it is sent; `read`: values to pods and the names of their nodes."""
+    """Of one root. `kind` and `data`: the model as it is sent; `read`: values to pods and the names of their nodes."""
 
     root: str
+    kind: str
     data: bytes
     read: Callable[[list[int]], dict[str, str]]
     last: bool = True  # of those that the root has
@@ -71,14 +71,14 @@ class HardQuestions:
         rows = {uid: self._state.row(node) for uid, node in known.found.items()}
         return {uid: row for uid, row in rows.items() if row is not None}
 
-    def put(self, root: str, model: LinearModel, back: Back, *, last: bool) -> Verdict:
+    def put(self, root: str, model: HardModel, back: Back, *, last: bool) -> Verdict:
         """What is known of this very question; else it is put aside."""
         names = [None if info is None else info.name for info in self._state.node_infos]
 
         def read(values: list[int]) -> dict[str, str]:
             return {uid: name for uid, row in back(values).items() if (name := names[row]) is not None}
 
-        asked = HardQuestion(root, _encode(model), read, last)
+        asked = HardQuestion(root, type(model).__name__, _encode(model), read, last)
         known = self._known.setdefault(root, _Known())
         known.found = {}  # it did not hold
         verdict = known.verdicts.get(asked.digest)
@@ -123,5 +123,5 @@ class RootSolver:
     def under_way(self) -> bool:
         return self._questions.is_open(self._root)
 
-    def ask(self, model: LinearModel, effort: Effort, back: Back, *, last: bool) -> Verdict:  # noqa: ARG002
+    def ask(self, model: HardModel, effort: Effort, back: Back, *, last: bool) -> Verdict:  # noqa: ARG002
         return self._questions.put(self._root, model, back, last=last)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
@@ -13,11 +14,15 @@ import msgspec
 from kohort import frames
 from kohort.place.effort import Effort
 from kohort.place.linear import LinearModel
-from kohort.place.solving import answer
+from kohort.place.packing import Packing
+from kohort.place.solving import HardModel, answer
 
 _NICENESS: Final = 5  # those who wait for nothing come first
 _LOOKS: Final = 1_000_000
-_read = msgspec.msgpack.Decoder(LinearModel).decode
+_READ: Final[dict[str, Callable[[bytes], HardModel]]] = {
+    "LinearModel": msgspec.msgpack.Decoder(LinearModel).decode,
+    "Packing": msgspec.msgpack.Decoder(Packing).decode,
+}
 
 
 def _within(seconds: float) -> Effort:
@@ -33,10 +38,10 @@ def main() -> int:
     sys.stdout = sys.stderr  # what a library prints is no answer
     while True:
         try:
-            seconds, last, data = frames.read(line_in)
+            seconds, last, kind, data = frames.read(line_in)
         except EOFError:
             return 0
-        said = answer(_read(data), _within(seconds), last=last)
+        said = answer(_READ[kind](data), _within(seconds), last=last)
         frames.write(line_out, [said.status.value, said.values])
 
 

@@ -54,7 +54,7 @@ class SolverProcesses:
     async def _verdict(self, question: HardQuestion) -> Verdict:
         try:
             async with self._pool.borrowed() as process, asyncio.timeout(self._seconds + _GRACE):
-                await process.send([self._seconds, question.last, question.data])
+                await process.send([self._seconds, question.last, question.kind, question.data])
                 status, values = await process.read()
             return Verdict(SolverStatus(status), values)
         except (TimeoutError, ChildEndedError, OSError) as error:
