@@ -23,7 +23,7 @@ POLICIES = ("Wait", "Widen", "Move")
 class Model:
     """What a rack has free, counted from objects alone. A node takes `SLOTS` pods of one cpu."""
 
-    SLOTS = 4
+    SLOTS = 6
 
     def __init__(self, sim: Sim) -> None:
         self.sim = sim
@@ -181,7 +181,7 @@ class Failures:
 
 @pytest.mark.parametrize("seed", range(10 if WHOLE else 3))
 def test_gangs_heal(seed: int) -> None:
-    nodes, gangs, steps = (200, 500, 60) if WHOLE else (40, 60, 25)
+    nodes, gangs, steps = (200, 500, 60) if WHOLE else (40, 90, 20)
     history = Failures(seed, nodes, gangs)
     for _ in range(steps):
         history.step()

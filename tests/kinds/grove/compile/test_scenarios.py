@@ -338,6 +338,19 @@ def test_g37_preferred_topology_fails_closed() -> None:
     assert [error.field for error in done.errors] == ["spec.template.topologyConstraint.pack.preferred"]
 
 
+def test_preferred_topology_for_our_own_scheduler_is_an_annotation_of_the_groups() -> None:
+    wish = {"topologyConstraint": {"topologyName": "fabric", "pack": {"required": "rack", "preferred": "host"}}}
+    ours = {"schedulerName": "kohort"}
+    obj = pcs("a", clique("x", pod=ours), clique("y", pod=ours), **wish)
+    plan = plans(obj)["a-0"]
+    said = {found.name: found.annotations for found in plan.groups}
+    assert said["a-0"] == {"kohort.dev/topology": f"{HOST}=preferred"}
+    assert said["a-0-a-0-x"] == {}
+    assert plan.template("gang").topology == RACK
+    alone = plans(pcs("a", clique("x", pod=ours), **wish))["a-0"]
+    assert [found.annotations for found in alone.groups] == [{"kohort.dev/topology": f"{HOST}=preferred"}]
+
+
 def test_g38_narrower_parent() -> None:
     done = compiled(pcs("a", clique("x", pack="rack"), pack="host"))
     assert [error.field for error in done.errors] == ["spec.template.topologyConstraint"]

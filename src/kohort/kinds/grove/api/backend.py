@@ -101,11 +101,16 @@ def _topology(obj: Object, ctx: Context) -> Iterator[FieldError]:
                 f"a PodCliqueSet needs a tree of groups for it ({_TOPOLOGY_KEP}): "
                 f"Kubernetes 1.37 with feature gate {Gate.COMPOSITE}, without option {options.FLAT}",
             )
-        elif parts.preferred_domain(constraint):
+        elif parts.preferred_domain(constraint) and not _by_kohort(obj):
             yield forbidden(
                 f"{path}.pack.preferred",
-                f"the Workload API knows only required topology ({_TOPOLOGY_KEP}); use pack.required or leave it out",
+                f"the Workload API knows only required topology ({_TOPOLOGY_KEP}); use pack.required, leave it out, or "
+                f"set schedulerName {options.KOHORT}, which keeps preferred topology by annotations of groups",
             )
+
+
+def _by_kohort(obj: Object) -> bool:
+    return all(options.scheduler_name(parts.pod_spec(clique)) == options.KOHORT for _, clique in parts.cliques(obj))
 
 
 def has_priorities(ctx: Context) -> bool:

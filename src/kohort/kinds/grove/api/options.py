@@ -16,7 +16,8 @@ TOPOLOGY: Final = "GroveTopology"  # topology-aware scheduling: constraints are 
 FLAT: Final = "GroveFlat"  # no CompositePodGroups even where they are served
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
-GANG_BACKENDS: Final = (DEFAULT_SCHEDULER, "kohort")  # schedulers that read Workloads and groups
+KOHORT: Final = "kohort"
+GANG_BACKENDS: Final = (DEFAULT_SCHEDULER, KOHORT)  # schedulers that read Workloads and groups
 PROFILES: Final = {"kai-scheduler": "GroveKai", "volcano": "GroveVolcano", "lpx-scheduler": "GroveLpx"}
 TOPOLOGY_AWARE: Final = frozenset({"kai-scheduler"})  # those with a topology object of their own
 

@@ -6,10 +6,12 @@ them, and every child of every branch is needed, since a base gang holds exactly
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kohort.api.kind import Object
 from kohort.api.objects import namespace_or_default
+from kohort.api.scheduling.topology import TOPOLOGY
 from kohort.gang.compile import CompileContext
 from kohort.gang.stand_in import stand_in, uid_of
 from kohort.gang.tree import Controller, Group, Member, Owner, Plan, Template
@@ -17,7 +19,7 @@ from kohort.kinds.grove.api import backend, constants, options
 from kohort.kinds.grove.compile import names
 from kohort.kinds.grove.compile.expand import Clique, Expansion, Gang
 from kohort.kinds.grove.compile.podgang import part_of
-from kohort.kinds.grove.compile.topology import Topology
+from kohort.kinds.grove.compile.topology import Pack, Topology
 
 
 def plans(expansion: Expansion, topology: Topology, ctx: CompileContext) -> tuple[Plan, ...]:
@@ -81,7 +83,10 @@ class Mapper:
         clique = self.gang.cliques[0]
         template = names.clique_template(clique.template["name"])
         leaf = self._leaf(template, clique, topology=next(iter(self._keys()), None))
-        return self._plan((leaf,), (self._runtime(clique.name, template, None),))
+        packs = [self.topology.of_gang(self.gang), self.topology.pack(clique.template.get("topologyConstraint"))]
+        if self.gang.base is None:
+            packs.append(self.topology.of_group(clique.group))
+        return self._plan((leaf,), (self._runtime(clique.name, template, None, packs),))
 
     def _root(self) -> Template:
         leaves = tuple(self._structural(clique) for clique in self.gang.cliques if self._under_root(clique))
@@ -112,19 +117,26 @@ class Mapper:
 
     def _branches(self) -> list[Group]:
         root = self.gang.name
-        found = [self._group(root, names.ROOT_TEMPLATE, None, "compositepodgroup")]
+        wish = _wish([self.topology.of_gang(self.gang)])
+        found = [self._group(root, names.ROOT_TEMPLATE, None, "compositepodgroup", wish)]
         for name, members in self._scaling_groups().items():
             above = names.runtime(root, name)
             group = members[0].group
             found.append(self._group(above, names.scaling_group_template(group), root, "compositepodgroup"))
             for index in dict.fromkeys(clique.group_index for clique in members):
                 replica = names.runtime(root, names.replica(name, index))
-                found.append(self._group(replica, names.replica_template(group), above, "compositepodgroup"))
+                wish = _wish([self.topology.of_group(group)])
+                found.append(self._group(replica, names.replica_template(group), above, "compositepodgroup", wish))
         return found
 
     def _leaves(self) -> list[Group]:
         return [
-            self._runtime(clique.name, names.clique_template(clique.template["name"]), self._parent(clique))
+            self._runtime(
+                clique.name,
+                names.clique_template(clique.template["name"]),
+                self._parent(clique),
+                [self.topology.pack(clique.template.get("topologyConstraint"))],
+            )
             for clique in self.gang.cliques
         ]
 
@@ -151,12 +163,19 @@ class Mapper:
             children=children,
         )
 
-    def _runtime(self, name: str, template: str, parent: str | None) -> Group:
-        return self._group(names.runtime(self.gang.name, name), template, parent, "podgroup")
+    def _runtime(self, name: str, template: str, parent: str | None, packs: Sequence[Pack] = ()) -> Group:
+        return self._group(names.runtime(self.gang.name, name), template, parent, "podgroup", _wish(packs))
 
-    def _group(self, name: str, template: str, parent: str | None, component: str) -> Group:
+    def _group(
+        self, name: str, template: str, parent: str | None, component: str, wish: Mapping[str, str] | None = None
+    ) -> Group:
         return Group(
-            name=name, template=template, parent=parent, owners=(self._owner(),), labels=self._labels(component)
+            name=name,
+            template=template,
+            parent=parent,
+            owners=(self._owner(),),
+            labels=self._labels(component),
+            annotations=wish or {},
         )
 
     def _labels(self, component: str) -> dict[str, str]:
@@ -191,3 +210,9 @@ class Mapper:
             group=names.runtime(self.gang.name, clique.name),
             path=("spec", "template", "cliques", clique.position, "spec", "podSpec"),
         )
+
+
+def _wish(packs: Sequence[Pack]) -> dict[str, str]:
+    """What is preferred, which the Workload API has no field for: our scheduler reads it from the group."""
+    keys = dict.fromkeys(pack.preferred for pack in packs if pack.preferred)
+    return {TOPOLOGY: ",".join(f"{key}=preferred" for key in keys)} if keys else {}
