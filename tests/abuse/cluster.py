@@ -48,6 +48,11 @@ QUOTA = {
     "count/jobs.batch": "100",
     "count/configmaps": "2000",
     "count/podgroups.scheduling.k8s.io": "500",
+    "count/secrets": "50",
+    "count/services": "100",
+    "count/statefulsets.apps": "20",
+    "count/deployments.apps": "20",
+    "count/daemonsets.apps": "20",
 }
 
 

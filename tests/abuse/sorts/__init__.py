@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 from tests.abuse.attack import Sort
-from tests.abuse.sorts import definitions, groups, metadata, requests, workloads
+from tests.abuse.sorts import builtins, definitions, groups, metadata, requests, workloads
 
 SORTS: Final[tuple[Sort, ...]] = (
     *groups.SORTS,
     *workloads.SORTS,
     *metadata.SORTS,
     *requests.SORTS,
+    *builtins.SORTS,
     *definitions.SORTS,
 )
