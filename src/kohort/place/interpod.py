@@ -76,6 +76,8 @@ class EquivalenceClass:
     @property
     def is_plain(self) -> bool:
         """No rule between pods touches where it may go or wants to go, neither its own nor another's."""
+        if not self.matched:
+            return self.signature.is_plain
         return self.signature.is_plain and not any(
             counter.anti_affinity_total or counter.preferring for counter in self.matched
         )

@@ -112,10 +112,12 @@ def bound(engine: Engine, leaf: Leaf, node_set: NodeSet) -> int:
 
 def apart(leaf: Leaf) -> list[TermCounter]:
     """Anti-affinity rules by which pods of the leaf keep off each other."""
-    found = (
-        counter for eq_class in leaf.eq_classes for counter in eq_class.pod_anti_affinity if counter in eq_class.matched
-    )
-    return list(dict.fromkeys(found))
+    found: dict[TermCounter, None] = {}
+    for eq_class in leaf.eq_classes:
+        for counter in eq_class.pod_anti_affinity:
+            if counter in eq_class.matched:
+                found[counter] = None
+    return list(found)
 
 
 def _keeps_apart(eq_class: EquivalenceClass, counter: TermCounter) -> bool:

@@ -37,6 +37,8 @@ class PreferredLevels:
 
 def preferred_levels(engine: Engine, group: Demand) -> PreferredLevels | None:
     """What a group prefers; None: nothing."""
+    if not (group.preferred or group.ranked or _near(group)):
+        return None
     named = list(dict.fromkeys(group.preferred)) or _company(group)
     near = [] if not _by_rank(group, named) else carried(engine.state, engine.profile.topology_levels)
     if not named and not near:
@@ -49,9 +51,17 @@ def preferred_levels(engine: Engine, group: Demand) -> PreferredLevels | None:
     return PreferredLevels(keys, tuple(place[key] for key in important)) if keys else None
 
 
+def _near(group: Demand) -> bool:
+    """Whether some of its pods prefer company."""
+    for eq_class in group.eq_classes:  # noqa: SIM110 - asked in every decision
+        if eq_class.preferred_pod_affinity:
+            return True
+    return False
+
+
 def _company(group: Demand) -> list[str]:
     """Label keys of domains that all of the group's pods prefer to share with each other."""
-    if not any(eq_class.preferred_pod_affinity for eq_class in group.eq_classes):
+    if not _near(group):
         return []
     found: list[str] | None = None
     for eq_class in group.eq_classes:

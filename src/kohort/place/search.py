@@ -331,7 +331,7 @@ class Search:
 
 
 def _first(root: Demand) -> int:
-    return _FIRST + sum(_cost(group) for group in groups(root))
+    return _FIRST + (_cost(root) if isinstance(root, Leaf) else sum(_cost(group) for group in groups(root)))
 
 
 def _cost(group: Demand) -> int:

@@ -96,6 +96,11 @@ class PodSignature:
     spread_constraints: tuple[SpreadConstraint, ...] = ()
     claims: tuple[str, ...] = ()  # volume and resource claims that say where it may go
     excess: str = ""  # more than is accepted: its rules are left out, and it must not be placed
+    is_plain: bool = field(init=False)  # placing one pod of it changes nothing for the next but room
+
+    def __post_init__(self) -> None:
+        rules = self.pod_affinity or self.pod_anti_affinity or self.spread_constraints or self.preferred_pod_affinity
+        object.__setattr__(self, "is_plain", not (rules or self.ports or self.claims))
 
     def ask(self, column: int) -> int:
         """How much of one resource a pod asks for."""
@@ -104,18 +109,6 @@ class PodSignature:
     def vector(self, columns: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
         """What a pod asks for in these columns."""
         return np.array([self.ask(int(column)) for column in columns], np.int64)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether placing one pod of it changes nothing for the next but room."""
-        return not (
-            self.pod_affinity
-            or self.pod_anti_affinity
-            or self.spread_constraints
-            or self.preferred_pod_affinity
-            or self.ports
-            or self.claims
-        )
 
     def between(self) -> Iterator[Term]:
         """Terms that matter to others once a pod of the signature has a node."""

@@ -20,6 +20,7 @@ FINISHED: Final = frozenset({"Succeeded", "Failed"})
 COMPOSITE_PREFIX: Final = "composite/"
 MADE_LEAF: Final = "Gang"  # kinds of groups that a rule made, and no object stands for
 MADE_BRANCH: Final = "GangTree"
+_BRANCHES: Final = frozenset({"CompositePodGroup", MADE_BRANCH})
 POD_PREFIX: Final = "pod/"
 SCHEDULED_ONCE: Final = frozenset({*SCHEDULED_CONDITIONS, COMPOSITE_INITIALLY_SCHEDULED})
 
@@ -332,7 +333,7 @@ class GroupSpec:
 
     @property
     def composite(self) -> bool:
-        return self.kind in {"CompositePodGroup", MADE_BRANCH}
+        return self.kind in _BRANCHES
 
     @property
     def by(self) -> str:

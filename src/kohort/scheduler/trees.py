@@ -83,7 +83,7 @@ class Group:
     @property
     def done(self) -> int:
         """Members that succeeded, whether their pods are still there or only their Jobs know."""
-        return len(self.finished) + sum(self.recorded.values())
+        return len(self.finished) + (sum(self.recorded.values()) if self.recorded else 0)
 
     @property
     def members(self) -> int:
@@ -106,7 +106,7 @@ class Group:
 
     def walk(self) -> Iterator[Group]:
         """Itself and everything below that exists, parents first."""
-        return (group for group, _ in self.with_levels())
+        return (group for group, _ in self.with_levels()) if self.children else iter((self,))
 
     def with_levels(self) -> Iterator[tuple[Group, int]]:
         """The same with the level of each, its own being 1. Users decide how deep trees are: nothing here recurses, and

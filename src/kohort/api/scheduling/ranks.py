@@ -31,11 +31,21 @@ ANNOTATIONS: Final = (RANK, COMPLETION_INDEX, _KUEUE_LABEL, _KOORDINATOR)  # the
 
 def rank_of(labels: Said, annotations: Said) -> Rank | None:
     """None: it has none, or says something that is no number."""
+    known = _keys()
+    if known.isdisjoint(labels) and known.isdisjoint(annotations):
+        return None
     for source in _SOURCES:
         found = source(labels, annotations)
         if found is not None:
             return found
     return None
+
+
+@derived
+def _keys() -> frozenset[str]:
+    """All labels and annotations that say something of a rank: most pods have none of them."""
+    of_kinds = {key for wanted in _labels() for keys in wanted for key in keys}
+    return of_kinds | {*ANNOTATIONS, _KUEUE, _REPLICA, _RAY_TYPE, _RAY_REPLICA, _STATEFUL_SET}
 
 
 def _own(labels: Said, annotations: Said) -> Rank | None:
