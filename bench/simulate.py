@@ -10,11 +10,11 @@ import sys
 import time
 from typing import Final
 
-from kohort.garbage import settle
 from kohort.sim.cluster import Level, Pool
 from kohort.simulate.metrics import measure
 from kohort.simulate.run import Simulation
 from kohort.simulate.trace import Trace, TraceJob
+from kohort.tuning import settle
 
 GPU: Final = "nvidia.com/gpu"
 NODES: Final = 512

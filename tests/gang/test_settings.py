@@ -238,6 +238,14 @@ def test_up_takes_the_file_and_flags_over_it(tmp_path: Path, monkeypatch: pytest
     assert started(monkeypatch)[1].settings is None
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_up_takes_every_setting_by_flag_and_by_file(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    value = OF_CONTROLLERS[name] if name in OF_CONTROLLERS else OF_COMPILERS[name][0]
+    by_flag = started(monkeypatch, "--set", f"{name}={value}")[1].settings
+    by_file = started(monkeypatch, "--config", str(configuration(tmp_path, name, value)))[1].settings
+    assert by_flag == by_file == assign_settings([f"{name}={value}"])
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

@@ -44,7 +44,7 @@ def rank_of(labels: Said, annotations: Said) -> Rank | None:
 @derived
 def _keys() -> frozenset[str]:
     """All labels and annotations that say something of a rank: most pods have none of them."""
-    of_kinds = {key for wanted in _labels() for keys in wanted for key in keys}
+    of_kinds = frozenset(key for wanted in _labels() for keys in wanted for key in keys)
     return of_kinds | {*ANNOTATIONS, _KUEUE, _REPLICA, _RAY_TYPE, _RAY_REPLICA, _STATEFUL_SET}
 
 
