@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -38,14 +39,28 @@ class Network:
         return response
 
 
+class Wrong:
+    """A clock whose seconds pass as everybody's, and that shows another time."""
+
+    def __init__(self, clock: VirtualClock, skew: timedelta) -> None:
+        self._clock, self._skew = clock, skew
+
+    def now(self) -> datetime:
+        return self._clock.now() + self._skew
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clock, name)
+
+
 class Candidate:
     """A process that wants to lead, and says when it does."""
 
-    def __init__(self, api: FakeApi, clock: VirtualClock, name: str) -> None:
+    def __init__(self, api: FakeApi, clock: VirtualClock, name: str, skew: float = 0.0) -> None:
         self.name = name
         self.network = Network(api, clock)
-        client = Client.within(self.network, namespace="kube-system", clock=clock)
-        self.leadership = Leadership(client, "kohort", identity=name, clock=clock, jitter=random.Random(name))
+        shown: Any = Wrong(clock, timedelta(seconds=skew)) if skew else clock
+        client = Client.within(self.network, namespace="kube-system", clock=shown)
+        self.leadership = Leadership(client, "kohort", identity=name, clock=shown, jitter=random.Random(name))
         self.leading = 0
         self.times = 0
         self.task = asyncio.create_task(self.leadership.run(self.lead))
@@ -165,6 +180,22 @@ async def test_who_dies_is_followed_after_the_duration_and_not_before() -> None:
     assert 13 <= clock.monotonic() - renewed <= 15 + 2 * 2.2 + 2.2
     assert lease(api)["leaseTransitions"] == 1
     await end([b])
+
+
+@pytest.mark.parametrize(("leads", "waits"), [(60.0, 0.0), (-60.0, 0.0), (0.0, 60.0), (0.0, -60.0), (-60.0, 60.0)])
+async def test_clocks_a_minute_apart_change_nothing(leads: float, waits: float) -> None:
+    api, clock = FakeApi(), VirtualClock()
+    a = Candidate(api, clock, "a", leads)
+    await clock.advance(0.1)
+    b = Candidate(api, clock, "b", waits)
+    await clock.advance(300)
+    assert (a.times, a.leading, b.times) == (1, 1, 0)
+    a.network.cut = True  # as if it had died
+    await clock.advance(9)
+    assert b.leading == 0
+    await clock.advance(2 * 15)
+    assert (a.leading, b.leading) == (0, 1)
+    await end([a, b])
 
 
 async def test_who_is_cut_off_stops_leading_before_another_can_begin() -> None:

@@ -118,10 +118,9 @@ async def _none(cluster: Bed) -> bool:
 
 
 async def _change_image(work: Cluster, name: str) -> None:
-    found = await work.client.kind("jobset.x-k8s.io/v1alpha2", "JobSet").get(name, work.namespace)
-    template = found["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-    template["spec"]["containers"][0]["image"] = "registry.example/other:2"
-    await work.client.of(found).update(found, work.namespace)
+    path = "/spec/replicatedJobs/0/template/spec/template/spec/containers/0/image"
+    change = [{"op": "replace", "path": path, "value": "registry.example/other:2"}]
+    await work.client.kind("jobset.x-k8s.io/v1alpha2", "JobSet").patch(name, change, work.namespace, kind="json")
 
 
 async def _others_do_not_notice(work: Cluster, name: str) -> None:
