@@ -1,13 +1,15 @@
 """Write what follows from code: deploy/rbac.yaml, roles and definitions of the Helm chart, and the table of kinds in
 README from the bundles of kinds; the table of limits in docs/security.md from their type;
-the table of values in docs/install.md from the schema of the chart.
+the table of values in docs/install.md from the schema of the chart; the table of reasons and docs/reference.
 
 python hack/generated.py
 """
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +23,8 @@ from kohort.server import limits
 from kohort.webhook.validating import checked, webhook_rules
 
 ROOT: Final = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))  # for whoever runs this file by its path
+reference = importlib.import_module("hack.reference")
 _SHARED: Final = Page("Workload, PodGroup, CompositePodGroup", "docs/kinds/scheduling.md")
 
 
@@ -83,8 +87,15 @@ def webhooks() -> str:
 def files() -> dict[Path, str]:
     """The files as they should be."""
     deploy, readme, security = ROOT / "deploy", ROOT / "README.md", ROOT / "docs" / "security.md"
-    install = ROOT / "docs" / "install.md"
+    install, scheduler = ROOT / "docs" / "install.md", ROOT / "docs" / "scheduler.md"
     return {
+        **reference.files(),
+        scheduler: between(
+            scheduler.read_text(),
+            "<!-- begin: table of reasons, hack/generated.py -->\n\n",
+            "\n<!-- end -->\n",
+            reference.reasons_table(),
+        ),
         install: between(
             install.read_text(),
             "<!-- begin: table of values, hack/generated.py -->\n\n",
