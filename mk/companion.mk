@@ -1,0 +1,9 @@
+# Operators of other people, built from their published Go modules into the cache, unmodified, beside `kohort run` on a real
+# Kubernetes. ARGS="--workloads 50 --seed 7" is passed on.
+.PHONY: companion
+
+companion: $(READY) ## real JobSet, LeaderWorkerSet, KubeRay and training operators beside kohort run: samples, then random workloads
+	@$(BIN)/python -m kohort.testing.environment build $(K8S)
+	@$(BIN)/python -m tests.support.operators --build-only
+	$(BIN)/pytest -q tests/kubernetes/test_operators.py
+	@$(BIN)/python -m tests.support.operators $(ARGS)
