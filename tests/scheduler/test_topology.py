@@ -238,3 +238,53 @@ def test_a_new_gang_keeps_to_what_it_requires_whatever_its_policy() -> None:
     gang(sim, "g", range(3), 3, {"kohort.dev/topology": "rack=required", "kohort.dev/replacement": "Widen"})
     sim.settle()
     assert sim.bound == {}
+
+
+# ---- networks as they are
+
+
+def test_nodes_without_a_level_are_used_when_domains_are_full_and_shown_as_such() -> None:
+    """Of mixed hardware: three racks of different size, and nodes that know no rack at all."""
+    sim = cluster(a=3, b=1)
+    for number in range(2):
+        create(sim, {"node": f"x-{number}", "cpu": "1", "labels": {ZONE: "zone-x"}})
+    gang(sim, "g", range(5), 5, {"kohort.dev/topology": "rack=preferred"})
+    sim.settle()
+    assert racks(sim, "g")[:3] == "aaa"
+    (place,) = root_status(sim.core, root(sim, "g")).places
+    rack = next(one for one in place.standing.levels if one.key == RACK)
+    assert rack.domains["a"] == 3
+    assert sum(rack.domains.values()) == 5
+
+
+def test_a_required_level_is_never_a_node_without_it() -> None:
+    sim = cluster(a=1)
+    for number in range(4):
+        create(sim, {"node": f"x-{number}", "cpu": "1", "labels": {ZONE: "zone-x"}})
+    gang(sim, "g", range(2), 2, {"kohort.dev/topology": "rack=required"})
+    sim.settle()
+    assert sim.bound == {}
+
+
+def test_a_label_that_moves_a_node_to_another_rack_undoes_nothing_and_says_why_members_wait() -> None:
+    """The gang required one rack; its nodes are in two now. A member that is lost waits, by policy it goes on."""
+    sim = cluster(a=4, b=2)
+    gang(sim, "g", range(3), 3, {"kohort.dev/topology": "rack=required"})
+    sim.settle()
+    moved, lost = sim.bound["g-0"], sim.bound["g-1"]
+    sim.objects["node"][moved]["metadata"]["labels"][RACK] = "b"
+    sim.tell("node", moved)
+    sim.settle(30.0)
+    assert len(sim.bound) == 3
+    sim.delete("pod", "g-1")
+    add(sim, "g", 1, suffix="-again")
+    sim.settle(15.0)
+    assert lost
+    assert "g-1-again" not in sim.bound
+    status = root_status(sim.core, root(sim, "g"))
+    assert status.explanation is not None
+    assert f"members of default/g run on 2 domains of {RACK}" in status.explanation.detail
+    sim.objects["node"][moved]["metadata"]["labels"][RACK] = "a"  # the label comes back, and so does the member
+    sim.tell("node", moved)
+    sim.settle(400.0)
+    assert sim.bound["g-1-again"].startswith("a-")
