@@ -339,7 +339,9 @@ def test_g37_preferred_topology_fails_closed() -> None:
 
 
 def test_preferred_topology_for_our_own_scheduler_is_an_annotation_of_the_groups() -> None:
-    wish = {"topologyConstraint": {"topologyName": "fabric", "pack": {"required": "rack", "preferred": "host"}}}
+    wish: dict[str, Any] = {
+        "topologyConstraint": {"topologyName": "fabric", "pack": {"required": "rack", "preferred": "host"}}
+    }
     ours = {"schedulerName": "kohort"}
     obj = pcs("a", clique("x", pod=ours), clique("y", pod=ours), **wish)
     plan = plans(obj)["a-0"]
