@@ -18,6 +18,7 @@ from kohort.place.patterns import Patterns, Which
 
 _MORE: Final = 0.02  # what a seat more than is asked for is worth, of one that is missing
 _ENOUGH: Final = 4  # such seats of a class that count
+_PATIENCE: Final = 120  # steps without anything better
 _REST: Final = 4  # steps for which a node is left alone, at the least
 
 
@@ -46,12 +47,15 @@ class CoverSearch:
         """From one pattern for each node (numbers of patterns) on; None if nothing was found."""
         held = self._patterns.counts[chosen]  # of each node
         rests = np.zeros(len(chosen), np.int64)
+        least, since = np.inf, 0
         for step in range(steps):
             have, spare = self._sums(held)
             missing = np.maximum(self._asks - have, 0) @ self._prices
             if not missing.any():
                 return self._numbers(held)
-            if expired():
+            if (total := float(missing.sum())) < least:
+                least, since = total, step
+            if expired() or step - since > _PATIENCE:
                 return None
             cost = self._costs(held, have, spare, missing)
             cost[rests[self._node] > step] = np.inf
@@ -83,7 +87,7 @@ class CoverSearch:
         """What would be missing with each pattern instead of the one that its node has."""
         ring = self._of
         more = self._counts - held[self._node]
-        cost = np.zeros(len(self._node), np.float32)
+        cost = np.where(more.any(axis=1), np.float32(0), np.float32(np.inf))  # what it has is no change
         while len(ring):
             now = have[ring] + more
             asked = self._asks[ring]

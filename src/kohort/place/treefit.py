@@ -26,7 +26,7 @@ from kohort.place.smallfit import SmallFit
 Rows = tuple[int, ...]
 _FEW: Final = 8  # nodes that are filled one after the other
 _WIDE: Final = 600  # states kept for them
-_STEPS: Final = 400  # of a search for patterns
+_STEPS: Final = 2000  # of a search for patterns
 _TRIES: Final = 600  # groups that look for a place at one level
 _STARTS: Final = 4
 _GROUPS: Final = 16  # up to so many,
