@@ -3,7 +3,7 @@ or waits and says why, and no pod was bound a second time.
 
 Big gangs and one trouble each; then random runs (tests.kubernetes.chaos), of which KOHORT_CHAOS says how many
 (`KOHORT_CHAOS=200`) and KOHORT_CHAOS_SEED where to begin: a run that failed names its seed. The same in virtual time,
-where a seed repeats every request: tests/run/test_chaos.
+where a seed repeats every request: tests/run/test_chaos. KOHORT_AWAY=60 keeps the API server away for a minute.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ async def ask(client: Client, name: str) -> None:
 
 # ---- what happens
 
+AWAY = float(os.environ.get("KOHORT_AWAY", "20"))  # seconds
+
 
 def killed(kubernetes: Kubernetes) -> None:
     kubernetes.kill()
@@ -102,16 +104,37 @@ def server_killed(kubernetes: Kubernetes) -> None:
     kubernetes.env.restart(kubernetes.env.gates)
 
 
+def server_away(kubernetes: Kubernetes) -> None:
+    """For longer than a lease lasts."""
+    kubernetes.env.stop_component("apiserver")
+    time.sleep(AWAY)
+    kubernetes.env.restart(kubernetes.env.gates)
+
+
 def store_paused(kubernetes: Kubernetes) -> None:
+    _pause_store(kubernetes, 4.0)
+
+
+def store_slow(kubernetes: Kubernetes) -> None:
+    """It works for a moment of every half second: requests take that long, some longer than the server waits."""
+    end = time.monotonic() + 8.0
+    while time.monotonic() < end:
+        _pause_store(kubernetes, 0.45)
+        time.sleep(0.05)
+
+
+def _pause_store(kubernetes: Kubernetes, seconds: float) -> None:
     etcd = kubernetes.env.pids()["etcd"]
     os.kill(etcd, signal.SIGSTOP)
     try:
-        time.sleep(4.0)
+        time.sleep(seconds)
     finally:
         os.kill(etcd, signal.SIGCONT)
 
 
-@pytest.mark.parametrize("trouble", [stopped, server_killed, store_paused, killed], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "trouble", [stopped, server_killed, server_away, store_paused, store_slow, killed], ids=lambda one: one.__name__
+)
 async def test_gangs_are_whole_after(
     kubernetes: Kubernetes, client: Client, trouble: Callable[[Kubernetes], None]
 ) -> None:

@@ -99,7 +99,7 @@ async def test_mistakes_are_refused_and_a_dead_webhook_stops_nobody(cluster: Bed
 
     # It comes back, and what came meanwhile can still be changed and deleted.
     await cluster.client.kind("apps/v1", "Deployment").scale("kohort-webhook", 1, SPACE)
-    await work.until(refuses, what="a webhook that came back")
+    await work.until(refuses, seconds=180, what="a webhook that came back")
     late = mistaken("while-dead")["metadata"]["name"]
     jobsets = work.client.kind("jobset.x-k8s.io/v1alpha2", "JobSet")
     await jobsets.patch(late, {"spec": {"suspend": True}}, work.namespace)
