@@ -123,6 +123,7 @@ def workloads(bed: Bed, number: int, seed: int) -> Watcher:
                 bed.delete(watcher.kinds[gone], gone)
                 del watcher.sizes[gone]
         if index % 20 == 10:  # a node is lost with its pods, and comes back
+            watcher.settle(30)  # whoever is whole now may be a part of itself after it
             bed.env.kubectl("cordon", "virtual-1")
             bed.env.kubectl("delete", "pods", "--field-selector=spec.nodeName=virtual-1", "--wait=false")
         if index % 20 == 16:
