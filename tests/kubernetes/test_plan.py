@@ -22,7 +22,7 @@ from kohort.testing.cluster import Cluster
 from kohort.testing.environment.environment import Environment
 
 RBAC = Path(__file__).parents[2] / "deploy" / "rbac.yaml"
-FIRST = int(os.environ.get("KOHORT_PLANS_FROM", "1014"))
+FIRST = int(os.environ.get("KOHORT_PLANS_FROM", "1000"))
 SEEDS = range(FIRST, FIRST + int(os.environ.get("KOHORT_PLANS", "6")))
 QUIET = 3.0  # seconds without a change
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ def test_the_order_of_nodes_decides_nothing(seed: int) -> None:
     count, cpu = rng.choice((1, 3, 9, 14)), rng.randint(1, 2)
     topology: dict[str, Any] = {"topology": "example.com/rack"} if rng.random() < 0.5 else {}
     company: dict[str, Any] = {"labels": {"app": "a"}} if rng.random() < 0.3 else {}
+    ranked = rng.random() < 0.5
     found = []
     for _ in range(4):
         rng.shuffle(nodes)
@@ -30,5 +32,8 @@ def test_the_order_of_nodes_decides_nothing(seed: int) -> None:
         cluster.node(gone[0], gone[1], **{"example.com/rack": gone[2]})
         for name, node, asks in busy:
             cluster.run(name, node, asks)
-        found.append(cluster.place(*(cluster.pod(f"p{number}", cpu, **company) for number in range(count)), **topology))
+        pods = [cluster.pod(f"p{number}", cpu, **company) for number in range(count)]
+        if ranked:
+            pods = [replace(pod, rank=(number,)) for number, pod in enumerate(pods)]
+        found.append(cluster.place(*pods, **topology))
     assert found == found[:1] * len(found)

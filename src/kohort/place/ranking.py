@@ -34,7 +34,7 @@ def by_rank(engine: Engine, root: Demand, outcomes: Mapping[str, Outcome]) -> No
 
 def _deal(engine: Engine, keys: list[str], parts: list[tuple[Leaf, Outcome]]) -> None:
     line = [one for leaf, outcome in parts for one in _line(leaf, outcome)]
-    rows = np.unique(np.asarray([row for _, _, row, _ in line], np.intp))
+    rows = engine.state.by_name(np.unique(np.asarray([row for _, _, row, _ in line], np.intp)))
     tree = Hierarchy(engine.state, keys, rows)
     place = {int(row): position for position, row in enumerate(rows)}
     dealt = in_order(tree, [Seat(key, rank, place[row], kind) for key, rank, row, kind in line])

@@ -125,6 +125,10 @@ class ClusterState:
             self._ranks = (None if rows == sorted(rows) else ranks,)
         return self._ranks[0]
 
+    def by_name(self, rows: Rows) -> Rows:
+        """These rows in the order of their nodes' names."""
+        return rows if self.ranks is None else rows[np.argsort(self.ranks[rows])]
+
     def foremost(self, scores: Amounts, rows: Rows | None = None) -> int:
         """The position of the highest score, among equals of the first by name. `rows`: what the scores are of."""
         place = int(scores.argmax())
