@@ -152,9 +152,14 @@ class Engine:
     ) -> list[int]:
         room = fit.room if rows is None else fit.room[rows]
         scores = np.where(room > 0, score.total(rows), LOWEST)
+        if rows is None and (rows := self.state.named) is not None:
+            scores = scores[rows]  # all rows by name: the first of equals is the foremost
+            foremost = _first
+        else:
+            foremost = self.state.foremost
         taken: list[int] = []
         while len(taken) < count and len(scores):
-            place = self.state.foremost(scores, rows)
+            place = foremost(scores, rows)
             if scores[place] == LOWEST:
                 break
             row = place if rows is None else int(rows[place])
@@ -282,6 +287,10 @@ def _brought(raw: Amounts, suits: Mask, weight: int) -> Amounts | None:
     seen: Iterable[int] = raw[suits].tolist()
     low, high = min(seen, default=0), max(seen, default=0)
     return None if low == high else np.clip(raw - low, 0, high - low) * FULL // (high - low) * weight
+
+
+def _first(scores: Amounts, _rows: Rows | None = None) -> int:
+    return int(scores.argmax())
 
 
 def _order(least: Amounts, most: Amounts, count: int) -> Rows:

@@ -93,7 +93,7 @@ class ClusterState:
         self.offers = 0  # counts changes of what nodes offer
         self.interpod = InterPodTerms(self)
         self._row: dict[str, int] = {}
-        self._ranks: tuple[Rows | None] | None = None
+        self._names: tuple[Rows, Rows] | tuple[None, None] | None = None
         self._free: list[int] = list(range(_FIRST_ROWS - 1, -1, -1))
         self._where: dict[str, int] = {}  # pod uid -> row
         self._spaces: dict[str, set[str]] = {}  # namespace -> uids of pods on nodes
@@ -115,15 +115,23 @@ class ClusterState:
         return self._row.get(name)
 
     @property
+    def named(self) -> Rows | None:
+        """All rows in the order of their nodes' names, those without a node last; None if they stand so. Among equals
+        the first name is taken, so that a decision does not depend on the order in which nodes came to be known."""
+        return self._by_name()[0]
+
+    @property
     def ranks(self) -> Rows | None:
-        """Row -> place of its node by name; None if rows stand in that order. Among equals the first name is taken, so
-        that a decision does not depend on the order in which nodes came to be known."""
-        if self._ranks is None:
+        """Row -> its place in `named`."""
+        return self._by_name()[1]
+
+    def _by_name(self) -> tuple[Rows, Rows] | tuple[None, None]:
+        if self._names is None:
             rows = [self._row[name] for name in sorted(self._row)]
             ranks = np.full(self.rows, len(rows))
             ranks[rows] = np.arange(len(rows))
-            self._ranks = (None if rows == sorted(rows) else ranks,)
-        return self._ranks[0]
+            self._names = (None, None) if rows == sorted(rows) else (np.argsort(ranks, kind="stable"), ranks)
+        return self._names
 
     def by_name(self, rows: Rows) -> Rows:
         """These rows in the order of their nodes' names."""
@@ -157,7 +165,7 @@ class ClusterState:
         row = self._row.get(name)
         fresh = row is None
         if fresh:
-            self._ranks = None
+            self._names = None
         if row is None:
             row = self._take_row()
             self._row[name] = row
@@ -185,7 +193,7 @@ class ClusterState:
         row = self._row.pop(name, None)
         if row is None:
             return
-        self._ranks = None
+        self._names = None
         pods = self.node(row).pods
         for pod in list(pods.values()):
             self._remove_from_node(pod, row)
