@@ -58,7 +58,7 @@ def test_groups_that_fill_every_rack_beside_pods_that_may_go_anywhere(seed: int)
     dice = random.Random(seed)
     racks, count = [rack for rack in range(1, 13) for _ in range(3)], 36
     fillings, loose = [_filled(dice) for _ in range(count)], Counter({3: count})
-    children = []
+    children: list[PackGroup] = []
     for rack in range(1, 13):
         inside = sum((fillings[node] for node in range(count) if racks[node] == rack), Counter[int]())
         sorts = list(inside.elements())
@@ -80,7 +80,7 @@ def test_groups_that_fill_every_rack_beside_pods_that_may_go_anywhere(seed: int)
 
 
 def _level(seed: int) -> tuple[LevelFit, list[int]]:
-    """Eight domains of 103, of which 100 are filled by groups of random sizes; the first group may go to its own only."""
+    """Eight domains of 103, of which groups of random sizes fill 100; the first group may go to its own only."""
     dice = random.Random(seed)
     sizes: list[tuple[int, int]] = []
     for domain in range(8):

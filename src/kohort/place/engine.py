@@ -152,14 +152,12 @@ class Engine:
     ) -> list[int]:
         room = fit.room if rows is None else fit.room[rows]
         scores = np.where(room > 0, score.total(rows), LOWEST)
-        if rows is None and (rows := self.state.named) is not None:
-            scores = scores[rows]  # all rows by name: the first of equals is the foremost
-            foremost = _first
-        else:
-            foremost = self.state.foremost
+        every = self.state.named if rows is None else None
+        if every is not None:
+            scores, rows = scores[every], every  # by name: of equals the first is meant
         taken: list[int] = []
         while len(taken) < count and len(scores):
-            place = foremost(scores, rows)
+            place = int(scores.argmax()) if every is not None else self.state.foremost(scores, rows)
             if scores[place] == LOWEST:
                 break
             row = place if rows is None else int(rows[place])
@@ -287,10 +285,6 @@ def _brought(raw: Amounts, suits: Mask, weight: int) -> Amounts | None:
     seen: Iterable[int] = raw[suits].tolist()
     low, high = min(seen, default=0), max(seen, default=0)
     return None if low == high else np.clip(raw - low, 0, high - low) * FULL // (high - low) * weight
-
-
-def _first(scores: Amounts, _rows: Rows | None = None) -> int:
-    return int(scores.argmax())
 
 
 def _order(least: Amounts, most: Amounts, count: int) -> Rows:
