@@ -1,7 +1,7 @@
 """What `kohort plan` says of a real cluster happens there: random questions, then the same files submitted.
 
 KOHORT_PLANS=100 asks so many, KOHORT_PLANS_FROM=50 begins with another. Each about twenty seconds, mostly waiting.
-Not all of a hundred agree yet (docs/plan.md): those that are asked by default do.
+docs/plan.md says how many agreed when more were asked.
 """
 
 from __future__ import annotations

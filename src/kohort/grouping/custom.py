@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from kohort.api.errors import FieldError, duplicate, invalid, required
 from kohort.grouping import keys, paths
-from kohort.grouping.model import GroupNode, Kind, Level, Place, Rule, Subject, Thing, World
+from kohort.grouping.model import GroupNode, Kind, Level, ObjectLister, Place, Rule, Subject, Thing
 from kohort.grouping.owners.sizes import JOB, REPLICA_SET, STATEFUL_SET, owned
 from kohort.grouping.registry import names
 
@@ -41,8 +41,8 @@ class Custom:
     shown: str  # where the minimum is, for people
     topology: str | None
 
-    def place(self, pod: Subject, world: World) -> Place | None:
-        found = self._object(pod, world)
+    def place(self, pod: Subject, lister: ObjectLister) -> Place | None:
+        found = self._object(pod, lister)
         if found is None or keys.wants(found, pod.annotations) is False:
             return None
         minimum = self.number
@@ -54,15 +54,15 @@ class Custom:
         place = Place(self.name, Level.OWNER, pod.namespace, leaf, (node,), str(found), found.reference)
         return keys.adjusted(place, pod.annotations, found.annotations)
 
-    def _object(self, pod: Subject, world: World) -> Thing | None:
+    def _object(self, pod: Subject, lister: ObjectLister) -> Thing | None:
         if self.label:
             name = pod.said(self.label)
-            return world.find(self.kind, pod.namespace, name) if name else None
+            return lister.find(self.kind, pod.namespace, name) if name else None
         owner = pod.owner
         if owner is not None and owner.of in _BETWEEN and owner.of != self.kind:
-            between = owned(pod, world, owner, wait=False)
+            between = owned(pod, lister, owner, wait=False)
             owner = between.owner if between is not None else None
-        return owned(pod, world, owner) if owner is not None and owner.of == self.kind else None
+        return owned(pod, lister, owner) if owner is not None and owner.of == self.kind else None
 
     @property
     def rule(self) -> Rule:

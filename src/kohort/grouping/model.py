@@ -1,8 +1,8 @@
 """What grouping is given, and what it answers.
 
-A rule looks at a pod (`Subject`) and at objects that it rests on (`World`), and answers with a `Place`: the tree that
-the pod belongs to, and its leaf there. What a rule needs and cannot see yet is raised as `UnseenError`, what a pod says
-that cannot be meant as `WrongError`.
+A rule looks at a pod (`Subject`) and at objects that it rests on (`ObjectLister`), and answers with a `Place`: the tree
+that the pod belongs to, and its leaf there. What a rule needs and cannot see yet is raised as `UnseenError`, what a pod
+says that cannot be meant as `WrongError`.
 
 What is made for each group of pods is a msgspec Struct, not a dataclass: one that is frozen takes ten times as long to
 make, and a scheduler makes many.
@@ -93,7 +93,7 @@ class Thing(Struct, frozen=True):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-class World(Protocol):
+class ObjectLister(Protocol):
     """Objects, by kind and name."""
 
     def find(self, kind: Kind, namespace: str, name: str, *, wait: bool = True) -> Thing | None:
@@ -171,7 +171,7 @@ class Rule:
     name: str
     about: str  # whom it is for, for people
     level: Level  # the best that it may answer with
-    place: Callable[[Subject, World], Place | None]
+    place: Callable[[Subject, ObjectLister], Place | None]
     keys: tuple[str, ...] = ()  # labels and annotations of pods by which it looks, and whose values it reads
     also: tuple[str, ...] = ()  # further ones that it reads
     zero_keys: Mapping[str, str] = field(default_factory=dict)  # labels of which it reads only whether they are 0,

@@ -6,7 +6,18 @@ from collections.abc import Iterable
 from typing import Final
 
 from kohort.grouping.keys import OWN
-from kohort.grouping.model import Absent, Answer, GroupNode, Level, Place, Rule, Subject, UnseenError, World, WrongError
+from kohort.grouping.model import (
+    Absent,
+    Answer,
+    GroupNode,
+    Level,
+    ObjectLister,
+    Place,
+    Rule,
+    Subject,
+    UnseenError,
+    WrongError,
+)
 from kohort.grouping.owners import builtin, jobset, kubeflow, leaderworkerset, ray, spark
 from kohort.grouping.schedulers import kai, kohort, koordinator, kueue, schedulerplugins, volcano, yunikorn
 
@@ -40,7 +51,7 @@ def names() -> tuple[str, ...]:
     return tuple(one.name for one in RULES)
 
 
-def group(pod: Subject, world: World, rules: Iterable[Rule] = RULES) -> Answer:
+def group(pod: Subject, lister: ObjectLister, rules: Iterable[Rule] = RULES) -> Answer:
     """The place of a pod that names no schedulingGroup. Of several places of one level, that are not the same, none
     can be chosen: the pod says two things."""
     found: list[Place] = []
@@ -48,7 +59,7 @@ def group(pod: Subject, world: World, rules: Iterable[Rule] = RULES) -> Answer:
         if found and rule.level > found[0].level:
             break
         try:
-            place = rule.place(pod, world)
+            place = rule.place(pod, lister)
         except UnseenError as gap:
             if found:
                 continue

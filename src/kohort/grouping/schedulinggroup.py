@@ -72,7 +72,7 @@ class Alone:
 
 
 class Seen:
-    """What was looked up for one pod, or for many: a `World` that asks for what it does not know."""
+    """What was looked up for one pod, or for many: an `ObjectLister` that asks for what it does not know."""
 
     def __init__(self) -> None:
         self._things: dict[tuple[Kind, str, str], Thing | None] = {}

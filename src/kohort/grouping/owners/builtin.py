@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.grouping import keys
-from kohort.grouping.model import GroupNode, Level, Place, Rule, Subject, Thing, World, WrongError
+from kohort.grouping.model import GroupNode, Level, ObjectLister, Place, Rule, Subject, Thing, WrongError
 from kohort.grouping.owners.sizes import JOB, REPLICA_SET, STATEFUL_SET, at_once, controller, whole
 from kohort.grouping.schedulers.volcano import MIN_MEMBER
 
 JOB_RANK: Final = "batch.kubernetes.io/job-completion-index"
 
 
-def job(pod: Subject, world: World) -> Place | None:
-    found = controller(pod, world, JOB)
+def job(pod: Subject, lister: ObjectLister) -> Place | None:
+    found = controller(pod, lister, JOB)
     asked = found and _asked(found, pod)
     if not found or not asked:
         return None
     return _flat(JOB_RULE.name, found, pod, asked, at_once(found.spec))
 
 
-def replicas(pod: Subject, world: World) -> Place | None:
-    found = controller(pod, world, STATEFUL_SET, REPLICA_SET)
+def replicas(pod: Subject, lister: ObjectLister) -> Place | None:
+    found = controller(pod, lister, STATEFUL_SET, REPLICA_SET)
     asked = found and _asked(found, pod)
     if not found or not asked:
         return None

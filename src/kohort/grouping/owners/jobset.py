@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kohort.grouping import keys
-from kohort.grouping.model import GroupNode, Kind, Level, Place, Rule, Subject, Thing, World
+from kohort.grouping.model import GroupNode, Kind, Level, ObjectLister, Place, Rule, Subject, Thing
 from kohort.grouping.owners.builtin import JOB_RANK
 from kohort.grouping.owners.sizes import at_once, whole
 
@@ -38,17 +38,17 @@ class _Part(NamedTuple):
     leader_first: bool
 
 
-def of_jobset(pod: Subject, world: World) -> Place | None:
-    return _place(RULE.name, pod, world, trained=False)
+def of_jobset(pod: Subject, lister: ObjectLister) -> Place | None:
+    return _place(RULE.name, pod, lister, trained=False)
 
 
-def of_trainjob(pod: Subject, world: World) -> Place | None:
-    return _place(TRAINJOB_RULE.name, pod, world, trained=True)
+def of_trainjob(pod: Subject, lister: ObjectLister) -> Place | None:
+    return _place(TRAINJOB_RULE.name, pod, lister, trained=True)
 
 
-def _place(rule: str, pod: Subject, world: World, *, trained: bool) -> Place | None:
+def _place(rule: str, pod: Subject, lister: ObjectLister, *, trained: bool) -> Place | None:
     name, own = pod.labels.get(NAME), pod.labels.get(REPLICATED)
-    found = world.find(JOBSET, pod.namespace, name) if name and own else None
+    found = lister.find(JOBSET, pod.namespace, name) if name and own else None
     if found is None or pod.labels.get(UID, found.uid) != found.uid:
         return None
     if (found.owner is not None and found.owner.kind == _TRAINJOB) is not trained:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.grouping import keys
-from kohort.grouping.model import GroupNode, Kind, Level, Place, Reference, Rule, Subject, Thing, World
+from kohort.grouping.model import GroupNode, Kind, Level, ObjectLister, Place, Reference, Rule, Subject, Thing
 from kohort.grouping.owners.sizes import JOB, owned, whole
 
 NAME: Final = "training.kubeflow.org/job-name"
@@ -28,9 +28,9 @@ KINDS: Final = tuple(Kind(GROUP, name) for name in _REPLICAS)
 _LAUNCHER: Final = "launcher"
 
 
-def place(pod: Subject, world: World) -> Place | None:
-    owner = _owner(pod, world)
-    found = owned(pod, world, owner) if owner is not None else None
+def place(pod: Subject, lister: ObjectLister) -> Place | None:
+    owner = _owner(pod, lister)
+    found = owned(pod, lister, owner) if owner is not None else None
     if found is None or owner is None or keys.wants(found, pod.annotations) is False:
         return None
     together = {name.lower(): one for name, one in _counts(found).items()}
@@ -50,14 +50,14 @@ def place(pod: Subject, world: World) -> Place | None:
     return keys.adjusted(made, pod.annotations, found.annotations)
 
 
-def _owner(pod: Subject, world: World) -> Reference | None:
+def _owner(pod: Subject, lister: ObjectLister) -> Reference | None:
     """Of the kinds above; a launcher is a pod of a Job that belongs to one."""
     owner = pod.owner
     if owner is None or owner.of in KINDS:
         return owner
     if owner.of != JOB or NAME not in pod.labels:
         return None
-    job = owned(pod, world, owner, wait=False)
+    job = owned(pod, lister, owner, wait=False)
     above = job.owner if job is not None else None
     return above if above is not None and above.of in KINDS else None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.grouping import keys
-from kohort.grouping.model import GroupNode, Kind, Level, Place, Rule, Subject, Thing, World
+from kohort.grouping.model import GroupNode, Kind, Level, ObjectLister, Place, Rule, Subject, Thing
 from kohort.grouping.owners.sizes import whole
 
 _PREFIX: Final = "leaderworkerset.sigs.k8s.io/"
@@ -21,11 +21,11 @@ EXCLUSIVE: Final = f"{_PREFIX}exclusive-topology"
 KIND: Final = Kind("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 
 
-def place(pod: Subject, world: World) -> Place | None:
+def place(pod: Subject, lister: ObjectLister) -> Place | None:
     name, group = pod.labels.get(NAME), pod.labels.get(GROUP)
     if not name or group is None:
         return None
-    found = world.find(KIND, pod.namespace, name)
+    found = lister.find(KIND, pod.namespace, name)
     if found is not None and keys.wants(found, pod.annotations) is False:
         return None
     size = _size(pod, found)

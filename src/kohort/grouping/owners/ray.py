@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.grouping import keys
-from kohort.grouping.model import GroupNode, Kind, Level, Place, Rule, Subject, Thing, World
+from kohort.grouping.model import GroupNode, Kind, Level, ObjectLister, Place, Rule, Subject, Thing
 from kohort.grouping.owners.sizes import owned, whole
 
 CLUSTER: Final = "ray.io/cluster"
@@ -20,11 +20,11 @@ KIND: Final = Kind("ray.io", "RayCluster")
 _HEAD: Final = "head"
 
 
-def place(pod: Subject, world: World) -> Place | None:
+def place(pod: Subject, lister: ObjectLister) -> Place | None:
     owner = pod.owner
     if owner is None or owner.of != KIND:
         return None
-    found = owned(pod, world, owner)
+    found = owned(pod, lister, owner)
     if found is None or keys.wants(found, pod.annotations) is False or found.labels.get(ENABLED) == "false":
         return None
     groups = {_HEAD: 1, **_workers(found)}

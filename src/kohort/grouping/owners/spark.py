@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kohort.grouping import keys
-from kohort.grouping.model import GroupNode, Kind, Level, Place, Rule, Subject, Thing, World
+from kohort.grouping.model import GroupNode, Kind, Level, ObjectLister, Place, Rule, Subject, Thing
 from kohort.grouping.owners.sizes import whole
 
 APPLICATION: Final = "spark-app-selector"
@@ -21,12 +21,12 @@ _BATCH: Final = "spark.kubernetes.allocation.batch.size"
 _USUAL_BATCH: Final = 10
 
 
-def place(pod: Subject, world: World) -> Place | None:
+def place(pod: Subject, lister: ObjectLister) -> Place | None:
     application = pod.labels.get(APPLICATION)
     if not application or pod.labels.get(ROLE) != "executor":
         return None
     name = pod.labels.get(OPERATOR_NAME)
-    found = world.find(KIND, pod.namespace, name) if name else None
+    found = lister.find(KIND, pod.namespace, name) if name else None
     given = pod.annotations.get(keys.MIN_COUNT)
     if found is not None and keys.wants(found, pod.annotations) is False:
         return None

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kohort.grouping.model import GroupNode, Kind, Level, Place, Rule, Subject, Thing, World
+from kohort.grouping.model import GroupNode, Kind, Level, ObjectLister, Place, Rule, Subject, Thing
 from kohort.grouping.schedulers.objects import minimum, said
 
 NAME: Final = "pod-group-name"
@@ -15,9 +15,9 @@ QUEUE: Final = "kai.scheduler/queue"
 KIND: Final = Kind("scheduling.run.ai", "PodGroup")
 
 
-def place(pod: Subject, world: World) -> Place | None:
+def place(pod: Subject, lister: ObjectLister) -> Place | None:
     name = pod.annotations.get(NAME)
-    found = world.find(KIND, pod.namespace, name, wait=False) if name else None
+    found = lister.find(KIND, pod.namespace, name, wait=False) if name else None
     if found is None:
         return None
     queue = str(found.spec.get("queue") or pod.labels.get(QUEUE, ""))

@@ -8,10 +8,10 @@ metadata:
 from __future__ import annotations
 
 from kohort.grouping import keys
-from kohort.grouping.model import GroupNode, Level, Place, Rule, Subject, World, WrongError
+from kohort.grouping.model import GroupNode, Level, ObjectLister, Place, Rule, Subject, WrongError
 
 
-def place(pod: Subject, _: World) -> Place | None:
+def place(pod: Subject, _: ObjectLister) -> Place | None:
     name = pod.said(keys.GROUP)
     if not name:
         return None

@@ -6,7 +6,7 @@ import json
 from typing import Final
 
 from kohort.grouping import keys
-from kohort.grouping.model import GroupNode, Level, Place, Rule, Subject, World, WrongError
+from kohort.grouping.model import GroupNode, Level, ObjectLister, Place, Rule, Subject, WrongError
 
 _PREFIX: Final = "gang.scheduling.koordinator.sh/"
 NAME: Final = f"{_PREFIX}name"
@@ -15,7 +15,7 @@ TOTAL: Final = f"{_PREFIX}total-number"
 GROUPS: Final = f"{_PREFIX}groups"
 
 
-def place(pod: Subject, _: World) -> Place | None:
+def place(pod: Subject, _: ObjectLister) -> Place | None:
     name = pod.annotations.get(NAME)
     if not name:
         return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.grouping import keys
-from kohort.grouping.model import GroupNode, Level, Place, Rule, Subject, World
+from kohort.grouping.model import GroupNode, Level, ObjectLister, Place, Rule, Subject
 
 _PREFIX: Final = "kueue.x-k8s.io/"
 NAME: Final = f"{_PREFIX}pod-group-name"
@@ -21,7 +21,7 @@ QUEUE: Final = f"{_PREFIX}queue-name"
 _LWS: Final = "leaderworkerset.sigs.k8s.io/name"
 
 
-def place(pod: Subject, _: World) -> Place | None:
+def place(pod: Subject, _: ObjectLister) -> Place | None:
     name = pod.said(NAME)
     if not name or pod.said(FAST).lower() == "true" or _LWS in pod.labels:
         return None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from kohort.grouping.model import GroupNode, Kind, Level, Place, Subject, Thing, World, WrongError
+from kohort.grouping.model import GroupNode, Kind, Level, ObjectLister, Place, Subject, Thing, WrongError
 
 
-def group_object(rule: str, pod: Subject, world: World, kind: Kind, key: str, *, wait: bool = True) -> Place | None:
+def group_object(
+    rule: str, pod: Subject, lister: ObjectLister, kind: Kind, key: str, *, wait: bool = True
+) -> Place | None:
     """A flat gang from the object that a pod names."""
-    found = world.find(kind, pod.namespace, pod.said(key), wait=wait)
+    found = lister.find(kind, pod.namespace, pod.said(key), wait=wait)
     if found is None:
         return None
     node = GroupNode(found.name, minimum(found))

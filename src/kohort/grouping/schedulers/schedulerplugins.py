@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.grouping import keys
-from kohort.grouping.model import GroupNode, Kind, Level, Place, Rule, Subject, World
+from kohort.grouping.model import GroupNode, Kind, Level, ObjectLister, Place, Rule, Subject
 from kohort.grouping.schedulers.objects import group_object
 
 LABEL: Final = "scheduling.x-k8s.io/pod-group"
@@ -16,14 +16,14 @@ KIND: Final = Kind("scheduling.x-k8s.io", "PodGroup")
 OLDER_KIND: Final = Kind("scheduling.sigs.k8s.io", "PodGroup")
 
 
-def place(pod: Subject, world: World) -> Place | None:
+def place(pod: Subject, lister: ObjectLister) -> Place | None:
     for label, kind in ((LABEL, KIND), (OLDER, OLDER_KIND)):
         if pod.said(label):
-            return group_object(RULE.name, pod, world, kind, label)
+            return group_object(RULE.name, pod, lister, kind, label)
     return None
 
 
-def light(pod: Subject, _: World) -> Place | None:
+def light(pod: Subject, _: ObjectLister) -> Place | None:
     name = pod.labels.get(LIGHT)
     if not name:
         return None

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kohort.grouping.model import GroupNode, Kind, Level, Place, Rule, Subject, Thing, World, WrongError
+from kohort.grouping.model import GroupNode, Kind, Level, ObjectLister, Place, Rule, Subject, Thing, WrongError
 from kohort.grouping.schedulers.objects import minimum, said
 
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"
@@ -17,11 +17,11 @@ MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"  # on an owner
 KIND: Final = Kind("scheduling.volcano.sh", "PodGroup")
 
 
-def place(pod: Subject, world: World) -> Place | None:
+def place(pod: Subject, lister: ObjectLister) -> Place | None:
     key = next((one for one in (GROUP_NAME, VOLCANO_NAME) if pod.annotations.get(one)), None)
     if key is None:
         return None
-    found = world.find(KIND, pod.namespace, pod.annotations[key], wait=False)
+    found = lister.find(KIND, pod.namespace, pod.annotations[key], wait=False)
     if found is None:
         return None
     made = Place(

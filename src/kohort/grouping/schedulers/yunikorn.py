@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from kohort.grouping.model import GroupNode, Level, Place, Rule, Subject, UnseenError, World, WrongError
+from kohort.grouping.model import GroupNode, Level, ObjectLister, Place, Rule, Subject, UnseenError, WrongError
 from kohort.grouping.owners.sizes import JOB, most_pods
 
 APPLICATION: Final = ("applicationId", "yunikorn.apache.org/app-id")
@@ -19,19 +19,19 @@ _ROLE: Final = "spark-role"
 _DRIVER: Final = "spark-driver"  # as YuniKorn's guide names its task group
 
 
-def place(pod: Subject, world: World) -> Place | None:
+def place(pod: Subject, lister: ObjectLister) -> Place | None:
     key = next((one for one in APPLICATION if pod.said(one)), None)
     task = pod.annotations.get(TASK)
     if key is None or not task or pod.labels.get(_ROLE) == "driver":
         return None
     application = pod.said(key)
-    text = world.definition(RULE.name, pod.namespace, application)
+    text = lister.definition(RULE.name, pod.namespace, application)
     if text is None:
         raise UnseenError(f"annotation {TASKS} of application", pod.namespace, application)
     tasks = _tasks(text)
     if task not in tasks:
         raise WrongError(f"{pod.where(TASK)}: not among the task groups of {TASKS}: {', '.join(sorted(tasks))}")
-    minimum = min(tasks[task], most_pods(pod, world) or tasks[task])
+    minimum = min(tasks[task], most_pods(pod, lister) or tasks[task])
     waited = [name for name in tasks if name != _DRIVER]
     queue = next((found for one in QUEUES if (found := pod.said(one))), "")
     leaf = f"{application}/{task}"
