@@ -19,14 +19,6 @@ GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/d/podgroups"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 
-@pytest.fixture
-def talk() -> Iterator[Talk]:
-    made = Talk()
-    made.create("/api/v1/namespaces", {"metadata": {"name": "d"}})
-    yield made
-    made.close()
-
-
 @pytest.fixture(scope="module")
 def custom() -> Iterator[Running]:
     with Running() as running:

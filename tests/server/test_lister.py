@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from tests.server.talk import Talk
@@ -15,14 +14,6 @@ from kohort.server.store import Item
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/d/roles"
 SERVICES = "/api/v1/namespaces/d/services"
-
-
-@pytest.fixture
-def talk() -> Iterator[Talk]:
-    made = Talk()
-    made.create("/api/v1/namespaces", {"metadata": {"name": "d"}})
-    yield made
-    made.close()
 
 
 def test_a_role_that_changes_often_costs_one_role(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,14 +18,6 @@ PODS = "/api/v1/namespaces/d/pods"
 MAPS = "/api/v1/namespaces/d/configmaps"
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
-
-
-@pytest.fixture
-def talk() -> Iterator[Talk]:
-    made = Talk()
-    made.create("/api/v1/namespaces", {"metadata": {"name": "d"}})
-    yield made
-    made.close()
 
 
 def pod(name: str = "", **more: Any) -> dict[str, Any]:
