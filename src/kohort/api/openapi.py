@@ -9,6 +9,7 @@ from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import cel, formats
+from kohort.api.descriptions import described, of_kind
 from kohort.api.expansion import Schema, any_object, anything, expanded, int_or_string
 from kohort.api.schema import UNSET, Anything, Arr, Bool, Duration, Int, IntOrStr, Map, Node, Obj, Ref, Str, Time
 
@@ -47,7 +48,7 @@ def openapi_definition(kind: Kind, prefix: str = "#/definitions/") -> Schema:
 def _whole(kind: Kind, writer: _Writer, meta: Schema) -> Schema:
     schema = writer.schema(kind.schema, cel.Spot())
     head = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": meta}
-    return {**schema, "properties": head | schema.get("properties", {})}
+    return described({**schema, "properties": head | schema.get("properties", {})}, of_kind(kind.kind))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import definitions
+from kohort.api.descriptions import described, of_definition
 from kohort.server import openapi_descriptions, openapi_paths
 from kohort.server.openapi_paths import group_version_path
 
@@ -33,9 +34,12 @@ _ROOTS: Final = ("", "api", "apis", "version")
 
 @cache
 def _definitions(minor: str) -> Document:
+    """With words about the members; a reference says them beside it, as real servers do."""
     every = definitions.document(minor)["definitions"]
+    spoken = {name: described(one, words) for name, one in every.items() if (words := of_definition(name))}
     return {
         **every,
+        **spoken,
         openapi_descriptions.OBJECT_META: openapi_descriptions.described(every[openapi_descriptions.OBJECT_META]),
     }
 
