@@ -5,7 +5,7 @@ Nothing is changed: unknown fields stay in the object. `null` counts as absent e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import singledispatch
 from typing import Any, Final
@@ -151,40 +151,90 @@ def _(node: Obj, value: Any, path: str, minor: str) -> Iterator[FieldError]:
 @check.register
 def _(node: Ref, value: Any, path: str, minor: str) -> Iterator[FieldError]:
     schema = {"$ref": f"#/definitions/{node.definition}"}
-    if not _fits(schema, value, minor, node.parsed):
+    if value is not None and not _fits(schema, minor, node.parsed)(value):
         yield from _against(schema, value, path, minor, node.parsed)
 
 
 # ---- the OpenAPI documents of Kubernetes
 
 
-def _fits(schema: dict[str, Any], value: Any, minor: str, parsed: bool) -> bool:
-    """Whether `_against` would find nothing: nearly always so, and much quicker to say than to write down what."""
-    if value is None:
-        return True
-    whole, name = schema, definitions.target(schema)
-    if name is not None:
-        schema = definitions.definition(minor, name)
+Fits = Callable[[Any], bool]
+_FITS: Final[dict[tuple[str, str, bool], Fits]] = {}
+
+
+def _fits(schema: dict[str, Any], minor: str, parsed: bool) -> Fits:
+    """Says whether `_against` would find nothing: nearly always so, and much quicker to say than to write down what.
+
+    A function for each type of the document, made when a value of that type is first met.
+    """
+    name = definitions.target(schema)
+    if name is None:
+        return _fits_inline(schema, schema, minor, parsed)
+    key = (minor, name, parsed)
+    if key not in _FITS:
+        _FITS[key] = _fits_inline(definitions.definition(minor, name), schema, minor, parsed)
+    return _FITS[key]
+
+
+def _fits_inline(schema: dict[str, Any], whole: dict[str, Any], minor: str, parsed: bool) -> Fits:
     kind, properties = schema.get("type"), schema.get("properties")
     if kind == "object" or properties is not None:
-        return isinstance(value, dict) and _members_fit(schema, value, minor, parsed)
+        return _object_fits(schema, minor, parsed)
     if kind == "array":
-        return isinstance(value, list) and all(_fits(schema["items"], item, minor, parsed) for item in value)
-    if name is None and "format" not in schema and kind in _PLAIN:
-        return type(value) is _PLAIN[kind]
-    return not any(True for _ in _against(whole, value, "", minor, parsed))
+        return _array_fits(schema, minor, parsed)
+    if schema is whole and "format" not in schema and kind in _PLAIN:
+        plain = _PLAIN[kind]
+        return lambda value: type(value) is plain
+    node = _scalar(kind, schema.get("format", ""), definitions.target(whole)) if kind is not None else None
+    if isinstance(node, Int):
+        limit = 1 << (node.bits - 1)
+        return lambda value: type(value) is int and -limit <= value < limit
+    if isinstance(node, Time):
+        return lambda value: isinstance(value, str) and _is_time(value)
+    return lambda value: not any(True for _ in _against(whole, value, "", minor, parsed))
 
 
-def _members_fit(schema: dict[str, Any], value: dict[str, Any], minor: str, parsed: bool) -> bool:
-    properties, extra = schema.get("properties"), schema.get("additionalProperties")
-    for member, item in value.items():
-        inner = properties.get(member, extra) if properties is not None else extra
-        if inner is None:
-            if properties is not None:
-                return False
-        elif item is not None and not _fits(inner, item, minor, parsed):
+def _array_fits(schema: dict[str, Any], minor: str, parsed: bool) -> Fits:
+    item_fits: list[Fits] = []
+
+    def fits(value: Any) -> bool:
+        if not isinstance(value, list):
             return False
-    return True
+        if value and not item_fits:
+            item_fits.append(_fits(schema["items"], minor, parsed))
+        return all(item is None or item_fits[0](item) for item in value)
+
+    return fits
+
+
+def _object_fits(schema: dict[str, Any], minor: str, parsed: bool) -> Fits:
+    properties, extra = schema.get("properties"), schema.get("additionalProperties")
+    known: dict[str, Fits] = {}  # of members that the type names; what a map holds may have any name
+    others: list[Fits] = []
+
+    def member_fits(name: str) -> Fits | None:
+        if properties is not None and name in properties:
+            known[name] = _fits(properties[name], minor, parsed)
+            return known[name]
+        if extra is None:
+            return None
+        if not others:
+            others.append(_fits(extra, minor, parsed))
+        return others[0]
+
+    def fits(value: Any) -> bool:
+        if not isinstance(value, dict):
+            return False
+        for name, item in value.items():
+            inner = known.get(name) or member_fits(name)
+            if inner is None:
+                if properties is not None:
+                    return False
+            elif item is not None and not inner(item):
+                return False
+        return True
+
+    return fits
 
 
 def _against(schema: dict[str, Any], value: Any, path: str, minor: str, parsed: bool) -> Iterator[FieldError]:

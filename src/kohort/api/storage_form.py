@@ -19,7 +19,11 @@ from kohort.apimachinery.quantity import MILLI, NANO, canonical
 from kohort.apimachinery.times import micros, seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kohort.api.kind import Kind, Object
+
+    Form = Callable[[Any], Any]
 
 _EMPTY_ITEMS: Final[tuple[tuple[type[Node], Any], ...]] = ((Str, ""), (Int, 0), (Bool, False))
 _SECONDS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
@@ -85,7 +89,7 @@ def _keep(node: Node, value: Any, minor: str, native: bool) -> Any:
     if isinstance(node, Ref):
         metadata = node.definition == _META
         decoded = native or metadata  # into structs, also where the rest is a CRD's
-        return _against({"$ref": f"#/definitions/{node.definition}"}, value, minor, metadata, decoded)
+        return _form({"$ref": f"#/definitions/{node.definition}"}, minor, metadata, decoded)(value)
     if isinstance(node, Arr):
         kept: Any = [_item(node.item, item, minor, native) for item in value]
     elif isinstance(node, Map):
@@ -113,50 +117,98 @@ def _item(node: Node, value: Any, minor: str, native: bool) -> Any:
     return next((empty for sort, empty in _EMPTY_ITEMS if isinstance(node, sort)), None)
 
 
-def _against(schema: dict[str, Any], value: Any, minor: str, tidy: bool, decoded: bool, finest: int = NANO) -> Any:
-    """As `_keep`, for a type of the OpenAPI document. `tidy`: empty values vanish as well (metadata).
+_FORMS: Final[dict[tuple[str, str, bool, bool], Form]] = {}
+_ZEROES: Final[dict[str, Any]] = {"string": "", "integer": 0, "boolean": False}
 
-    `finest`: of quantities in a map.
+
+def _form(schema: dict[str, Any], minor: str, tidy: bool, decoded: bool, finest: int = NANO) -> Form:
+    """As `_keep`, for a type of the OpenAPI document: a function for each, made when a value of it is first met.
+
+    `tidy`: empty values vanish as well (metadata). `finest`: of quantities in a map.
     """
     name = definitions.target(schema)
-    if name is not None:
-        schema = definitions.definition(minor, name)
-        if name == _QUANTITY:
-            return value if value is None and not decoded else canonical(value)
-        if decoded and isinstance(value, str) and name.endswith(("v1.Time", "v1.MicroTime")):
-            return _utc(value, micro=name.endswith("MicroTime"))
-        finest = MILLI if decoded and name.startswith(_AMOUNTS) else NANO
-    if value is None:
-        return {"string": "", "integer": 0, "boolean": False, "array": []}.get(schema.get("type", ""), {})
-    if isinstance(value, list) and "items" in schema:
-        return [_against(schema["items"], item, minor, tidy, decoded) for item in value]
-    if not isinstance(value, dict) or not ("properties" in schema or "additionalProperties" in schema):
+    if name is None:
+        return _form_inline(schema, minor, tidy, decoded, finest)
+    key = (minor, name, tidy, decoded)
+    if key not in _FORMS:
+        _FORMS[key] = _named_form(name, minor, tidy, decoded)
+    return _FORMS[key]
+
+
+def _named_form(name: str, minor: str, tidy: bool, decoded: bool) -> Form:
+    if name == _QUANTITY:
+        return lambda value: value if value is None and not decoded else canonical(value)
+    finest = MILLI if decoded and name.startswith(_AMOUNTS) else NANO
+    inline = _form_inline(definitions.definition(minor, name), minor, tidy, decoded, finest)
+    if decoded and name.endswith(("v1.Time", "v1.MicroTime")):
+        micro = name.endswith("MicroTime")
+        return lambda value: _utc(value, micro=micro) if isinstance(value, str) else inline(value)
+    return inline
+
+
+def _form_inline(schema: dict[str, Any], minor: str, tidy: bool, decoded: bool, finest: int) -> Form:
+    kind = schema.get("type", "")
+    inside: list[Form] = []
+
+    def form(value: Any) -> Any:
+        if value is None:
+            return _ZEROES.get(kind, [] if kind == "array" else {})
+        if isinstance(value, list) and "items" in schema:
+            if not inside:
+                inside.append(_form(schema["items"], minor, tidy, decoded))
+            return [inside[0](item) for item in value]
         return copied(value)
-    return _members(schema, value, minor, tidy, decoded, finest)
+
+    if "properties" not in schema and "additionalProperties" not in schema:
+        return form
+    members = _members_form(schema, minor, tidy, decoded, finest)
+    return lambda value: members(value) if isinstance(value, dict) else form(value)
 
 
-def _members(
-    schema: dict[str, Any], value: dict[str, Any], minor: str, tidy: bool, decoded: bool, finest: int
-) -> dict[str, Any]:
+def _members_form(schema: dict[str, Any], minor: str, tidy: bool, decoded: bool, finest: int) -> Form:
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
     if not properties and definitions.target(extra or {}) == _QUANTITY:
-        return {key: canonical(item, finest) for key, item in value.items() if item is not None or decoded}
-    kept: dict[str, Any] = {}
-    for key, item in value.items():
-        inner = properties.get(key, extra)
-        if type(item) is str and item and inner is not None and "$ref" not in inner:
-            kept[key] = item  # most of what there is, kept as it is by all that follows
-            continue
-        # A struct's member stays unset, but a map's key is there, with an empty value.
-        if inner is None or (item is None and (key in properties or not decoded)):
-            continue
-        inside = _against(inner, item, minor, tidy, decoded, finest)
-        empty = inside in ("", [], {}) or (key == "generation" and inside == 0)
-        # A struct's encoding leaves out empty lists and maps, but not empty structs, nor what is required.
-        left_out = decoded and inside in ([], {}) and _collection(inner) and key not in schema.get("required", ())
-        if not (key in properties and ((tidy and empty) or left_out)):
+        return lambda value: {
+            key: canonical(item, finest) for key, item in value.items() if item is not None or decoded
+        }
+    required = frozenset(schema.get("required", ()))
+    known: dict[str, Form] = {}  # of members that the type names; a map's keys may be any
+    others: list[Form] = []
+    # Most of what there is are texts, kept as they are by all that follows.
+    texts = frozenset(key for key, inner in properties.items() if "$ref" not in inner)
+    other_texts = extra is not None and "$ref" not in extra
+
+    def form_of(key: str) -> Form:
+        if key in properties:
+            known[key] = _form(properties[key], minor, tidy, decoded, finest)
+            return known[key]
+        if not others:
+            others.append(_form(extra or {}, minor, tidy, decoded, finest))
+        return others[0]
+
+    def members(value: dict[str, Any]) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for key, item in value.items():
+            named = key in properties
+            if type(item) is str and item and (key in texts or (other_texts and not named)):
+                kept[key] = item
+                continue
+            # A struct's member stays unset, but a map's key is there, with an empty value.
+            if (not named and extra is None) or (item is None and (named or not decoded)):
+                continue
+            inside = (known.get(key) or form_of(key))(item)
+            if named and not inside and _vanishes(key, inside):
+                continue
             kept[key] = inside
-    return kept
+        return kept
+
+    def _vanishes(key: str, inside: Any) -> bool:
+        """A struct's encoding leaves out empty lists and maps, but not empty structs, nor what is required."""
+        if tidy and (inside in ("", [], {}) or (key == "generation" and inside == 0)):
+            return True
+        return decoded and inside in ([], {}) and _collection(properties[key]) and key not in required
+
+    return members
 
 
 def _utc(text: str, *, micro: bool = False) -> str:
