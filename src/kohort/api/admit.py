@@ -6,7 +6,9 @@ without what only a store knows (uid, creationTimestamp, resourceVersion).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
 
 from kohort.api import decode, defaults, definitions, meta, result, storage_form
 from kohort.api import patch as patches
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from kohort.api.kind import Context, Kind, Object
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
+encode: Final = msgspec.json.Encoder().encode
 
 
 def create(
@@ -268,6 +271,16 @@ def stored_with_defaults(stored: Object, kind: Kind, ctx: Context) -> Object:
         return defaulted(stored, kind, ctx)
     settled = {name: value for name, value in stored.items() if name != "status"}
     return defaulted(stored, kind, ctx, settled)
+
+
+def sharing(new: Object, prior: Object) -> Object:
+    """`new`, with the members of `prior` where they are the same to the letter: most of what an update sends back."""
+    return {name: _shared(value, prior.get(name)) for name, value in new.items()}
+
+
+def _shared(value: Any, stored: Any) -> Any:
+    alike = isinstance(value, dict) and value == stored and encode(value) == encode(stored)
+    return stored if alike else value
 
 
 def _read(kind: Kind, obj: Object, ctx: Context) -> Object:

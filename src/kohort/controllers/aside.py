@@ -29,6 +29,7 @@ _SWITCH: Final = 0.001  # seconds that a thread may keep the interpreter when an
 class Aside:
     def __init__(self) -> None:
         self._long: dict[Hashable, None] = {}
+        self._sizes: dict[Hashable, tuple[str, bool]] = {}  # in which version an object was large, or not
         self._thread: ThreadPoolExecutor | None = None
         self.steps = 0  # that ran in the thread
 
@@ -36,7 +37,7 @@ class Aside:
         self, key: Hashable, subject: Callable[[], Any], steps: Reconcile, answers: Sequence[Answer] | None
     ) -> Step | Result:
         """The next step of a reconcile, or its end. `subject`: the object that it is about."""
-        if key in self._long or (answers is None and is_large(subject())):
+        if key in self._long or (answers is None and self._is_large(key, subject())):
             self._remember(key)
             return await self._in_thread(steps, answers)
         began = time.thread_time()
@@ -45,6 +46,18 @@ class Aside:
         finally:
             if time.thread_time() - began > _LONG:
                 self._remember(key)
+
+    def _is_large(self, key: Hashable, obj: Any) -> bool:
+        """Looked at once for each of its versions: a workload is reconciled many times in between."""
+        version = (obj.get("metadata") or {}).get("resourceVersion") if isinstance(obj, dict) else None
+        if not version:
+            return is_large(obj)
+        known = self._sizes.get(key)
+        if known is None or known[0] != version:
+            if len(self._sizes) >= _REMEMBERED:
+                self._sizes.clear()
+            known = self._sizes[key] = (version, is_large(obj))
+        return known[1]
 
     def _remember(self, key: Hashable) -> None:
         self._long.pop(key, None)

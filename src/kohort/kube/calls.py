@@ -41,8 +41,9 @@ class Calls:
         accept: str = JSON,
         timeout: float | None = None,
         again: bool = True,
+        composed: bool = False,
     ) -> bytes:
-        request = _request(method, path, query, body, content_type, accept)
+        request = _request(method, path, query, body, content_type, accept, composed)
         response = await self.transport.request(request, timeout=timeout or self.timeout, again=again)
         assert isinstance(response.body, bytes)
         self._tell(response)
@@ -71,9 +72,16 @@ class Calls:
 
 
 def _request(
-    method: str, path: str, query: Mapping[str, str] | None, body: bytes, content_type: str, accept: str
+    method: str,
+    path: str,
+    query: Mapping[str, str] | None,
+    body: bytes,
+    content_type: str,
+    accept: str,
+    composed: bool = False,
 ) -> Request:
     headers = {"accept": accept}
     if body:
         headers["content-type"] = content_type
-    return Request(method, path, {name: [value] for name, value in (query or {}).items()}, headers, body)
+    asked = {name: [value] for name, value in (query or {}).items()}
+    return Request(method, path, asked, headers, body, composed=composed)

@@ -180,14 +180,15 @@ class Resource(Generic[T]):
         path = kind.path(place, name, subresource)
         query = self._write_query(dry_run)
         # A refusal of an eviction says "not now, it would hurt": that is an answer, not something to insist on.
-        return codec.one(
-            await self._calls.call("POST", path, query=query, body=encode(body), again=subresource != "eviction")
-        )
+        again, composed = subresource != "eviction", isinstance(body, dict)
+        answer = await self._calls.call("POST", path, query=query, body=encode(body), again=again, composed=composed)
+        return codec.one(answer)
 
     async def update(self, body: object, namespace: str = "", *, subresource: str = "", dry_run: bool = False) -> T:
         """The whole object. With a resourceVersion in it, a write by somebody else in between is a conflict."""
         path = await self._path(_name_of(body), namespace or self._own_namespace(body), subresource)
-        answer = await self._calls.call("PUT", path, query=self._write_query(dry_run), body=encode(body))
+        query, composed = self._write_query(dry_run), isinstance(body, dict)
+        answer = await self._calls.call("PUT", path, query=query, body=encode(body), composed=composed)
         return (await self.codec()).one(answer)
 
     async def patch(

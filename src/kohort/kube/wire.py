@@ -24,7 +24,8 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`path` is decoded and has no query; keys of `headers` are lower case; `user` is None until authenticated."""
+    """`path` is decoded and has no query; keys of `headers` are lower case; `user` is None until authenticated.
+    `composed`: the body was written from an object by this process, so no member stands in it twice."""
 
     method: str
     path: str
@@ -32,6 +33,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     user: User | None = None
+    composed: bool = False
 
 
 @dataclass(slots=True)

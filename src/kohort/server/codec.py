@@ -26,14 +26,17 @@ def media_type(text: str) -> str:
     return text.partition(";")[0].strip().lower()
 
 
-def parse(body: bytes, kind: str, content_type: str) -> tuple[Any, list[str]]:
-    """The value of a body, and what is odd about it though it can be read (repeated keys)."""
+def parse(body: bytes, kind: str, content_type: str, *, composed: bool = False) -> tuple[Any, list[str]]:
+    """The value of a body, and what is odd about it though it can be read (repeated keys).
+
+    `composed`: there are no repeated keys, or nobody asks.
+    """
     media = media_type(content_type)
     if media in (YAML, "application/x-yaml", "text/yaml"):
         return _parse_yaml(body, kind)
     if media == PROTOBUF:
         return _parse_protobuf(body, kind), []
-    return parse_json(body, kind)
+    return parse_json(body, kind, composed=composed)
 
 
 def _parse_protobuf(body: bytes, kind: str) -> Any:
@@ -45,12 +48,14 @@ def _parse_protobuf(body: bytes, kind: str) -> Any:
         raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {error}") from None
 
 
-def parse_json(body: bytes, kind: str) -> tuple[Any, list[str]]:
+def parse_json(body: bytes, kind: str, *, composed: bool = False) -> tuple[Any, list[str]]:
     try:
         value = _decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise bad_request(_unrecognized(body, kind, str(error))) from None
-    return value, [f'duplicate field "{path}"' for path in _repeated(body, value)]
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
+        _check_depth(value)
+    return value, [] if composed else [f'duplicate field "{path}"' for path in _repeated(body, value)]
 
 
 def _unrecognized(body: bytes, kind: str, why: str) -> str:
@@ -78,8 +83,6 @@ def _repeated(body: bytes, value: Any) -> list[str]:
     Written again, `value` has each member once, so a body with as many colons behind quotes repeats none: text may hold
     them, too, but then in both. Only escapes of characters (`\\u0022`) may differ, and then a parser tells.
     """
-    if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
-        _check_depth(value)
     if b"\\u" not in body and len(_MEMBER.findall(body)) == len(_MEMBER.findall(encode(value))):
         return []
     try:
@@ -109,6 +112,7 @@ def _parse_yaml(body: bytes, kind: str) -> tuple[Any, list[str]]:
     if body.lstrip().startswith(b"{"):  # what clients send as YAML is JSON most of the time
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             value = _decode(body)
+            _check_depth(value)
             if not _repeated(body, value):
                 return value, []
     from kohort.server import yaml_codec

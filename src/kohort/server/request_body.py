@@ -23,7 +23,7 @@ def decode_body(info: RequestInfo, ctx: Context | None = None) -> Any:
     media = codec.media_type(info.content_type) or codec.JSON
     if media not in codec.READ:
         raise status.unsupported_media_type(codec.READ)
-    value, warnings = codec.parse(info.request.body, info.resource.kind, media)
+    value, warnings = codec.parse(info.request.body, info.resource.kind, media, composed=info.request.composed)
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -92,7 +92,7 @@ def check_patch_type(info: RequestInfo, media: str) -> None:
 
 def decode_patch(info: RequestInfo) -> Any:
     try:
-        value, _ = codec.parse_json(info.request.body, "")
+        value, _ = codec.parse_json(info.request.body, "", composed=True)
     except status.NestingError:
         raise
     except status.ApiError:

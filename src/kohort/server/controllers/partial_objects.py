@@ -64,9 +64,23 @@ _head: Final = msgspec.json.Decoder(PartialObject)
 _pod: Final = msgspec.json.Decoder(PartialPod)
 
 
+class _Last:
+    """The item that was read last: controllers are told of a change one after the other, and the first decodes it."""
+
+    item: Item | None = None
+    meta = PartialMetadata()
+    pod: PartialPod | None = None
+
+
 def meta_of(item: Item) -> PartialMetadata:
-    return _head.decode(item.value).metadata
+    if _Last.item is not item:
+        _Last.meta, _Last.pod, _Last.item = _head.decode(item.value).metadata, None, item
+    return _Last.meta
 
 
 def pod_of(item: Item) -> PartialPod:
-    return _pod.decode(item.value)
+    if _Last.item is not item or _Last.pod is None:
+        found = _pod.decode(item.value)
+        _Last.meta, _Last.pod, _Last.item = found.metadata, found, item
+        return found
+    return _Last.pod

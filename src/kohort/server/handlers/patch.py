@@ -45,7 +45,9 @@ class Patcher:
             if answer.object is None:
                 raise refused(answer)
             try:
-                return 200, await self.updater.replace(info, head, answer.object, chosen, by_patch=True, prior=prior)
+                return 200, await self.updater.replace(
+                    info, head, answer.object, chosen, by_patch=True, old=stored, prior=prior
+                )
             except ConflictError:
                 continue
         raise conflict(info)

@@ -96,7 +96,7 @@ class Subresources:
         media = codec.media_type(info.content_type) or codec.JSON
         if media not in codec.READ:
             raise status.unsupported_media_type(codec.READ)
-        value, _ = codec.parse(info.request.body, "Binding", media)
+        value, _ = codec.parse(info.request.body, "Binding", media, composed=True)
         if not isinstance(value, dict) or any(
             not isinstance(value.get(name) or {}, dict) for name in ("metadata", "target")
         ):

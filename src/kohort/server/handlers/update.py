@@ -86,17 +86,19 @@ class Updater:
         named: bool = True,
         applied: bool = False,
         by_patch: bool = False,
+        old: Object | None = None,
         prior: Object | None = None,
     ) -> Item | Object:
         """Put an object in the place of the stored one. ConflictError: it is no longer the stored one.
 
-        `named`: a uid says which one is meant; `applied`, `by_patch`: how it was made; `prior`: the stored one with its
-        defaults, where the caller has it already.
+        `named`: a uid says which one is meant; `applied`, `by_patch`: how it was made; `old`, `prior`: the stored one,
+        and the same with its defaults, where the caller has them already.
         """
         resource, core = info.resource, self.core
-        old = await core.load(resource, head)
-        if prior is None:
+        if old is None or prior is None:
+            old = await core.load(resource, head)
             prior = admit.stored_with_defaults(old, resource.rules, core.ctx)
+            body = admit.sharing(body, prior)
         # The approval of a certificate is a part of its status.
         sub = "status" if info.subresource in ("status", "approval") else ""
         if info.subresource in resource.rules.subresources:
