@@ -40,11 +40,12 @@ from kohort.sim.kubelet import KubeletSimulator
 
 JOBSETS, JOBS, PODS, NODES, GANG = 1_000, 4, 8, 2_000, 5_000
 TRAINJOBS, TRAIN_NODES = 200, 64
+BACKLOG_JOBS, BACKLOG_PODS, BACKLOG_NODES = 9, 1_000, 5_000
 REPLICAS, SCALING_GROUPS, CLIQUES, CLIQUE_PODS = 50, 3, 4, 4
 STAGES = ("created", "grouped", "pods made", "bound", "running")
 CLIENTS = 32
 # Seconds of processor time to all Running: how long it takes depends on who else uses the machine.
-BARS = {"jobsets": 300.0, "job": 60.0, "trainjobs": 240.0, "cliqueset": 60.0}
+BARS = {"jobsets": 300.0, "job": 60.0, "trainjobs": 240.0, "cliqueset": 60.0, "backlog": 60.0}
 
 
 class Spec(msgspec.Struct, rename="camel"):
@@ -125,15 +126,29 @@ def jobsets(scale: float) -> Case:
     return Case("jobsets", bodies, count, count * JOBS * PODS, max(1, round(NODES * scale)))
 
 
-def one_job(scale: float) -> Case:
-    pods = max(1, round(GANG * scale))
-    spec = {
+def _gang_of(pods: int) -> dict[str, Any]:
+    return {
         "parallelism": pods,
         "completions": pods,
         "completionMode": "Indexed",
         "scheduling": {"schedulingPolicy": {"gang": {}}},
         "template": template(),
     }
+
+
+def backlog(scale: float) -> Case:
+    """Gangs of 1,000 on many nodes."""
+    pods = max(1, round(BACKLOG_PODS * scale))
+    bodies = [
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"large-{number}"}, "spec": _gang_of(pods)}
+        for number in range(BACKLOG_JOBS)
+    ]
+    return Case("backlog", bodies, len(bodies), len(bodies) * pods, max(1, round(BACKLOG_NODES * scale)))
+
+
+def one_job(scale: float) -> Case:
+    pods = max(1, round(GANG * scale))
+    spec = _gang_of(pods)
     body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "large"}, "spec": spec}
     return Case("job", [body], 1, pods, max(1, round(NODES * scale)))
 
@@ -182,6 +197,7 @@ CASES: dict[str, Callable[[float], Case]] = {
     "job": one_job,
     "trainjobs": trainjobs,
     "cliqueset": cliqueset,
+    "backlog": backlog,
 }
 
 

@@ -11,9 +11,11 @@ first, by posting bindings alone. Needs the binaries of Kubernetes (make kuberne
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from bench.e2e.apiserver import limit
 from bench.e2e.cases import CASES, Case
@@ -41,6 +43,8 @@ def cells(row: Row, most: float) -> list[str]:
     after = f"{row.last:.1f} s" if row.done else f"not in {row.case.seconds:.0f} s"
     if row.creating and not row.case.per_second:
         after += f", creating {row.creating:.1f} s"
+    if row.restarted:
+        after += f", started again at {row.restarted:.1f} s"
     steady = bool(row.created)
     return [
         row.case.name,
@@ -55,6 +59,29 @@ def cells(row: Row, most: float) -> list[str]:
         f"{row.server_seconds:.1f} s, {row.server_memory:,.0f} MiB",
         f"{row.percentile(0.5) * 1e3:.0f}, {row.percentile(0.99) * 1e3:.0f} ms" if steady else "–",
     ]
+
+
+def written(row: Row, most: float) -> dict[str, Any]:
+    """The same as numbers."""
+    return {
+        "case": row.case.name,
+        "nodes": row.case.nodes,
+        "groups": row.case.groups,
+        "size": row.case.size,
+        "scheduler": row.scheduler,
+        "bound": len(row.times),
+        "wanted": row.wanted,
+        "first": round(row.first, 3),
+        "last": round(row.last, 3),
+        "restarted": round(row.restarted, 3),
+        "bindings per second": round(row.rate, 1),
+        "limit": round(most, 1),
+        "processor": round(row.seconds, 2),
+        "memory": round(row.memory, 1),
+        "p50": round(row.percentile(0.5), 4),
+        "p99": round(row.percentile(0.99), 4),
+        "broken": row.broken,
+    }
 
 
 def shown(lines: Sequence[Sequence[str]], *, markdown: bool) -> str:
@@ -87,6 +114,7 @@ def main() -> int:
     parser.add_argument("--schedulers", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--kubernetes", default="1.37", metavar="MINOR")
     parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--json", default="", metavar="FILE", help="the rows, for plots and later comparison")
     parser.add_argument("--list", action="store_true", help="names of the cases")
     args = parser.parse_args()
     cases = [case for case in CASES if not args.only or any(text in case.name for text in args.only)]
@@ -109,6 +137,8 @@ def main() -> int:
             print(f"    writes meanwhile: {told}", flush=True)
             for line in rows[-1].broken[:5]:
                 print(f"    broken: {line}", flush=True)
+    if args.json:
+        Path(args.json).write_text(json.dumps([written(row, binds) for row in rows], indent=1) + "\n")
     print("\n" + shown([HEAD, *(cells(row, binds) for row in rows)], markdown=args.markdown))
     print("\nkube-scheduler takes, beside Kohort:", *ratios(rows), sep="\n  ")
     return 1 if any(row.broken for row in rows if row.scheduler == KOHORT) else 0

@@ -35,6 +35,7 @@ class Case:
     before: Before | None = None
     anchored: bool = False  # each pod must be on the node of an anchor pod, by required affinity
     never: int = 0  # pods of one more gang, which never fits
+    restart: float = 0.0  # the share of the pods after which the scheduler is killed and started again
     per_second: float = 0.0  # arrival, as a share of the pods that the API server can create and bind; 0: at once
     seconds: float = 100.0  # so long it is watched
 
@@ -80,5 +81,7 @@ CASES: Final = (
     Case("1000Nodes 500 x 20", 1000, 500, 20),
     Case("1000Nodes 20 x 500", 1000, 20, 500),
     Case("1000Nodes 1 x 10000", 1000, 1, 10_000),
+    Case("Restart 5000Nodes_9Groups, killed at a third", 5000, 9, 1000, restart=1 / 3),
+    Case("Memory 5000Nodes with 50000 running pods, 100 gangs of 10", 5000, 100, 10, before=Before(10, "300m")),
     Case("5000Nodes gangs of 3 at half of the limit", 5000, 0, 3, running=True, per_second=0.5, seconds=60.0),
 )

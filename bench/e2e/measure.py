@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from bench.e2e import objects
 from bench.e2e.apiserver import Pod, bound, fresh, listed, peak, send, writes
 from bench.e2e.cases import Case
-from bench.e2e.schedulers import Running, started
+from bench.e2e.schedulers import RunningScheduler, started
 from bench.server import Connection, Target, cpu
 from kohort.apimachinery.quantity import parse
 from kohort.testing.environment import Environment
@@ -29,6 +29,7 @@ class Row:
     scheduler: str
     wanted: int = 0
     times: dict[str, float] = field(default_factory=dict)  # pod -> when it was seen to have a node
+    restarted: float = 0.0  # when it was started for the second time
     created: dict[str, float] = field(default_factory=dict)  # pod -> when its creation was answered; steady arrival
     creating: float = 0.0  # seconds that creating took, where the scheduler ran meanwhile
     seconds: float = 0.0  # processor time of the scheduler
@@ -72,7 +73,7 @@ class _Measurement:
         self._case, self._env, self._target = case, env, target
         self._row = Row(case, scheduler, case.pods)
         self._began = 0.0
-        self._over = asyncio.Event()
+        self._over, self._told = asyncio.Event(), asyncio.Event()
 
     async def run(self, limit: float) -> Row:
         case, target, row = self._case, self._target, self._row
@@ -91,8 +92,13 @@ class _Measurement:
                 self._began = time.perf_counter()
                 await (self._arrive(limit) if case.per_second else self._create())
                 row.creating = time.perf_counter() - self._began
+            if case.restart:
+                await self._bound(int(case.restart * row.wanted))
+                row.seconds = cpu(running.pids())
+                await asyncio.to_thread(running.restart)
+                row.restarted = time.perf_counter() - self._began
             await self._wait()
-            row.seconds, row.memory = cpu(running.pids), peak(running.pids)
+            row.seconds, row.memory = row.seconds + cpu(running.pids()), peak(running.pids())
             row.writes = await writes(target) - before
         row.server_seconds, row.server_memory = cpu(target.pids) - used, peak(target.pids)
         row.broken = broken(case, (await listed(target)).items)
@@ -127,6 +133,14 @@ class _Measurement:
                     await asyncio.sleep(late)
                 group.create_task(make(number))
 
+    async def _bound(self, count: int) -> None:
+        """Until so many pods have nodes, or the time is over."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._case.seconds):
+                while len(self._row.times) < count:
+                    await self._told.wait()
+                    self._told.clear()
+
     async def _wait(self) -> None:
         left = _SETTLE if self._case.per_second else self._began + self._case.seconds - time.perf_counter()
         if self._row.done:
@@ -136,7 +150,7 @@ class _Measurement:
                 await self._over.wait()
 
     @asynccontextmanager
-    async def _started(self) -> AsyncIterator[Running]:
+    async def _started(self) -> AsyncIterator[RunningScheduler]:
         """In a thread: whoever watches must not wait for it."""
         making = started(self._row.scheduler, self._env, ready=self._case.running)
         running = await asyncio.to_thread(making.__enter__)
@@ -162,6 +176,7 @@ class _Measurement:
         async for name in bound(self._target, since):
             if name.startswith("g"):
                 row.times.setdefault(name, time.perf_counter() - self._began)
+                self._told.set()
                 if row.done:
                     self._over.set()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,30 +23,58 @@ _READY_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    pids: tuple[int, ...]
+class RunningScheduler:
+    """`restart`: killed, not asked to stop, and started anew at once."""
+
+    pids: Callable[[], tuple[int, ...]]
+    restart: Callable[[], None]
 
 
 @contextmanager
-def started(name: str, env: Environment, *, ready: bool) -> Iterator[Running]:
+def started(name: str, env: Environment, *, ready: bool) -> Iterator[RunningScheduler]:
     """`ready`: whether to wait until it has listed everything and decides."""
-    if name == KUBE:
-        env.start_component("scheduler")  # returns when it is healthy, which is before it has listed
-        yield Running((env.pids()["scheduler"],))
+    with _kube(env) if name == KUBE else _kohort(env, ready=ready) as running:
+        yield running
+
+
+@contextmanager
+def _kube(env: Environment) -> Iterator[RunningScheduler]:
+    def pids() -> tuple[int, ...]:
+        return (env.pids()["scheduler"],)
+
+    def restart() -> None:
+        os.kill(*pids(), signal.SIGKILL)
         env.stop_component("scheduler")
-        return
+        env.start_component("scheduler")
+
+    env.start_component("scheduler")  # returns when it is healthy, which is before it has listed
+    yield RunningScheduler(pids, restart)
+    env.stop_component("scheduler")
+
+
+@contextmanager
+def _kohort(env: Environment, *, ready: bool) -> Iterator[RunningScheduler]:
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "kohort.scheduler", "--kubeconfig", str(env.kubeconfig)]
     command += ["--scheduler-name", SCHEDULER, "--listen", f"127.0.0.1:{port}"]
     with Path(env.logs / "kohort.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(command, stdout=log, stderr=log)
+
+        def restart() -> None:
+            processes[-1].kill()
+            processes[-1].wait(30)
+            processes.append(start())
+
+        processes = [start()]
         try:
             if ready:
-                _await(process, port)
-            yield Running((process.pid,))
+                _await(processes[-1], port)
+            yield RunningScheduler(lambda: (processes[-1].pid,), restart)
         finally:
-            process.terminate()
-            process.wait(30)
+            processes[-1].terminate()
+            processes[-1].wait(30)
 
 
 def _await(process: subprocess.Popen[bytes], port: int) -> None:
