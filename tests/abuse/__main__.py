@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from tests.abuse.cluster import TARGETS
+from tests.abuse.gangs import quantile
 from tests.abuse.report import Report
 from tests.abuse.run import Options, run
 
@@ -30,6 +31,8 @@ def main() -> int:
 def show(report: Report) -> None:
     columns(report.table())
     print()
+    quiet, loud = (f"{quantile(some, 0.5):.2f} s" if some else "none" for some in (report.quiet, report.attacked))
+    print(f"the other tenant's gangs, median: {loud}, quiet {quiet}")
     rows = [(what, found, limit, "yes" if reached else "NO") for what, found, limit, reached in report.rows()]
     columns([(f"kohort {report.target}", "found", "must be", "reached"), *rows])
     stalls = sorted(report.stalls, key=lambda stall: -stall.seconds)
@@ -42,6 +45,7 @@ def show(report: Report) -> None:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> None:
+    """Nothing, if there are none."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())

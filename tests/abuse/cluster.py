@@ -32,7 +32,7 @@ from kohort.testing.environment import Environment
 
 TARGETS: Final = ("up", "run", "kubernetes")
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
-START_SECONDS = 120.0
+START_SECONDS = 600.0  # a bound for a hang; a machine with other work takes its time
 REQUEST_SECONDS = 120.0  # twice as long as the server gives itself
 HISTORY_SECONDS = 330.0  # for so long a server may keep what has gone, so that watches can be resumed
 BACK = 1.2  # times as much memory as before
@@ -62,6 +62,7 @@ class Tenant:
 
     namespace: str
     session: aiohttp.ClientSession
+    token: str = ""
 
     async def send(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """0: no answer in time, or none at all."""
@@ -92,6 +93,7 @@ class Cluster:
     admin: Tenant
     url: str
     context: ssl.SSLContext
+    authority: str
     elects: bool = False  # it holds a lease
 
     def memory(self) -> float:
@@ -136,21 +138,24 @@ class Cluster:
             body = {"metadata": {"name": "quota"}, "spec": {"hard": quota}}
             await _made(admin, f"/api/v1/namespaces/{namespace}/resourcequotas", body)
         await _made(admin, f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "tenant"}})
-        group = "rbac.authorization.k8s.io"
-        rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
-        role = {"metadata": {"name": "all"}, "rules": rules}
-        await _made(admin, f"/apis/{group}/v1/namespaces/{namespace}/roles", role)
-        binding = {
-            "metadata": {"name": "all"},
-            "roleRef": {"apiGroup": group, "kind": "Role", "name": "all"},
-            "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}],
-        }
-        await _made(admin, f"/apis/{group}/v1/namespaces/{namespace}/rolebindings", binding)
+        await self._may_do_everything(namespace)
         if quota:
             await self._may_define(namespace)
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/tenant/token"
         token = (await _made(admin, path, {"spec": {}}))["status"]["token"]
-        return Tenant(namespace, _session(self.url, self.context, token))
+        return Tenant(namespace, session(self.url, self.context, token), token)
+
+    async def _may_do_everything(self, namespace: str) -> None:
+        """Within it; by a ClusterRole, which a fuzzed DELETE of all roles does not take away with everything else."""
+        group, name = "rbac.authorization.k8s.io", f"everything:{namespace}"
+        rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+        await _made(self.admin, f"/apis/{group}/v1/clusterroles", {"metadata": {"name": name}, "rules": rules})
+        binding = {
+            "metadata": {"name": "all"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}],
+        }
+        await _made(self.admin, f"/apis/{group}/v1/namespaces/{namespace}/rolebindings", binding)
 
     async def _may_define(self, namespace: str) -> None:
         """Kinds and webhooks are for the whole cluster; some tenants may make them."""
@@ -203,7 +208,7 @@ def _memory(pid: int) -> int:
     return int(found[1]) if found else 0
 
 
-def _session(url: str, context: ssl.SSLContext, token: str) -> aiohttp.ClientSession:
+def session(url: str, context: ssl.SSLContext, token: str) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         url,
         headers={"Authorization": f"Bearer {token}"},
@@ -220,7 +225,7 @@ async def cluster(target: str, nodes: int) -> AsyncIterator[Cluster]:
             async with _kohort_up(folder, "--nodes", str(nodes)) as (process, access):
                 log, (url, token, authority) = folder / "up.log", access
                 async with _admin(url, token, authority) as (admin, context):
-                    yield Cluster(process, log, "/metrics", admin, url, context)
+                    yield Cluster(process, log, "/metrics", admin, url, context, authority)
         else:
             start = _kohort_up(folder, "--bare") if target == "run" else _kubernetes(folder)
             async with (
@@ -233,8 +238,8 @@ async def cluster(target: str, nodes: int) -> AsyncIterator[Cluster]:
 @asynccontextmanager
 async def _admin(url: str, token: str, authority: str) -> AsyncIterator[tuple[Tenant, ssl.SSLContext]]:
     context = ssl.create_default_context(cadata=authority)
-    async with _session(url, context, token) as session:
-        yield Tenant("", session), context
+    async with session(url, context, token) as opened:
+        yield Tenant("", opened), context
 
 
 @asynccontextmanager
@@ -271,7 +276,7 @@ async def _beside(
         async with _process(log, "working", *command) as process, _admin(url, token, authority) as (admin, context):
             page = re.search(r"metrics at (http://\S+)", log.read_text())
             assert page is not None
-            yield Cluster(process, log, f"{page[1]}/metrics", admin, url, context, elects=True)
+            yield Cluster(process, log, f"{page[1]}/metrics", admin, url, context, authority, elects=True)
 
 
 @asynccontextmanager
