@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Context
 from typing import Any
 
@@ -69,16 +69,66 @@ def test_one_change_is_read_once_however_many_objects_there_are(monkeypatch: pyt
             Event(Change.CREATE, Item("n", f"p{number}", number + 1, encode(_pod("1", "Running", going=False))), None)
         )
     ledger = QuotaLedger(quota_usage.PODS, table, "n", lambda: NOW)
-    decode = storage_codec.decode
+    counted = quota_usage.counted
 
-    def counting(value: bytes) -> Any:
+    def counting(kind: quota_usage.Source, value: bytes) -> Any:
         read.append(value)
-        return decode(value)
+        return counted(kind, value)
 
-    monkeypatch.setattr(storage_codec, "decode", counting)
+    monkeypatch.setattr(quota_usage, "counted", counting)
     assert ledger.total({})["pods"].value == 1000
     read.clear()
     for _ in range(10):
         ledger.changed("p1")
         assert ledger.total({})["pods"].value == 1000
     assert len(read) == 10
+
+
+def test_what_counts_by_number_only_is_not_read_at_all() -> None:
+    assert quota_usage.counted(("", "configmaps"), b"not JSON") == {}
+
+
+def test_of_a_pod_only_what_a_quota_looks_at_is_read() -> None:
+    pod = _pod("1", "Running", going=True)
+    pod["spec"]["containers"][0]["env"] = [{"name": "E", "value": "v"}]
+    pod["metadata"]["annotations"] = {"a": "b"}
+    found = quota_usage.counted(quota_usage.PODS, encode(pod))
+    assert "annotations" not in found["metadata"]
+    assert "env" not in found["spec"]["containers"][0]
+    assert quota_usage.usage_of(quota_usage.PODS, found, NOW) == quota_usage.usage_of(quota_usage.PODS, pod, NOW)
+
+
+def test_a_terminating_pod_is_read_once_and_again_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, read, now = Table(), list[bytes](), [NOW]
+    body = _pod("1", "Running", going=False)
+    gone = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}
+    now[0] = datetime(2026, 1, 1, tzinfo=UTC)
+    body["metadata"] |= gone
+    table.restore(Event(Change.CREATE, Item("n", "p", 1, encode(body)), None))
+    ledger = QuotaLedger(quota_usage.PODS, table, "n", lambda: now[0])
+    counted = quota_usage.counted
+
+    def counting(kind: quota_usage.Source, value: bytes) -> Any:
+        read.append(value)
+        return counted(kind, value)
+
+    monkeypatch.setattr(quota_usage, "counted", counting)
+    for _ in range(5):
+        assert ledger.total({})["pods"].value == 1
+    assert len(read) == 1
+    now[0] += timedelta(seconds=31)
+    assert "pods" not in ledger.total({}) or ledger.total({})["pods"].value == 0
+    assert len(read) == 2
+
+
+def test_much_is_settled_in_pieces() -> None:
+    table = Table()
+    for number in range(50):
+        item = Item("n", f"p{number}", number + 1, encode(_pod("1", "Running", going=False)))
+        table.restore(Event(Change.CREATE, item, None))
+    ledger = QuotaLedger(quota_usage.PODS, table, "n", lambda: NOW)
+    pieces = 1
+    while not ledger.settle(0.0):
+        pieces += 1
+    assert pieces == 50
+    assert ledger.total({})["pods"].value == 50

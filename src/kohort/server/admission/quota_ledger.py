@@ -6,10 +6,11 @@ thousand pods a million steps.
 
 from __future__ import annotations
 
+import math
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.apimachinery.quantity import ZERO, Quantities
-from kohort.server import storage_codec
 from kohort.server.admission import quota_usage
 from kohort.server.codec import encode
 
@@ -30,7 +31,7 @@ class QuotaLedger:
     def __init__(self, kind: Source, table: Table, namespace: str, now: Callable[[], datetime]) -> None:
         self._kind, self._table, self._namespace, self._now = kind, table, namespace, now
         self._usages: dict[str, Usage] = {}
-        self._going: set[str] = set()  # terminating: what they count for changes with time
+        self._going: dict[str, datetime] = {}  # terminating: when they no longer count
         self._odd: set[str] = set()  # amounts so large or small that sums lose digits
         self._sums: dict[bytes, tuple[Mapping[str, Any], Quantities]] = {}
         self._changed = {item.name for item in table.heads(namespace)}
@@ -40,11 +41,7 @@ class QuotaLedger:
 
     def total(self, spec: Mapping[str, Any]) -> Quantities:
         """Of the objects that the scopes of a quota pick."""
-        if self._odd:
-            self._sums.clear()
-        for name in self._changed | self._going:
-            self._settle(name)
-        self._changed.clear()
+        self.settle()
         if self._odd:
             self._sums.clear()
         key = encode([spec.get("scopes"), spec.get("scopeSelector")])
@@ -57,17 +54,33 @@ class QuotaLedger:
             self._sums[key] = (spec, sums)
         return self._sums[key][1]
 
-    def _settle(self, name: str) -> None:
+    def settle(self, seconds: float = math.inf) -> bool:
+        """Read what has changed, or as much of it as fits into so many seconds. Whether that was all."""
+        until = time.perf_counter() + seconds
+        if self._odd:
+            self._sums.clear()
+        now = self._now()
+        for name in [name for name, moment in self._going.items() if moment < now]:
+            del self._going[name]
+            self._changed.add(name)
+        while self._changed:
+            self._settle(self._changed.pop(), now)
+            if self._changed and time.perf_counter() > until:
+                return False
+        return True
+
+    def _settle(self, name: str, now: datetime) -> None:
+        item = self._table.head(self._namespace, name)
         before = self._usages.pop(name, None)
         self._odd.discard(name)
-        self._going.discard(name)
-        item = self._table.head(self._namespace, name)
+        self._going.pop(name, None)
         usage: Usage | None = None
         if item is not None:
-            obj = storage_codec.decode(item.value)
-            usage = self._usages[name] = quota_usage.usage_of(self._kind, obj, self._now())
-            if obj["metadata"].get("deletionTimestamp"):
-                self._going.add(name)
+            obj = quota_usage.counted(self._kind, item.value)
+            usage = self._usages[name] = quota_usage.usage_of(self._kind, obj, now)
+            moment = quota_usage.counts_until(obj)
+            if moment is not None and moment >= now:
+                self._going[name] = moment
             if not all(_SMALLEST <= one.value.adjusted() <= _LARGEST for one in usage.quantities.values()):
                 self._odd.add(name)
         for spec, sums in self._sums.values():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kohort.server import storage_codec
 from kohort.server.controllers.controller import Controller
 from kohort.server.controllers.owner_graph import Action, Decision, Key, Node, OwnerGraph, ResourceScope
 from kohort.server.controllers.partial_objects import meta_of
@@ -72,10 +71,8 @@ class GarbageCollector(Controller[Key]):
         head = self.core.head(resource, namespace, name)
         if head is None:
             return True
-        version = storage_codec.load(resource, head)["metadata"].get("resourceVersion", "")
-        code = await delete(
-            self.api, resource, namespace, name, uid=decision.node.uid, version=version, propagation=decision.policy
-        )
+        version, uid = str(head.revision), decision.node.uid
+        code = await delete(self.api, resource, namespace, name, uid=uid, version=version, propagation=decision.policy)
         return code in _GONE
 
     async def _edit(self, node: Node, edit: _Edit) -> None:

@@ -74,6 +74,7 @@ class OwnerGraph:
         self._find = find
         self._things: dict[Key, Node] = {}
         self._dependents: dict[str, dict[Key, None]] = {}  # by the owner's uid
+        self._foreground: set[str] = set()  # uids of those that wait for their dependents to go
 
     def get(self, key: Key) -> Node | None:
         return self._things.get(key)
@@ -90,6 +91,10 @@ class OwnerGraph:
             yield from self.drop(before.key)
             before = None
         self._things[node.key] = node
+        if node.deleting_dependents:
+            self._foreground.add(node.uid)
+        else:
+            self._foreground.discard(node.uid)
         self._link(node, before)
         if node.deleting_dependents and not (
             before is not None and before.deleting_dependents
@@ -107,6 +112,7 @@ class OwnerGraph:
         node = self._things.pop(key, None)
         if node is None:
             return
+        self._foreground.discard(node.uid)
         for owner in node.owners:
             found = self._dependents.get(owner.uid)
             if found is not None:
@@ -127,8 +133,9 @@ class OwnerGraph:
             self._dependents.setdefault(uid, {})[node.key] = None
 
     def _waiting(self, node: Node, uids: set[str]) -> Iterator[Key]:
-        for reference in node.owners:
-            owner = self._owner(node, reference) if reference.uid in uids else None
+        wanted = uids & self._foreground
+        for reference in node.owners if wanted else ():
+            owner = self._owner(node, reference) if reference.uid in wanted else None
             if isinstance(owner, Node) and owner.deleting_dependents:
                 yield owner.key
 

@@ -12,7 +12,7 @@ FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 
 
-class OwnerReference(msgspec.Struct, frozen=True):
+class OwnerReference(msgspec.Struct, frozen=True, gc=False):
     uid: str = ""
     name: str = ""
     kind: str = ""

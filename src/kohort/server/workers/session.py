@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.childprocess import ChildEndedError
 from kohort.kube.wire import Response
-from kohort.server import status, storage_codec
+from kohort.server import status
+from kohort.server.admission import quota_usage
 from kohort.server.admission.attributes import AdmissionAttributes
 from kohort.server.admission.webhooks.matching import Hook
 from kohort.server.admission.webhooks.review import WebhookCallError
@@ -135,14 +136,15 @@ class Session:
     async def _quota(
         self, operation: str, subresource: str, namespace: str, name: str, new: bytes | None, old: bytes | None
     ) -> None:
+        kind = (self._info.resource.group, self._info.resource.plural)
         attrs = AdmissionAttributes(
             operation,
             self._info.resource,
             subresource,
             namespace,
             name,
-            None if new is None else storage_codec.decode(new),
-            None if old is None else storage_codec.decode(old),
+            None if new is None else quota_usage.counted(kind, new),
+            None if old is None else quota_usage.counted(kind, old),
             self._info.user,
         )
         self._counted = attrs
