@@ -85,14 +85,14 @@ class Cache(Generic[T]):
                 rest.append(Change(key, old, item))
         return gone + rest
 
-    def written(self, item: T) -> tuple[Change[T], ...]:
-        """After an ADDED or MODIFIED event; nothing if it is old news."""
+    def written(self, item: T, *, late: bool = False) -> tuple[Change[T], ...]:
+        """After an ADDED or MODIFIED event; nothing if it is old news. `late`: newer ones may have come before."""
         key, uid, version = self._identify(item)
         old = self._objects.get(key)
         known = self.version
         self.reached(version)
         if old is None:
-            return () if _not_after(version, known) else (Change(key, None, item),)
+            return () if not late and _not_after(version, known) else (Change(key, None, item),)
         before = self._identify(old)
         if _not_after(version, before.version):
             return ()

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 from kohort.kube.cache import Cache
 from kohort.kube.clock import REAL
 from kohort.kube.errors import ApiError, KubeError, TransportError
+from kohort.kube.latelines import LateLines
 from kohort.kube.limits import Backoff
 from kohort.kube.resource import PAGE, Selection
 from kohort.kube.timeslice import TimeSlices
@@ -184,7 +185,7 @@ class Informer(Generic[T]):
             self.counts.watches += 1
             query = {"resourceVersion": self.cache.version, "allowWatchBookmarks": "true"}
             async with self._resource.watching(self._selection, query, seconds=self._seconds()) as batches:
-                await self._watch(codec, batches)
+                await self._watch(codec, [], batches)
         elif self._streaming:
             await self._stream(codec)
         else:
@@ -228,9 +229,7 @@ class Informer(Generic[T]):
         query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
         try:
             async with self._resource.watching(self._selection, query, seconds=self._seconds()) as batches:
-                late = await self._initial(codec, batches)
-                await self._read(codec, late)
-                await self._watch(codec, batches)
+                await self._watch(codec, await self._initial(codec, batches), batches)
         except ApiError as error:
             if error.code in {400, 405, 422} and not self._listed:
                 raise _NoStreamingError from error
@@ -275,19 +274,30 @@ class Informer(Generic[T]):
         self.last_error = self.failing_since = None
         self.synced.set()
 
-    async def _watch(self, codec: Codec[T], batches: AsyncIterator[list[bytes]]) -> None:
-        async for batch in batches:
-            await self._read(codec, batch)
-            self._progress = True
-            self.last_error = self.failing_since = None
-            # With data waiting, reading does not yield; others want to run, too.
-            await asyncio.sleep(0)
+    async def _watch(self, codec: Codec[T], first: list[bytes], batches: AsyncIterator[list[bytes]]) -> None:
+        """`first`: lines that have come already. Whoever watches again, or lists, has taken everything before."""
+        late = LateLines(lambda line: self._take(codec.event(line, self._unreadable), late=True), self._clock)
+        try:
+            await self._read(codec, first, late)
+            async for batch in batches:
+                await self._read(codec, batch, late)
+                self._progress = True
+                self.last_error = self.failing_since = None
+                # With data waiting, reading does not yield; others want to run, too.
+                await asyncio.sleep(0)
+        except KubeError:
+            await late.drained()
+            raise
+        except BaseException:
+            late.drop()
+            raise
+        await late.drained()
 
-    async def _read(self, codec: Codec[T], batch: list[bytes]) -> None:
-        async for line in _in_turns(batch):
+    async def _read(self, codec: Codec[T], batch: list[bytes], late: LateLines) -> None:
+        async for line in _in_turns(line for line in batch if not late.keeps(line)):
             self._take(codec.event(line, self._unreadable))
 
-    def _take(self, event: Event[T]) -> None:
+    def _take(self, event: Event[T], *, late: bool = False) -> None:
         """One event into the cache and on to the handlers."""
         self.counts.events += 1
         item = event.object
@@ -297,7 +307,7 @@ class Informer(Generic[T]):
         elif event.type == "DELETED":
             changes = self.cache.deleted(item)
         else:
-            changes = self.cache.written(item)
+            changes = self.cache.written(item, late=late)
         for change in changes:
             self._move(change)
 
@@ -319,7 +329,7 @@ class Informer(Generic[T]):
 _large: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, TimeSlices]] = WeakKeyDictionary()
 
 
-async def _in_turns(lines: list[bytes]) -> AsyncIterator[bytes]:
+async def _in_turns(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
     """Much does not come in one turn of the loop."""
     read = 0
     for line in lines:

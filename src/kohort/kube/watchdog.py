@@ -9,12 +9,13 @@ reconcile pays for that.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 import threading
 import time
 from bisect import bisect_left
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Watchdog:
         self._at = 0.0  # when the loop's timer ran last
         self._cpu = 0.0
         self._seen: tuple[str, str] | None = None  # subject and stack of the stall that is going on
+        self._collecting = 0.0  # seconds since the last timer in which the interpreter looked for cycles of garbage
+        self._collects_since = 0.0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -71,11 +74,14 @@ class Watchdog:
         self._ident = threading.get_ident()
         self._at, self._cpu = time.perf_counter(), time.thread_time()
         self._timer = self._loop.call_later(_BEAT, self._beat)
+        gc.callbacks.append(self._collected)
         self._thread = threading.Thread(target=self._watch, name="event loop watchdog", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         self._stop.set()
+        with suppress(ValueError):
+            gc.callbacks.remove(self._collected)
         if self._timer is not None:
             self._timer.cancel()
         if self._thread is not None:
@@ -87,18 +93,29 @@ class Watchdog:
         now, cpu = time.perf_counter(), time.thread_time()
         held, used = now - self._at - _BEAT, cpu - self._cpu
         seen, self._seen = self._seen, None
+        collecting, self._collecting = self._collecting, 0.0
         self._at, self._cpu = now, cpu
         if held >= self.threshold:
-            self._count(held, used, seen)
+            self._count(held, used, collecting, seen)
         self._timer = self._loop.call_later(_BEAT, self._beat)
 
-    def _count(self, held: float, used: float, seen: tuple[str, str] | None) -> None:
+    def _collected(self, phase: str, _: Any) -> None:
+        """In whatever thread the interpreter does it, everybody waits."""
+        now = time.perf_counter()
+        if phase == "start":
+            self._collects_since = now
+        else:
+            self._collecting += now - self._collects_since
+
+    def _count(self, held: float, used: float, collecting: float, seen: tuple[str, str] | None) -> None:
         self.stalls += 1
         self.longest = max(self.longest, held)
         self.longest_processor = max(self.longest_processor, used)
         self._sum += held
         self._buckets[bisect_left(_BUCKETS, held)] += 1
         subject, stack = seen or ("not seen", "over before its stack was read")
+        if collecting > held / 2:
+            subject = f"collecting garbage for {collecting:.3f} s, met by {subject}"
         log.warning(
             "the event loop was held for %.3f s (%.3f s of processor time) by %s: %s", held, used, subject, stack
         )

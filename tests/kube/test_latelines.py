@@ -1,0 +1,81 @@
+"""Large lines of a watch delay their own namespace only."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from kohort.kube.clock import REAL
+from kohort.kube.latelines import LARGE, LateLines
+
+
+def line(namespace: str, name: str, size: int = 0, kind: str = "MODIFIED") -> bytes:
+    meta = {"namespace": namespace, "name": name} if namespace else {"name": name}
+    return json.dumps({"type": kind, "object": {"metadata": meta, "data": "x" * size}}).encode()
+
+
+def name_of(raw: bytes) -> str:
+    return str(json.loads(raw)["object"]["metadata"]["name"])
+
+
+def taken(lines: list[bytes], seconds: float = 0.0) -> list[str]:
+    """In which order lines that come together are read."""
+
+    async def read() -> list[str]:
+        found: list[str] = []
+        late = LateLines(lambda raw: found.append(name_of(raw)), REAL)
+        for one in lines:
+            if not late.keeps(one):
+                found.append(name_of(one))
+        await asyncio.sleep(seconds)
+        await late.drained()
+        return found
+
+    return asyncio.run(read())
+
+
+def test_others_pass_by_and_the_order_of_a_namespace_stays() -> None:
+    lines = [
+        line("a", "a1"),
+        line("a", "a2", LARGE),
+        line("b", "b1"),
+        line("a", "a3"),
+        line("b", "b2"),
+        line("a", "a4", kind="DELETED"),
+    ]
+    assert taken(lines) == ["a1", "b1", "b2", "a2", "a3", "a4"]
+
+
+def test_outside_of_namespaces_every_object_is_for_itself() -> None:
+    assert taken([line("", "n1", LARGE), line("", "n2"), line("", "n1")]) == ["n2", "n1", "n1"]
+
+
+def test_small_lines_are_never_kept_when_nothing_waits() -> None:
+    late = LateLines(lambda _: None, REAL)
+    assert not late.keeps(line("a", "a1"))
+    assert len(late) == 0
+
+
+@pytest.mark.parametrize(
+    "odd", [b"{" + b"x" * LARGE, line("a", "a", LARGE, "ERROR"), line("a", "a", LARGE, "BOOKMARK")]
+)
+def test_what_is_not_a_change_is_for_the_reader(odd: bytes) -> None:
+    async def kept() -> bool:
+        return LateLines(lambda _: None, REAL).keeps(odd)
+
+    assert not asyncio.run(kept())
+
+
+def test_a_line_that_cannot_be_read_is_told() -> None:
+    async def read() -> None:
+        def fails(_: bytes) -> None:
+            raise ValueError("no")
+
+        late = LateLines(fails, REAL)
+        assert late.keeps(line("a", "a1", LARGE))
+        await late.drained()
+
+    with pytest.raises(ValueError, match="no"):
+        asyncio.run(read())
