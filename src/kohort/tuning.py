@@ -5,10 +5,14 @@ from __future__ import annotations
 import ctypes
 import gc
 import resource
+import time
 from contextlib import suppress
 from typing import Final
 
-_OBJECTS: Final = 50_000  # new ones, until those are looked at
+_OBJECTS: Final = 10_000  # new ones, until those are looked at
+_YOUNG, _OLD = 3, 1  # looks at the younger, until older ones are looked at as well
+_LONG: Final = 0.01  # seconds of a look at all of them
+_WHOLE: Final = 6 * 3600.0  # seconds until what was set aside is looked at again
 _FILES: Final = 1 << 20  # some systems know no limit; tables of descriptors should not grow without one
 
 
@@ -19,8 +23,32 @@ def settle() -> None:
     processor time in a cluster of some thousand pods.
     """
     gc.freeze()
-    gc.set_threshold(_OBJECTS, 20, 50)
+    gc.set_threshold(_OBJECTS, _YOUNG, _OLD)
+    if not any(isinstance(one, _SetAside) for one in gc.callbacks):
+        gc.callbacks.append(_SetAside())
     gc.enable()
+
+
+class _SetAside:
+    """A look at everything takes a tenth of a second for each million objects, and nothing else happens meanwhile. So
+    what has survived one that was long is set aside, and the next looks at what is new since; trees of JSON hold no
+    cycles and go without being looked at. A few times a day everything is looked at, for the cycles among the old.
+    """
+
+    def __init__(self) -> None:
+        self._began = 0.0
+        self._whole = time.monotonic()
+
+    def __call__(self, phase: str, info: dict[str, int]) -> None:
+        if info["generation"] < 2:
+            return
+        if phase == "start":
+            self._began = time.perf_counter()
+        elif time.monotonic() - self._whole > _WHOLE:
+            self._whole = time.monotonic()
+            gc.unfreeze()
+        elif time.perf_counter() - self._began > _LONG:
+            gc.freeze()
 
 
 def give_back() -> None:

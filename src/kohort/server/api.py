@@ -85,8 +85,14 @@ class Api:
         """Never raises: whatever goes wrong is a Status. `read_body` brings a body that has not come yet; it is asked
         once it is known that its sender may do what the request is for."""
         began = time.perf_counter()
-        if self.pace is not None:
-            await self.pace.turn(request)
+        if self.pace is None:
+            return await self._handled(request, read_body, began)
+        await self.pace.turn(request)
+        return await self.pace.metered(request, self._handled(request, read_body, began))
+
+    async def _handled(
+        self, request: Request, read_body: Callable[[], Awaitable[bytes]] | None, began: float
+    ) -> Response:
         verb, resource, deprecation = "", "", ""
         try:
             user = self._authenticate(request)

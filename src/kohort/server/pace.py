@@ -4,6 +4,10 @@ A controller sends fifty writes together and each is short; all of them in one t
 them should not wait for all of them. So requests are begun as they come while a turn is young; then they wait, each
 with those of its own flow, and each turn begins a few, one flow after the other. Of what this process asks itself a
 flow is what concerns one namespace; of others, what one user asks.
+
+And whoever has used the loop much rests while somebody lighter is at it (`kohort.server.shares`). A tenant there is a
+namespace: what our controllers do for it, and what its service accounts ask; other users are tenants of their own.
+Administrators and what belongs to the cluster are nobody's.
 """
 
 from __future__ import annotations
@@ -11,16 +15,27 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kohort.server.shares import Metered, Shares
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
     from kohort.kube.wire import Request
+
+T = TypeVar("T")
 
 SECONDS: Final = 0.004  # after the beginning of a turn, in which requests are begun as they come
 _EACH_TURN: Final = 2  # requests of those that wait
 _SELF: Final = "kohort:in-process"
+_ACCOUNT: Final = "system:serviceaccount:"
+_MASTERS: Final = "system:masters"
 _PROBES: Final = ("/healthz", "/livez", "/readyz")
 _INSIDE: Final = "/namespaces/"
+_BINDING: Final = "/binding"
+_OF_THE_CLUSTER: Final = frozenset({"", "kube-system", "kube-node-lease", "kube-public"})
 
 Flow = tuple[str, str]
 
@@ -29,43 +44,89 @@ class Pace:
     """Of one loop."""
 
     def __init__(self) -> None:
+        self.shares = Shares()
         self._until = 0.0  # then it is asked again whether this is still the same turn
-        self._flows: dict[Flow, deque[asyncio.Future[None]]] = {}  # in the order of their turns
-        self._serving = False
+        self._flows: dict[Flow, deque[tuple[asyncio.Future[None], str]]] = {}  # in the order of their turns
+        self._serving: asyncio.Handle | None = None
+        self._rests = False  # it is served later, since all who wait have to rest
 
     async def turn(self, request: Request) -> None:
         """Returns when the request may begin."""
-        if not self._flows and time.perf_counter() < self._until:
+        tenant = tenant_of(request)
+        rest = self.shares.asks(tenant)
+        if not rest and not self._flows and time.perf_counter() < self._until:
             return
         if request.path.startswith(_PROBES):
             return
         loop = asyncio.get_running_loop()
         begin: asyncio.Future[None] = loop.create_future()
-        self._flows.setdefault(flow_of(request), deque()).append(begin)
-        if not self._serving:
-            self._serving = True
-            loop.call_soon(self._serve)
+        self._flows.setdefault(flow_of(request), deque()).append((begin, tenant))
+        if self._serving is not None and self._rests and not rest:
+            self._serving.cancel()
+            self._serving = None
+        if self._serving is None:
+            self._rests = False
+            self._serving = loop.call_soon(self._serve)
         await begin
 
+    def metered(self, request: Request, work: Coroutine[Any, Any, T]) -> Metered[T]:
+        """The work on a request, on its tenant's account."""
+        tenant = tenant_of(request)
+        return Metered(work, lambda seconds: self.shares.spent(tenant, seconds))
+
+    def spent(self, namespace: str, seconds: float) -> None:
+        """On what has changed in a namespace."""
+        self.shares.spent("" if namespace in _OF_THE_CLUSTER else namespace, seconds)
+
     def _serve(self) -> None:
-        begun = 0
-        while self._flows and begun < _EACH_TURN:
-            flow = next(iter(self._flows))
-            waiting = self._flows.pop(flow)
-            begin = waiting.popleft()
+        begun, soonest = 0, float("inf")
+        for flow in list(self._flows):
+            if begun == _EACH_TURN:
+                soonest = 0.0
+                break
+            waiting = self._flows[flow]
+            while waiting and waiting[0][0].done():  # its client has gone
+                waiting.popleft()
+            rest = self.shares.asks(waiting[0][1]) if waiting else 0.0
+            if rest:
+                soonest = min(soonest, rest)
+                continue
+            del self._flows[flow]
+            if not waiting:
+                continue
+            waiting.popleft()[0].set_result(None)
+            begun += 1
             if waiting:
                 self._flows[flow] = waiting  # behind the others
-            if not begin.done():  # its client has gone
-                begin.set_result(None)
-                begun += 1
+                soonest = 0.0
         self._until = time.perf_counter() + SECONDS
-        self._serving = bool(self._flows)
-        if self._serving:
-            asyncio.get_running_loop().call_soon(self._serve)
+        self._serving = None
+        if self._flows:
+            loop = asyncio.get_running_loop()
+            self._rests = soonest > 0.0
+            self._serving = loop.call_later(soonest, self._serve) if self._rests else loop.call_soon(self._serve)
 
 
 def flow_of(request: Request) -> Flow:
     name = request.user.name if request.user is not None else ""
-    if name != _SELF:
-        return name, ""
-    return name, request.path.partition(_INSIDE)[2].partition("/")[0]
+    return (name, _namespace(request)) if name == _SELF else (name, "")
+
+
+def tenant_of(request: Request) -> str:
+    """Empty: nobody's."""
+    user = request.user
+    if user is None:
+        return ""
+    if user.name == _SELF:
+        if request.path.endswith(_BINDING):  # few at a time, of all tenants: who rests would hold the place of others
+            return ""
+        namespace = _namespace(request)
+        return "" if namespace in _OF_THE_CLUSTER else namespace
+    if user.name.startswith(_ACCOUNT):
+        namespace = user.name.removeprefix(_ACCOUNT).partition(":")[0]
+        return "" if namespace in _OF_THE_CLUSTER else namespace
+    return "" if _MASTERS in user.groups else f"user {user.name}"  # no namespace has a space in its name
+
+
+def _namespace(request: Request) -> str:
+    return request.path.partition(_INSIDE)[2].partition("/")[0]

@@ -13,6 +13,7 @@ there.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ class ControllerManager:
     """`controllers`: leave some out where others run them (a real kube-controller-manager, simulated kubelets)."""
 
     def __init__(self, api: Api, clock: Clock = REAL, controllers: Sequence[type[Controller[Any]]] = ALL) -> None:
-        self._store = api.store
+        self._api, self._store = api, api.store
         self.controllers: list[Controller[Any]] = [kind(api, clock) for kind in controllers]
 
     def start(self) -> None:
@@ -75,8 +76,11 @@ class ControllerManager:
 
     def _listen(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
+            began = time.perf_counter()
             for controller in self.controllers:
                 try:
                     controller.observe(entry.table, entry.event.item, entry.event)
                 except Exception:  # the write is done; its writer must not suffer
                     log.exception("%s: %s %s", controller.name, entry.table, entry.event.item.key)
+            if self._api.pace is not None:
+                self._api.pace.spent(entry.event.item.namespace, time.perf_counter() - began)

@@ -1,0 +1,100 @@
+"""How much of the event loop each tenant has used of late, and who has to rest for it.
+
+Turns alone are not enough: whoever is light needs many turns one after the other for one gang, and in each of them
+somebody heavy would work as well. So while somebody lighter is at it, whoever has used the loop much works a quarter of
+the time: after each piece of work comes three times as long a rest. Alone, nobody ever rests.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+_REST: Final = 3.0  # times as long as the work before it
+_LONGEST: Final = 0.1  # seconds of rest
+_HEAVY: Final = 0.3  # of the loop's time of late
+_LIGHTER: Final = 0.5  # of the use of whoever is to rest
+_FADES: Final = 1.0  # seconds after which a third is left of what was used
+_ACTIVE: Final = 0.1  # seconds since its last work
+_MOST: Final = 1000  # tenants that are kept
+
+
+class _Account:
+    __slots__ = ("at", "rests_until", "used")
+
+    def __init__(self, now: float) -> None:
+        self.used, self.at, self.rests_until = 0.0, now, 0.0
+
+    def now(self, now: float) -> float:
+        return self.used * math.exp((self.at - now) / _FADES)
+
+
+class Shares:
+    """Of one loop. Tenants are whatever can be told apart; the empty one is nobody and never rests."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[str, _Account] = {}
+
+    def spent(self, tenant: str, seconds: float) -> None:
+        if not tenant:
+            return
+        now = time.perf_counter()
+        account = self._account(tenant, now)
+        account.used, account.at = account.now(now) + seconds, now
+        account.rests_until = min(max(account.rests_until, now) + _REST * seconds, now + _LONGEST)
+
+    def asks(self, tenant: str) -> float:
+        """Seconds that it has to rest before it goes on: 0.0 for whoever is light, or alone."""
+        if not tenant:
+            return 0.0
+        now = time.perf_counter()
+        account = self._account(tenant, now)
+        used = account.now(now)
+        account.used, account.at = used, now
+        if used < _HEAVY or account.rests_until <= now or not self._disturbs(account, used, now):
+            return 0.0
+        return account.rests_until - now
+
+    def _disturbs(self, account: _Account, used: float, now: float) -> bool:
+        limit = used * _LIGHTER
+        return any(now - one.at < _ACTIVE and one.used < limit for one in self._accounts.values() if one is not account)
+
+    def _account(self, tenant: str, now: float) -> _Account:
+        found = self._accounts.get(tenant)
+        if found is None:
+            if len(self._accounts) >= _MOST:
+                self._accounts = {name: one for name, one in self._accounts.items() if now - one.at < _FADES}
+            found = self._accounts[tenant] = _Account(now)
+        return found
+
+
+class Metered(Generic[T]):
+    """A coroutine whose steps are timed: what it waits for is not."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], spent: Callable[[float], None]) -> None:
+        self._coroutine, self._spent = coroutine, spent
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        clock, used = time.perf_counter, 0.0
+        inner = self._coroutine.__await__()
+        step, given = inner.send, None
+        try:
+            while True:
+                began = clock()
+                try:
+                    waits = step(given)
+                except StopIteration as done:
+                    return done.value  # type: ignore[no-any-return]
+                finally:
+                    used += clock() - began
+                try:
+                    given, step = (yield waits), inner.send
+                except BaseException as error:
+                    given, step = error, inner.throw
+        finally:
+            inner.close()
+            self._spent(used)
