@@ -33,7 +33,7 @@ from kohort.sim.kubelet import KubeletSimulator
 ROOT: Final = Path(__file__).parents[1]
 MINUTES: Final = float(os.environ.get("KOHORT_SOAK", "5"))
 JOBSET: Final = ("jobset.x-k8s.io/v1alpha2", "JobSet")
-_EVERY: Final = 1.0  # seconds between two gangs
+_EVERY: Final = float(os.environ.get("KOHORT_SOAK_EVERY", "1"))  # seconds between two gangs
 _ALIVE: Final = 20  # gangs at once
 _SAMPLE: Final = 5.0  # seconds
 _FLAT: Final = 8.0  # MiB an hour

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import gc
 import resource
@@ -13,6 +14,8 @@ _OBJECTS: Final = 10_000  # new ones, until those are looked at
 _YOUNG, _OLD = 3, 1  # looks at the younger, until older ones are looked at as well
 _LONG: Final = 0.01  # seconds of a look at all of them
 _WHOLE: Final = 6 * 3600.0  # seconds until what was set aside is looked at again
+_PAUSE: Final = 60.0  # seconds between two looks by the clock
+_SHORT: Final = 0.05  # seconds of a look at everything that may be often
 _FILES: Final = 1 << 20  # some systems know no limit; tables of descriptors should not grow without one
 
 
@@ -49,6 +52,24 @@ class _SetAside:
             gc.unfreeze()
         elif time.perf_counter() - self._began > _LONG:
             gc.freeze()
+
+
+async def keep_small() -> None:
+    """For a process that runs for months, until cancelled: cycles of what is gone are looked for by the clock, even
+    when little is new, and free memory goes back. A lost lease leaves a whole set of informers in a cycle, which by
+    then is set aside: where a look at everything is short, everything is looked at.
+    """
+    took = 0.0
+    while True:
+        await asyncio.sleep(_PAUSE)
+        if took > _SHORT:
+            gc.collect()
+        else:
+            gc.unfreeze()
+            began = time.perf_counter()
+            gc.collect()
+            took = time.perf_counter() - began
+        await asyncio.to_thread(give_back)
 
 
 def give_back() -> None:

@@ -13,6 +13,7 @@ from tests.controllers.cluster import NS, Cluster, cluster, job_of
 
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_itself, key_of
+from kohort.controllers.metrics import Metrics
 from kohort.controllers.reconcile import Reconcile, Result, Step, Write
 from kohort.controllers.runtime import Sender
 from kohort.kinds.controllers import Setup, make, names, probe
@@ -289,3 +290,16 @@ async def test_a_controller_counts_what_it_says_it_counts() -> None:
             return b'job_seen_total{job_name="one",namespace="lab"} 1.0' in generate_latest(registry)
 
         await found.until(counted)
+
+
+def test_counters_of_objects_that_come_and_go_do_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kohort.controllers.metrics.OBJECTS", 10)
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
+    metrics.add_counters("JobSet", {"jobset_completed": "Those that did."})
+    for number in range(100):
+        metrics.count("jobset_completed", f"j{number}", "team")
+        metrics.count("jobset_completed", "daily", "team")
+    lines = [one for one in generate_latest(registry).decode().splitlines() if one.startswith("jobset_completed_total")]
+    assert len(lines) == 10
+    assert 'jobset_completed_total{jobset_name="daily",namespace="team"} 100.0' in lines

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from kohort.kube.client import Client
 from kohort.kube.clock import VirtualClock
 from kohort.kube.errors import TransportError
 from kohort.kube.events import Recorder
-from kohort.kube.series import BURST, INTERVAL, WINDOW, Reference
+from kohort.kube.series import BURST, INTERVAL, NORMAL, OBJECTS, WARNINGS, WINDOW, Correlator, EventKey, Reference
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "team", "uid": "u1"}}
 NODE = Reference("v1", "Node", "", "n1")
@@ -115,6 +116,22 @@ async def test_after_a_long_silence_it_is_a_new_event() -> None:
         it.say()
         await it.clock.advance(1)
     assert len(it.events) == 2
+
+
+def test_what_is_remembered_does_not_grow_with_what_comes_and_goes() -> None:
+    """And what goes well, of which there is much, does not push out what goes wrong again and again."""
+    known, moment = Correlator(), datetime(2026, 1, 1, tzinfo=UTC)
+    stuck = EventKey(NODE, "Warning", "Stuck", "Stuck", "still")
+    for number in range(10_000):
+        pod = Reference("v1", "Pod", "team", f"p{number}", f"u{number}")
+        for kind in ("Normal", "Warning") if number < 3000 else ("Normal",):
+            assert known.hear(EventKey(pod, kind, "R", "R", "note"), moment, number / 100) is not None
+        if number % 1000 == 0:
+            known.hear(stuck, moment, number / 100)
+    assert (len(known.normal), len(known.warnings), len(known.buckets)) == (NORMAL, WARNINGS, OBJECTS)
+    repeated = known.hear(stuck, moment, 100.0)
+    assert repeated is not None
+    assert repeated.count == 11
 
 
 async def test_one_object_cannot_flood() -> None:

@@ -60,21 +60,37 @@ async def test_lists_then_follows(streaming: bool) -> None:
     it.judge()
 
 
-@BOTH_WAYS
-async def test_what_is_held_is_listed_meanwhile_and_told_later(streaming: bool) -> None:
-    rest = asyncio.Event()
-    it = Following(streaming=streaming, hold=rest)
-    it.api.put("a")
+async def test_who_joins_late_is_told_in_turns_and_of_nothing_twice() -> None:
+    """What changes while there is more to tell: each object is told as it is then, once, in the order of its states."""
+    it = Following()
+    for number in range(1200):
+        it.api.put(f"p{number}")
     async with it.informer:
-        await it.clock.advance()
-        assert len(lists(it.api)) == 1
-        assert (it.short, it.informer.synced.is_set()) == ([], False)
-        it.api.put("b")
-        rest.set()
         await it.informer.ready()
         await it.clock.advance()
-        assert it.short == ["added a", "added b"]
-    assert it.same_as_server
+        late: list[str] = []
+        joining = asyncio.create_task(
+            it.informer.tell(
+                added=lambda new: late.append(f"added {new['metadata']['name']}"),
+                updated=lambda _, new: late.append(f"updated {new['metadata']['name']}"),
+                deleted=lambda old: late.append(f"deleted {old['metadata']['name']}"),
+            )
+        )
+        await asyncio.sleep(0)
+        assert 0 < len(late) < 1200
+        for name in ("p0", "p1199"):  # one that it knows, one that it does not
+            it.api.put(name, labels={"x": "y"})
+        for name in ("p1", "p1198"):
+            it.api.remove(name)
+        it.api.put("new")
+        await joining
+        await it.clock.advance()
+    assert late.count("added p0") == late.count("updated p0") == 1
+    assert [one for one in late if one.endswith((" p1", " p1198"))] in (
+        ["added p1", "deleted p1"],
+        ["added p1", "added p1198", "deleted p1", "deleted p1198"],
+    )
+    assert late.count("added p1199") == late.count("added new") == 1
 
 
 @BOTH_WAYS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from hack.release import chart, provenance
 from tests.support.chartbed import CHART, ROOT, SPACE, helm_binary
 
 from kohort import __version__
@@ -390,3 +392,24 @@ def _without_helm(one: dict[str, Any]) -> dict[str, Any]:
     label = '"app.kubernetes.io/managed-by": '
     made: dict[str, Any] = json.loads(json.dumps(one).replace(f'{label}"Helm"', f'{label}"kohort"'))
     return made
+
+
+def test_the_provenance_of_a_release_is_what_helm_verifies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("gpg") is None:
+        pytest.skip("gpg is not here (apt install gnupg)")
+    home = tmp_path / "gpg"
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("GNUPGHOME", str(home))
+    gpg = ["gpg", "--batch", "--quiet", "--passphrase", ""]
+    subprocess.run([*gpg, "--quick-generate-key", "Kohort test", "rsa3072", "sign"], check=True)
+    ring = tmp_path / "releases.gpg"
+    subprocess.run([*gpg, "--output", str(ring), "--export", "Kohort test"], check=True)
+    try:
+        package = chart(tmp_path, "0")
+        provenance(package, "Kohort test")
+        assert "Chart Hash Verified" in helm("verify", "--keyring", str(ring), str(package))
+        package.write_bytes(package.read_bytes() + b"\0")
+        assert "sha256 sum does not match" in helm("verify", "--keyring", str(ring), str(package), check=False)
+        assert "0 chart(s) failed" in helm("lint", str(chart(tmp_path, "0")))
+    finally:
+        subprocess.run(["gpgconf", "--kill", "all"], check=False)

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.timeout(300 + 60 * KILLS)
 @pytest.fixture
 async def cluster(tmp_path: Path, kubernetes_environments: Callable[..., Environment]) -> AsyncIterator[Bed]:
     async with bed("embedded", tmp_path, kubernetes_environments) as found:
+        found.host.longest_pause = 1.0  # processes are killed more often here than a kubelet is patient with
         await found.release("install", replicas=2)
         yield found
 
@@ -51,6 +52,16 @@ async def leader(cluster: Bed) -> str:
             except (aiohttp.ClientError, TimeoutError, StopIteration):
                 continue
     return ""
+
+
+async def somebody_stands_by(cluster: Bed, work: Cluster) -> None:
+    """Where nobody does, it takes as long as a process takes to start."""
+
+    async def two_are_ready() -> bool:
+        deployment = await cluster.client.kind("apps/v1", "Deployment").get("kohort", SPACE)
+        return bool(deployment["status"].get("readyReplicas") == 2)
+
+    await work.until(two_are_ready, seconds=GRACE, what="a process that stands by")
 
 
 async def taken_over(cluster: Bed, work: Cluster, number: signal.Signals) -> float:
@@ -83,6 +94,7 @@ async def test_the_leader_is_killed_under_load(cluster: Bed) -> None:
     bound: dict[str, str] = {}  # uid -> node, which never changes
     seconds = []
     for number in range(KILLS):
+        await somebody_stands_by(cluster, work)
         await asyncio.gather(*(work.create(gang(f"g{number}-{one}", pods=3)) for one in range(3)))
         seconds.append(await taken_over(cluster, work, signal.SIGKILL))
         print(f"kill {number + 1}: {seconds[-1]:.1f} s", flush=True)
@@ -107,17 +119,11 @@ async def test_the_leader_is_killed_under_load(cluster: Bed) -> None:
 
 
 async def test_a_clean_stop_hands_over_at_once(cluster: Bed) -> None:
-    """From who leads to who stands by. Where nobody does yet, a stop takes as long as a process takes to start."""
     work = await space(cluster, "calm")
-
-    async def two_are_ready() -> bool:
-        deployment = await cluster.client.kind("apps/v1", "Deployment").get("kohort", SPACE)
-        return bool(deployment["status"].get("readyReplicas") == 2)
-
     seconds = []
     for _ in range(STOPS):
         before = {name: process.pid for name, process in cluster.host.processes.items()}
-        await work.until(two_are_ready, seconds=GRACE, what="a process that stands by")
+        await somebody_stands_by(cluster, work)
         seconds.append(await taken_over(cluster, work, signal.SIGTERM))
 
         async def started_again(known: dict[str, int] = before) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,11 @@ from kohort.apimachinery.times import micros
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, TransportError
 from kohort.kube.limits import Backoff
+from kohort.kube.transport import Api
+from kohort.kube.wire import Request, Response
 from kohort.run.options import Election, Options, Reports
 from kohort.run.process import Process, look, page
+from kohort.scheduler.settings import SchedulerSettings
 from kohort.server.auth import tls
 from kohort.server.server import Server
 from kohort.server.settings import Settings
@@ -31,17 +34,22 @@ _FILES = {"certificate": "server.crt", "key": "server.key", "ca": "ca.crt"}
 
 
 @pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[Client]:
-    settings = Settings(tmp_path, in_memory=True, listen=False)
-    async with Server(settings) as server, Client.within(server.api) as client:
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    async with Server(Settings(tmp_path, in_memory=True, listen=False)) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[Client]:
+    async with Client.within(server.api) as client:
         while not await client.discovery.versions("leaderworkerset.x-k8s.io", "LeaderWorkerSet"):
             await asyncio.sleep(0.01)
         yield client
 
 
 @asynccontextmanager
-async def started(client: Client, chosen: Options) -> AsyncIterator[Process]:
-    process = Process(client, chosen, (await look(client, chosen)).plan)
+async def started(client: Client, chosen: Options, settings: SchedulerSettings | None = None) -> AsyncIterator[Process]:
+    process = Process(client, chosen, (await look(client, chosen)).plan, settings)
     task = asyncio.create_task(process.run())
     try:
         yield process
@@ -145,6 +153,51 @@ async def test_the_second_waits_and_takes_over(client: Client) -> None:
             assert not second.ready.is_set()
     async with started(client, chosen) as third:
         await asyncio.wait_for(third.ready.wait(), 30)
+
+
+class _Listening:
+    """Between a process and the server: what was asked."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self.asked: list[Request] = []
+
+    async def handle(self, request: Request) -> Response:
+        self.asked.append(request)
+        return await self._api.handle(request)
+
+    @property
+    def lists(self) -> list[str]:
+        """Requests for whole states."""
+        whole = (
+            one for one in self.asked if one.method == "GET" and one.path.rpartition("/")[2] in {"pods", "jobsets"}
+        )
+        return [one.path for one in whole if "watch" not in one.query or "sendInitialEvents" in one.query]
+
+
+async def test_who_stands_by_knows_the_cluster_and_need_not_list_it(server: Server, client: Client) -> None:
+    chosen = Options(controllers=("job", "jobset"), listen="127.0.0.1:0")
+    between = _Listening(server.api)
+    async with (
+        KubeletSimulator(client, plain(2), every=True),
+        Client.within(between) as other,
+        AsyncExitStack() as stays,
+        AsyncExitStack() as leaves,
+    ):
+        first = await leaves.enter_async_context(started(client, chosen))
+        await asyncio.wait_for(first.ready.wait(), 30)
+        second = await stays.enter_async_context(started(other, chosen))
+        await asyncio.wait_for(second.warm.wait(), 30)
+        cluster = Cluster(client, "default", patience=30)
+        await cluster.create(jobset("before"))
+        await cluster.running(4)
+        assert between.lists
+        between.asked.clear()
+        await leaves.aclose()
+        await asyncio.wait_for(second.ready.wait(), 30)
+        await cluster.create(jobset("after"))
+        await cluster.running(8)
+        assert between.lists == []
 
 
 async def test_kinds_that_come_later_are_managed(client: Client) -> None:

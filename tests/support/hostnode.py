@@ -93,6 +93,7 @@ class HostNode:
         self._tasks: list[asyncio.Task[None]] = []
         self._started = 0
         self.logs = folder / "logs"
+        self.longest_pause = 30.0  # seconds before a container that ended again and again is started
 
     @property
     def processes(self) -> dict[str, subprocess.Popen[bytes]]:
@@ -228,7 +229,7 @@ class HostNode:
         now = asyncio.get_running_loop().time()
         if one.process.poll() is not None and now > one.again:
             one.restarts += 1
-            one.again = now + min(2.0**one.restarts, 30.0)
+            one.again = now + min(2.0**one.restarts, self.longest_pause)
             one.process = self._launch(
                 container, one.folder / "mounts", self.logs / f"{one.pod['metadata']['name']}.log"
             )

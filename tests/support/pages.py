@@ -35,6 +35,7 @@ ELSEWHERE: Final = {
 OTHER_PAGES: Final = {
     "run-on-kubernetes.md": "needs a real cluster; tests/kubernetes/test_run.py follows it",
     "install.md": "needs a real cluster and helm; tests/kubernetes/test_chart_page.py follows it",
+    "security.md": "verifies a release; tests/test_release.py makes one and follows it",
     "dashboard.md": "serves people until it is stopped; tests/web asks it, and drives a browser through it",
 }
 

@@ -79,7 +79,11 @@ async def _run(chosen: Options, output: str, *, dry_run: bool) -> int:
                 async with _dashboard(client, chosen.dashboard) as url:
                     if url:
                         _tell(chosen, f"dashboard at {url}, for everybody who has a token of this cluster")
-                    return await _until(process, stop)
+                    keeping = asyncio.create_task(tuning.keep_small())
+                    try:
+                        return await _until(process, stop)
+                    finally:
+                        keeping.cancel()
 
 
 @contextlib.asynccontextmanager

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
+from typing import Final
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+
+OBJECTS: Final = 1000  # that counters of their own are shown of: those that were last counted
 
 
 class Metrics:
@@ -40,6 +44,7 @@ class Metrics:
             "kohort_controller_queue_length", "Objects that wait for a reconcile.", labels, registry=registry
         )
         self.counters: dict[str, Counter] = {}
+        self._counted: OrderedDict[tuple[str, str, str], None] = OrderedDict()
         self._registry = registry
 
     def add_counters(self, kind: str, counters: Mapping[str, str]) -> None:
@@ -47,3 +52,12 @@ class Metrics:
         for name, says in counters.items():
             labels = (f"{kind.lower()}_name", "namespace")
             self.counters[name] = Counter(name, says, labels, registry=self._registry)
+
+    def count(self, counter: str, name: str, namespace: str) -> None:
+        """Objects come and go without end; what is shown of them does not grow without one."""
+        self.counters[counter].labels(name, namespace).inc()
+        self._counted[counter, name, namespace] = None
+        self._counted.move_to_end((counter, name, namespace))
+        if len(self._counted) > OBJECTS:
+            (oldest, *labels), _ = self._counted.popitem(last=False)
+            self.counters[oldest].remove(*labels)

@@ -152,8 +152,8 @@ class _Workers:
         self._slots: dict[str, asyncio.Semaphore] = {}  # by namespace
         runtime.metrics.waiting.labels(controller.name).set_function(lambda: len(self.queue))
 
-    def listen(self, watch: Watch, informer: Informer[Object]) -> None:
-        informer.handle(
+    async def listen(self, watch: Watch, informer: Informer[Object]) -> None:
+        await informer.tell(
             added=lambda new: self._changed(watch, None, new),
             updated=lambda old, new: self._changed(watch, old, new),
             deleted=lambda old: self._changed(watch, old, None),
@@ -197,7 +197,7 @@ class _Workers:
         try:
             result = await self._run(key)
             for name in result.counted:
-                self._runtime.metrics.counters[name].labels(key.name, key.namespace).inc()
+                self._runtime.metrics.count(name, key.name, key.namespace)
         except ReconcileError as error:
             wait = self.queue.retry(key)
             self._runtime.metrics.errors.labels(self.controller.name).inc()
@@ -330,9 +330,12 @@ class Runtime:
         registry: CollectorRegistry | None = None,
         namespaces: Iterable[str] = (),
         is_leader: Callable[[], bool] = lambda: True,
+        begin: asyncio.Event | None = None,
     ) -> None:
-        """`namespaces`: whose objects are worked on; empty: all. `is_leader` is asked before each write."""
+        """`namespaces`: whose objects are worked on; empty: all. `is_leader` is asked before each write. `begin`: until
+        it is set, everything is watched and nothing is done."""
         self.is_leader = is_leader
+        self._at = begin
         self.namespaces = frozenset(namespaces)
         self.client = client
         self.clock = clock
@@ -355,11 +358,7 @@ class Runtime:
             for watch in watches:
                 self.observed.want(watch, controller.name)
         self.observed.start()
-        for controller, watches in served:
-            workers = _Workers(controller, self)
-            for watch in watches:
-                workers.listen(watch, self.observed.informers[watch.api_version, watch.kind])
-            self._workers.append(workers)
+        self._workers = [_Workers(controller, self) for controller, _ in served]
         for informer in self.observed.informers.values():
             await self._stack.enter_async_context(informer)
         for workers, (_, watches) in zip(self._workers, served, strict=True):
@@ -378,8 +377,13 @@ class Runtime:
 
     async def _begin(self, workers: _Workers, watches: Sequence[Watch]) -> None:
         """No reconcile before the whole state is known: what is not there yet would be made again."""
-        for watch in watches:
-            await self.observed.informers[watch.api_version, watch.kind].ready()
+        informers = [self.observed.informers[watch.api_version, watch.kind] for watch in watches]
+        for informer in informers:
+            await informer.ready()
+        if self._at is not None:
+            await self._at.wait()
+        for watch, informer in zip(watches, informers, strict=True):
+            await workers.listen(watch, informer)
         await workers.work()
 
     async def ready(self) -> None:

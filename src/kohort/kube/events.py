@@ -88,7 +88,7 @@ class Recorder:
         if series is None or (series.count == 1 and len(self._pending) >= self._room):
             self.counts.dropped += 1
             if series is not None:
-                del self._known.series[what]
+                self._known.forget(what)
             return
         if series.count == 1:
             self._pending.append(series)

@@ -15,11 +15,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from kohort.kube.cache import Cache
+from kohort.kube.cache import Cache, Change
 from kohort.kube.clock import REAL
 from kohort.kube.errors import ApiError, KubeError, TransportError
 from kohort.kube.latelines import LateLines
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
     from types import TracebackType
 
-    from kohort.kube.cache import Change
     from kohort.kube.clock import Clock
-    from kohort.kube.codec import Codec, Event
+    from kohort.kube.codec import Codec, Event, Key
     from kohort.kube.resource import Resource
 
 T = TypeVar("T")
@@ -54,6 +53,14 @@ class Handler(Generic[T]):
     added: Callable[[T], object] | None = None
     updated: Callable[[T, T], object] | None = None
     deleted: Callable[[T], object] | None = None
+    untold: set[Key] = field(default_factory=set)  # that are there, and that it has yet to hear of
+
+    def hear(self, change: Change[T]) -> None:
+        """Whom it has not heard of cannot change: it is new, or was never there."""
+        if change.key in self.untold:
+            self.untold.discard(change.key)
+            change = change._replace(old=None, last=None)
+        self.tell(change)
 
     def tell(self, change: Change[T]) -> None:
         try:
@@ -100,16 +107,13 @@ class Informer(Generic[T]):
         page: int = PAGE,
         clock: Clock = REAL,
         jitter: random.Random | None = None,
-        hold: asyncio.Event | None = None,
     ) -> None:
-        """`hold`: what was listed is told when it is set: it may rest on what others list meanwhile."""
         self._resource = resource
         self._selection = Selection(namespace, labels, fields)
         self._streaming = streaming
         self._page = page
         self._clock = clock
         self._jitter = jitter or random.Random()
-        self._hold = hold
         self._backoff = Backoff(jitter=self._jitter)
         self._handlers: list[Handler[T]] = []
         self._listed = False
@@ -135,6 +139,23 @@ class Informer(Generic[T]):
             for item in list(self.cache.values()):
                 added(item)
         return lambda: self._handlers.remove(handler)
+
+    async def tell(
+        self,
+        *,
+        added: Callable[[T], object] | None = None,
+        updated: Callable[[T, T], object] | None = None,
+        deleted: Callable[[T], object] | None = None,
+    ) -> None:
+        """As `handle`, but what is there already is told in turns with whoever else needs the event loop."""
+        handler = Handler(added, updated, deleted, set(self.cache.keys()))
+        self._handlers.append(handler)
+        for number, key in enumerate(list(self.cache.keys()), 1):
+            found = self.cache.get(key)
+            if found is not None and key in handler.untold:
+                handler.hear(Change(key, None, found))
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     async def __aenter__(self) -> Informer[T]:
         self._task = asyncio.create_task(self.run())
@@ -263,8 +284,6 @@ class Informer(Generic[T]):
 
     async def _replace(self, items: Iterable[T], version: str) -> None:
         """The cache moves to the state of a list, change by change, so that handlers see it move."""
-        if self._hold is not None:
-            await self._hold.wait()
         for number, change in enumerate(self.cache.differences(items)):
             self._move(change)
             if number % _AT_ONCE == _AT_ONCE - 1:
@@ -314,7 +333,7 @@ class Informer(Generic[T]):
     def _move(self, change: Change[T]) -> None:
         self.cache.commit(change)
         for handler in tuple(self._handlers):
-            handler.tell(change)
+            handler.hear(change)
 
     def _unreadable(self, problem: str) -> None:
         self.counts.unreadable += 1

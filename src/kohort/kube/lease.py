@@ -71,6 +71,7 @@ class Leadership:
         self._under_way: asyncio.Task[Object] | None = None
         self._unsure = False  # whether a write of ours, of which we heard nothing good, was done all the same
         self._seen: tuple[str, float] = ("", 0.0)
+        self._ends = float("-inf")  # of the lease that somebody else holds, as far as was seen
         self.holder = ""
 
     @property
@@ -85,41 +86,68 @@ class Leadership:
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait to be leader, then run `lead`; cancel it if the lease is lost, and wait again. Ends when `lead` does."""
+
+        async def wait_and_lead(begin: asyncio.Event) -> None:
+            await begin.wait()
+            await lead()
+
+        await self.run_prepared(wait_and_lead)
+
+    async def run_prepared(self, work: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+        """As `run`, but `work` is called at once, to prepare whatever standing by can prepare; it leads from the moment
+        its event is set. What it raises before that is raised here, too."""
         try:
-            while True:
-                await self._acquire()
-                log.info("%s/%s: %s leads", self._namespace, self._name, self.identity)
-                if await self._hold(lead):
-                    return
+            while not await self._term(work):
                 log.warning("%s/%s: %s leads no more", self._namespace, self._name, self.identity)
         finally:
             await self._release()
 
     # ---- inside
 
-    async def _acquire(self) -> None:
-        while not await self._attempt(self._deadline):
-            await self._clock.sleep(self._retry * (1 + SPREAD * self._jitter.random()))
-
-    async def _hold(self, lead: Callable[[], Awaitable[None]]) -> bool:
-        """True if `lead` ended by itself, False if the lease was lost. `lead` has ended when this does."""
-        task = asyncio.ensure_future(lead())
+    async def _term(self, work: Callable[[asyncio.Event], Awaitable[None]]) -> bool:
+        """True if `work` ended by itself, False if the lease was lost. `work` has ended when this does."""
+        begin = asyncio.Event()
+        task = asyncio.ensure_future(work(begin))
         try:
-            while self.is_leader:
-                left = self._until - self._clock.monotonic()
-                with contextlib.suppress(TimeoutError):
-                    async with self._clock.timeout(min(self._retry, left)):
-                        await asyncio.wait({task})
-                if task.done():
-                    task.result()
-                    return True
-                left = self._until - self._clock.monotonic()
-                if left > 0:
-                    await self._attempt(left)
-            return False
+            if await self._acquire(task):
+                log.info("%s/%s: %s leads", self._namespace, self._name, self.identity)
+                begin.set()
+                await self._hold(task)
+            if task.done():
+                task.result()
+            return task.done()
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+    async def _acquire(self, work: asyncio.Future[None]) -> bool:
+        """False if the work ended before."""
+        while not work.done():
+            if await self._attempt(self._deadline):
+                return True
+            await self._pause(self._until_next_look(), work)
+        return False
+
+    async def _hold(self, work: asyncio.Future[None]) -> None:
+        while self.is_leader:
+            await self._pause(min(self._retry, self._until - self._clock.monotonic()), work)
+            left = self._until - self._clock.monotonic()
+            if work.done():
+                return
+            if left > 0:
+                await self._attempt(left)
+
+    async def _pause(self, seconds: float, work: asyncio.Future[None]) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with self._clock.timeout(seconds):
+                await asyncio.wait({work})
+
+    def _until_next_look(self) -> float:
+        """Candidates look often, to know when the lease was last renewed, and once more right after it ends."""
+        spread = self._retry * self._jitter.random()
+        left = self._ends - self._clock.monotonic()
+        soon = (self._retry + spread) / 2
+        return left + spread / 10 if 0 < left < soon else soon
 
     async def _attempt(self, seconds: float) -> bool:
         """Take or renew the lease if that is possible; within `seconds`."""
@@ -169,7 +197,8 @@ class Leadership:
         self.holder = spec.get("holderIdentity") or ""
         if self.holder in {"", self.identity}:
             return True
-        return now > self._seen[1] + (spec.get("leaseDurationSeconds") or self._duration)
+        self._ends = self._seen[1] + (spec.get("leaseDurationSeconds") or self._duration)
+        return now > self._ends
 
     async def _write(self, lease: Object) -> bool:
         spec = dict(lease.get("spec") or {})

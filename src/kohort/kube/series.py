@@ -15,7 +15,11 @@ WINDOW: Final = 600.0  # seconds without a repetition that end a series
 INTERVAL: Final = 10.0  # seconds between two writes of one series
 BURST: Final = 25  # new events about one object at once
 RATE: Final = 1 / 300  # and then per second
-_KNOWN: Final = 4096
+# Series and objects that are remembered. What goes well is hardly ever said twice about one object, so few of those are
+# enough; and they are many: each pod that comes and goes brings some.
+NORMAL: Final = 512
+WARNINGS: Final = 2048
+OBJECTS: Final = 1024
 
 
 class Reference(NamedTuple):
@@ -58,33 +62,40 @@ class Series:
 class Correlator:
     """Remembers a bounded number of series and of objects that were spoken about."""
 
-    series: OrderedDict[EventKey, Series] = field(default_factory=OrderedDict)
+    normal: OrderedDict[EventKey, Series] = field(default_factory=OrderedDict)
+    warnings: OrderedDict[EventKey, Series] = field(default_factory=OrderedDict)
     buckets: OrderedDict[Reference, Bucket] = field(default_factory=OrderedDict)
     made: int = 0
 
     def hear(self, what: EventKey, moment: datetime, now: float) -> Series | None:
         """The series it belongs to, one with count 1 if it is new; None if there was too much about that object."""
-        known = self.series.get(what)
+        series, most = (self.normal, NORMAL) if what.type == "Normal" else (self.warnings, WARNINGS)
+        known = series.get(what)
         if known is not None and now - known.heard < WINDOW:
             known.count += 1
             known.last, known.heard = moment, now
-            self.series.move_to_end(what)
+            series.move_to_end(what)
             return known
         if not self._bucket(what.regarding).take(now):
             return None
         self.made += 1
         name = f"{what.regarding.name[:220]}.{int(moment.timestamp() * 1e6):x}{self.made & 0xFFFF:04x}"
-        self.series[what] = new = Series(what, name, moment, moment, now)
-        self.series.move_to_end(what)
-        if len(self.series) > _KNOWN:
-            self.series.popitem(last=False)
+        series[what] = new = Series(what, name, moment, moment, now)
+        series.move_to_end(what)
+        if len(series) > most:
+            series.popitem(last=False)
         return new
+
+    def forget(self, what: EventKey) -> None:
+        """It was not written: the next one is the first."""
+        self.normal.pop(what, None)
+        self.warnings.pop(what, None)
 
     def _bucket(self, regarding: Reference) -> Bucket:
         bucket = self.buckets.get(regarding)
         if bucket is None:
             self.buckets[regarding] = bucket = Bucket(RATE, BURST)
-            if len(self.buckets) > _KNOWN:
+            if len(self.buckets) > OBJECTS:
                 self.buckets.popitem(last=False)
         else:
             self.buckets.move_to_end(regarding)

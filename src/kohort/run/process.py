@@ -87,7 +87,8 @@ class Process:
         self.listeners = _listeners(chosen, found)
         self.report_ports: dict[str, int] = {}  # where reports are taken, by the name of the controllers that want them
         self.registry = CollectorRegistry()
-        self.ready = asyncio.Event()
+        self.ready = asyncio.Event()  # it works
+        self.warm = asyncio.Event()  # it knows the cluster, and may work or stand by
         self._worked = False
         self._refusals = 0
         self.lease: Leadership | None = None
@@ -114,7 +115,12 @@ class Process:
         pause = Backoff(first=1.0, most=15.0, jitter=self.client.jitter)
         while True:
             try:
-                await (self._work() if self.lease is None else self.lease.run(self._work))
+                if self.lease is not None:
+                    await self.lease.run_prepared(self._work)
+                else:
+                    begin = asyncio.Event()
+                    begin.set()
+                    await self._work(begin)
                 return
             except KubeError as error:
                 if not self._passes(error):
@@ -133,19 +139,24 @@ class Process:
             return error.code >= 500 or error.code == 429
         return isinstance(error, TransportError)
 
-    async def _work(self) -> None:
+    async def _work(self, begin: asyncio.Event) -> None:
         """Again with more controllers when kinds come that were not served: definitions made just now, or later."""
-        while await self._until_more():
+        while await self._until_more(begin):
             log.warning("more kinds are served now: controllers %s", ", ".join(self.plan.controllers))
 
-    async def _until_more(self) -> bool:
+    async def _until_more(self, begin: asyncio.Event) -> bool:
+        """Until `begin` everything is watched, so that whoever takes over need not list a cluster first."""
         self.registry = CollectorRegistry()
         try:
             async with AsyncExitStack() as stack:
-                tasks = [await self._start(stack)] if self.plan.scheduler else []
+                tasks = [await self._start(stack, begin)] if self.plan.scheduler else []
                 if self.plan.controllers:
-                    runtime = await stack.enter_async_context(self._controllers())
+                    runtime = await stack.enter_async_context(self._controllers(begin))
                     await runtime.ready()
+                if self.scheduler is not None:
+                    await _first(tasks, self.scheduler.listed)
+                self.warm.set()
+                await _first(tasks, begin)
                 if self.scheduler is not None:
                     await _first(tasks, self.scheduler.started)
                 self.ready.set()
@@ -161,6 +172,7 @@ class Process:
                 return True
         finally:
             self.ready.clear()
+            self.warm.clear()
             self.scheduler = None
 
     async def _more(self) -> None:
@@ -179,8 +191,10 @@ class Process:
                 return
         await asyncio.Event().wait()
 
-    async def _start(self, stack: AsyncExitStack) -> asyncio.Task[None]:
-        self.scheduler = Scheduler(self.client, self._settings, clock=self.client.clock, is_leader=lambda: self.leads)
+    async def _start(self, stack: AsyncExitStack, begin: asyncio.Event) -> asyncio.Task[None]:
+        self.scheduler = Scheduler(
+            self.client, self._settings, clock=self.client.clock, is_leader=lambda: self.leads, begin=begin
+        )
         task = asyncio.create_task(self.scheduler.run())
 
         async def stop() -> None:
@@ -190,7 +204,7 @@ class Process:
         stack.push_async_callback(stop)
         return task
 
-    def _controllers(self) -> Runtime:
+    def _controllers(self, begin: asyncio.Event) -> Runtime:
         """Without the Workload API the controllers do their work, only nothing is grouped."""
         ctx = self.plan.ctx or Context.of(NEWEST)
         made = CompileContext(ctx.release, ctx.gates, ctx.options, settings=self.chosen.settings)
@@ -202,6 +216,7 @@ class Process:
             registry=self.registry,
             namespaces=self.chosen.namespaces,
             is_leader=lambda: self.leads,
+            begin=begin,
         )
 
     # ---- what it shows
@@ -256,7 +271,7 @@ async def page(process: Process) -> AsyncIterator[int]:
         if process.ready.is_set():
             return web.Response(text="ok")
         holder = process.lease.holder if process.lease is not None else ""
-        if holder and not process.leads:  # it does what it is there for: a roll-out need not wait for it
+        if holder and not process.leads and process.warm.is_set():  # it does what it is there for: a roll-out goes on
             return web.Response(text=f"ok: standing by, {holder} leads")
         return web.Response(text="listing", status=503)
 
@@ -264,7 +279,7 @@ async def page(process: Process) -> AsyncIterator[int]:
         return web.Response(body=process.metrics(), headers={"Content-Type": "text/plain; version=0.0.4"})
 
     async def state(_: web.Request) -> web.Response:
-        if process.scheduler is None:
+        if process.scheduler is None or not process.ready.is_set():
             return web.Response(text="no scheduler runs here now", status=503)
         return web.Response(body=msgspec.json.encode(process.scheduler.state()), content_type="application/json")
 

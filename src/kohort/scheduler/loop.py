@@ -63,14 +63,18 @@ class Scheduler:
         clock: Clock = REAL,
         lease: Leadership | None = None,
         is_leader: Callable[[], bool] = lambda: True,
+        begin: asyncio.Event | None = None,
     ) -> None:
-        """`is_leader`: asked before each write, for a leadership that is somebody else's to keep."""
+        """`is_leader`: asked before each write, for a leadership that is somebody else's to keep. `begin`: until it is
+        set, everything is watched and nothing is done, so that the first decision need not wait for lists."""
         self.client = client
         self.settings = settings or SchedulerSettings()
         self.clock = clock
         self.lease = lease
         self._is_leader = is_leader
-        self.started = asyncio.Event()  # everything is listed: decisions are made
+        self._begin = begin
+        self.listed = asyncio.Event()  # the cluster is known
+        self.started = asyncio.Event()  # decisions are made
         self._changed = asyncio.Event()
         self._fresh(ServedRelease("", {}))
 
@@ -106,10 +110,15 @@ class Scheduler:
 
     async def _lead(self) -> None:
         self.started.clear()
+        self.listed.clear()
         self._fresh(await discover(self.client.discovery))
         log.info("Workload API of %s: %s", self.release.minor or "none", self.release.versions)
         quiet = asyncio.Event()
         async with AsyncExitStack() as stack:
+            followed = await self._follow(stack)
+            self.listed.set()
+            if self._begin is not None:
+                await self._begin.wait()
             recorder = await stack.enter_async_context(Recorder(self.client, "kohort-scheduler", clock=self.clock))
             writer = await stack.enter_async_context(
                 StatusWriter(
@@ -130,7 +139,8 @@ class Scheduler:
             solvers = SolverProcesses(self.settings.search_processes, self.settings.search_seconds, self._answered)
             stack.push_async_callback(solvers.close)
             await publish(self.client, told_grouping(self.settings))
-            await self._follow(stack)
+            for source, informer in followed:
+                await self._tell(source, informer)
             self.started.set()
             looking = asyncio.create_task(self._look_for_more(stack))
             stack.push_async_callback(_ended, looking)
@@ -209,25 +219,22 @@ class Scheduler:
 
     # ---- what is followed
 
-    async def _follow(self, stack: AsyncExitStack) -> None:
-        """All are listed at once; pods are told after everything else: a pod finds its group, and a nomination its
-        node."""
+    async def _follow(self, stack: AsyncExitStack) -> list[tuple[Source, Informer[Any]]]:
+        """All are listed at once. In the order in which they are to be told, pods after everything else: a pod finds
+        its group, and a nomination its node."""
         default_spread = bool(self.settings.profile.default_spread)
         grouping = self.settings.grouping
         found = await served(self.client.discovery, self.release, default_spread=default_spread, grouping=grouping)
         allowed = await asyncio.gather(*(self._may_list(*one) for one in found))
-        *first, pods = [one for one, may in zip(found, allowed, strict=True) if may]
+        readable = [one for one, may in zip(found, allowed, strict=True) if may]
         refused = read_kinds((one for (one, _), may in zip(found, allowed, strict=True) if not may), grouping)
-        self.core.cache.companion.readable(read_kinds((one for one, _ in first), grouping), refused)
-        rest = asyncio.Event()
-        informers = [self._informer(*one) for one in first]
-        last = self._informer(*pods, hold=rest)
-        self._informers = [*informers, last]
+        self.core.cache.companion.readable(read_kinds((one for one, _ in readable), grouping), refused)
+        followed = [(source, self._informer(source, version)) for source, version in readable]
+        self._informers = [informer for _, informer in followed]
         for informer in self._informers:
             await stack.enter_async_context(informer)
-        await asyncio.gather(*(informer.ready() for informer in informers))
-        rest.set()
-        await last.ready()
+        await asyncio.gather(*(informer.ready() for informer in self._informers))
+        return followed
 
     async def _follow_more(self, stack: AsyncExitStack, *, again: bool) -> None:
         """Kinds that pods rest on, and that the server did not have when the term began. `again`: also those that it
@@ -249,6 +256,7 @@ class Scheduler:
             informer = self._informer(source, version)
             await stack.enter_async_context(informer)
             await informer.ready()
+            await self._tell(source, informer)
             companion.readable({kind}, companion.objects.refused)
         self._changed.set()
 
@@ -275,9 +283,13 @@ class Scheduler:
             return False
         return True
 
-    def _informer(self, source: Source, version: str, hold: asyncio.Event | None = None) -> Informer[Any]:
-        resource = self.client.kind(version, source.kind, source.decode)
-        informer: Informer[Any] = Informer(resource, clock=self.clock, jitter=self.client.jitter, hold=hold)
+    def _informer(self, source: Source, version: str) -> Informer[Any]:
+        return Informer(
+            self.client.kind(version, source.kind, source.decode), clock=self.clock, jitter=self.client.jitter
+        )
+
+    async def _tell(self, source: Source, informer: Informer[Any]) -> None:
+        """What is known of a kind, and from now on each change."""
         core, objects = self.core, self.objects
 
         def added(one: Any) -> None:
@@ -290,8 +302,7 @@ class Scheduler:
             source.drop(core, one)
             self._changed.set()
 
-        informer.handle(added=added, updated=lambda _, new: added(new), deleted=deleted)
-        return informer
+        await informer.tell(added=added, updated=lambda _, new: added(new), deleted=deleted)
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

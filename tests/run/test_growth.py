@@ -1,0 +1,108 @@
+"""What a process holds does not grow with the gangs that came and went: everything that it can reach is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import types
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.run.test_process import JOBSET, jobset, started
+
+from kohort.controllers import overlay
+from kohort.kube import series
+from kohort.kube.client import Client
+from kohort.kube.transport import InProcess
+from kohort.run.options import Options
+from kohort.scheduler.settings import SchedulerSettings
+from kohort.server.server import Server
+from kohort.server.settings import Settings
+from kohort.sim.cluster import plain
+from kohort.sim.kubelet import KubeletSimulator
+from kohort.testing.cluster import Cluster
+
+AT_ONCE = 5
+ROUNDS = 6
+_ELSEWHERE = (
+    types.ModuleType,
+    type,
+    types.CodeType,
+    types.BuiltinFunctionType,
+    InProcess,
+    Client,
+    asyncio.AbstractEventLoop,
+)
+
+
+def held(root: object) -> Counter[str]:
+    """How many objects of each type can be reached from one, without the server and without the code itself."""
+    seen, ahead = {id(root)}, [root]
+    found: Counter[str] = Counter()
+    while ahead:
+        one = ahead.pop()
+        if not isinstance(one, float | int):  # whatever holds more of them is counted itself
+            found[type(one).__qualname__] += 1
+        for other in _parts(one):
+            if id(other) not in seen and not isinstance(other, _ELSEWHERE) and not _of_the_server(other):
+                seen.add(id(other))
+                ahead.append(other)
+    return found
+
+
+def _of_the_server(one: object) -> bool:
+    """Watches lead there: it is in this process."""
+    return type(one).__module__.startswith(("kohort.server", "kohort.sim"))
+
+
+def _parts(one: object) -> list[Any]:
+    if isinstance(one, types.FunctionType):  # its module knows everybody
+        return [part for cell in one.__closure__ or () for part in gc.get_referents(cell)]
+    if isinstance(one, types.FrameType):
+        return list(one.f_locals.values())
+    return gc.get_referents(one)
+
+
+async def come_and_go(cluster: Cluster, number: int) -> None:
+    names = [f"g{number}-{one}" for one in range(AT_ONCE)]
+    await cluster.create(*(jobset(name) for name in names))
+    await cluster.running(4 * AT_ONCE)
+    for name in names:
+        await cluster.client.kind(JOBSET, "JobSet").delete(name, cluster.namespace, propagation="Background")
+
+    async def gone() -> bool:
+        return not await cluster.pods() and not await cluster.every("scheduling.k8s.io/v1beta1", "PodGroup")
+
+    await cluster.until(gone, what="the end of the gangs")
+
+
+@pytest.mark.timeout(300)
+async def test_gangs_that_are_gone_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is bounded by a number or by time has a small bound here, so that it is full at the first look."""
+    for name in ("NORMAL", "WARNINGS", "OBJECTS"):
+        monkeypatch.setattr(series, name, 10)
+    monkeypatch.setattr(overlay, "FORGET", 0.5)
+    settings = SchedulerSettings(retry_after=0.5)
+    async with (
+        Server(Settings(tmp_path, in_memory=True, listen=False)) as server,
+        Client.within(server.api) as client,
+        KubeletSimulator(client, plain(8), every=True),
+    ):
+        while not await client.discovery.versions("leaderworkerset.x-k8s.io", "LeaderWorkerSet"):
+            await asyncio.sleep(0.01)
+        cluster = Cluster(client, "default", patience=90)
+        chosen = Options(controllers=("job", "jobset"), listen="127.0.0.1:0")
+        async with started(client, chosen, settings) as process:
+            await asyncio.wait_for(process.ready.wait(), 90)
+            sizes = []
+            for number in range(ROUNDS):
+                await come_and_go(cluster, number)
+                await asyncio.sleep(0.6)  # the bounds by time
+                gc.collect()
+                sizes.append(held(process))
+            half = ROUNDS // 2
+            grown = {name: count - sizes[half][name] for name, count in sizes[-1].items()}
+            many = AT_ONCE * (ROUNDS - half - 1)  # one for each gang would be this
+            assert {name: more for name, more in grown.items() if more >= many} == {}, sizes[-1].most_common(20)
