@@ -150,6 +150,25 @@ def test_requests_of_a_heavy_tenant_wait_and_those_of_a_light_one_do_not() -> No
     assert asyncio.run(order()) == ["light"] * 5 + ["heavy"] * 5
 
 
+def test_a_binding_does_not_wait_behind_what_rests() -> None:
+    """Bindings of all tenants share a few places in the scheduler."""
+
+    async def order() -> list[str]:
+        of, begun = Pace(), list[str]()
+
+        async def one(path: str) -> None:
+            await of.turn(Request("POST", path, user=ADMIN))
+            begun.append(path)
+
+        of.spent("heavy", 2.0)
+        of.spent("light", 0.001)
+        pods = PATH.format("heavy")
+        await asyncio.gather(one(pods), one(f"{pods}/p/binding"))
+        return begun
+
+    assert asyncio.run(order())[0].endswith("/binding")
+
+
 def test_nobody_waits_for_ever() -> None:
     async def all_of_them(spend: Callable[[Pace], None]) -> None:
         of = Pace()

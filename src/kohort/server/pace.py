@@ -109,7 +109,10 @@ class Pace:
 
 def flow_of(request: Request) -> Flow:
     name = request.user.name if request.user is not None else ""
-    return (name, _namespace(request)) if name == _SELF else (name, "")
+    if name != _SELF:
+        return name, ""
+    namespace = _namespace(request)
+    return name, f"{namespace}{_BINDING}" if request.path.endswith(_BINDING) else namespace
 
 
 def tenant_of(request: Request) -> str:
