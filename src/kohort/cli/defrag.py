@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from kohort.api.scheduling.defragmentation import read_free
 from kohort.cli.common import UsageError, count, friendly, out, say
 from kohort.cli.drain import from_state
 from kohort.cli.explainprint import label_line
@@ -60,10 +61,10 @@ def run(free: str, state: str, kubeconfig: str, context: str, output: str, *, ap
 
 
 def _asked(free: str) -> tuple[str, int | None]:
-    level, equals, size = free.partition("=")
-    if not level or (equals and (not size.isdecimal() or int(size) < 1)):
+    found = read_free(free)
+    if found is None:
         raise UsageError(f"--free {free}: a level or label, and how many nodes of one domain, such as rack or rack=4")
-    return level, int(size) if equals else None
+    return found
 
 
 def plan_free(core: SchedulerCore, level: str, size: int | None) -> Defragmentation:

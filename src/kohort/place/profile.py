@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from kohort.api.scheduling.defragmentation import Defragmenting, read_defragmentation
 from kohort.api.scheduling.healing import (
     BELOW_MINIMUM,
     GRACE,
@@ -46,6 +47,7 @@ class Profile:
     default_spread: Sequence[Mapping[str, Any]] = SYSTEM_SPREAD  # for pods that have none and that somebody selects
     topology_levels: Sequence[Level] = WELL_KNOWN  # of the network, widest first
     healing: Healing = NO_HEALING  # of groups that say nothing themselves
+    defragmentation: Defragmenting | None = None  # None: nothing is moved to make room
 
     @property
     def weights(self) -> dict[str, int]:
@@ -80,7 +82,8 @@ _HEALING: Final = {
 
 
 def read_profile(data: object) -> Profile:
-    """A profile from what a file holds: strategy, resources, weights, defaultSpread, topologyLevels, healing.
+    """A profile from what a file holds: strategy, resources, weights, defaultSpread, topologyLevels, healing,
+    defragmentation.
 
     Absent parts keep defaults."""
     if not isinstance(data, Mapping):
@@ -185,6 +188,12 @@ class _Reader:
                 self.mistakes.append(f"healing.{name}: {rest}")
         return {"healing": Healing(**fields)}
 
+    def defragmentation(self, value: object) -> dict[str, Any]:
+        def wrong(field: str, found: object, wanted: str) -> None:
+            self.wrong(f"defragmentation{field}", f"found {found!r}", wanted)
+
+        return {"defragmentation": read_defragmentation(value, wrong)}
+
     def _weight(self, field: str, value: object, least: int) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_WEIGHT:
             self.wrong(field, f"found {value!r}", f"a whole number from {least} to {_MOST_WEIGHT} is wanted")
@@ -199,6 +208,7 @@ _PARTS: Final[dict[str, Callable[[_Reader, object], dict[str, Any]]]] = {
     "defaultSpread": _Reader.default_spread,
     "topologyLevels": _Reader.topology_levels,
     "healing": _Reader.healing,
+    "defragmentation": _Reader.defragmentation,
 }
 
 

@@ -86,6 +86,7 @@ SCHEDULER: Final = Role(
         PolicyRule(_CORE, ("pods",), (*READ, "delete")),
         PolicyRule(_CORE, ("pods",), ("create",), "For the spares of gangs that ask for them (kohort.dev/spares)."),
         PolicyRule(_CORE, ("pods/binding",), ("create",)),
+        PolicyRule(_CORE, ("pods/eviction",), ("create",), "For defragmentation, where it is switched on."),
         PolicyRule(_CORE, ("pods/status",), UPDATE),
         PolicyRule(
             _CORE,

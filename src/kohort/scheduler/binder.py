@@ -221,12 +221,14 @@ class Binder:
                 await self._insist(
                     lambda: self._pods.patch(pod.name, patch, pod.namespace, kind="strategic", subresource="status")
                 )
-                if not eviction.failed:
+                if eviction.asked:
+                    await self._pods.evict(pod.name, pod.namespace, uid=pod.uid)
+                elif not eviction.failed:
                     await self._insist(lambda: self._pods.delete(pod.name, pod.namespace, uid=pod.uid))
         except ApiError as error:
             if error.not_found or (error.conflict and await self._goes(pod)):
                 return True
-            if error.code not in _BUSY:
+            if eviction.asked or error.code not in _BUSY:
                 self._not_evicted(eviction, error)
                 return True
             log.warning("eviction of %s/%s: %s", pod.namespace, pod.name, error)

@@ -8,23 +8,27 @@ was cut off (`Defragmentation.proven`). Pods without a gang are not moved, nor a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
 from typing import Final
 
 import numpy as np
 
+from kohort.api.scheduling.defragmentation import MOST_MOVES
+from kohort.place.columns import Amounts
+from kohort.place.demand import PendingPod
+from kohort.place.diagnosis import count
 from kohort.place.search import Search
 from kohort.place.victims import Budget
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.demands import Asked, Demands
 from kohort.scheduler.grouphealing import is_daemon, is_owned
+from kohort.scheduler.healing import Seats
 from kohort.scheduler.model import shown
 from kohort.scheduler.spares import spare_of
 from kohort.scheduler.trees import BrokenChain, Group, PodInfo
 
-MOST_MOVES: Final = 4
 TRIALS: Final = 2_000  # placements that are tried
 
 
@@ -67,27 +71,42 @@ class _Domain:
 class Defragmenter:
     """On a core that nobody else uses: what is tried is taken back."""
 
-    def __init__(self, cache: SchedulerCache, trials: int = TRIALS) -> None:
+    def __init__(
+        self, cache: SchedulerCache, trials: int = TRIALS, most: int = MOST_MOVES, left_alone: Collection[str] = ()
+    ) -> None:
+        """`left_alone`: gangs that are not moved."""
         self._cache, self._demands = cache, Demands(cache)
-        self._left = trials
+        self._trials = self._left = trials
+        self._most = most
         self._roots: dict[str, Group] = {}
         self._kept = _kept_by_budgets(cache)
+        self._left_alone = left_alone
+        self.seats: dict[str, Seats] = {}  # of the gangs of the last plan: where they go
+        self.barred: dict[str, Seats] = {}  # and what would fill the nodes that are to be free
 
     def plan(self, key: str, size: int | None = None) -> Defragmentation:
         """`size`: nodes that are to be free; None: all of the domain."""
+        return next(found for found in self.search(key, size) if found is not None)
+
+    def search(self, key: str, size: int | None = None) -> Iterator[Defragmentation | None]:
+        """The same in steps: None while it goes on, and the plan at last. Between two steps others may use the core;
+        a plan holds for the moment in which it is made."""
         domains = list(self._domains(key))
         found = [one for one in domains if (one.whole if size is None else len(one.free) + len(one.taken) >= size)]
         if not found:
-            return Defragmentation(key, why=self._hopeless(key, size, any_there=bool(domains)))
-        for moves in range(MOST_MOVES + 1):
+            yield Defragmentation(key, why=self._hopeless(key, size, any_there=bool(domains)))
+            return
+        for moves in range(self._most + 1):
             for domain in found:
-                done = self._of(key, domain, size, moves)
-                if done is not None:
-                    return done
+                for done in self._of(key, domain, size, moves):
+                    yield done
+                    if done is not None:
+                        return
                 if self._left <= 0:
-                    why = f"not found within {TRIALS:,} trials; it is not proven impossible"
-                    return Defragmentation(key, proven=False, why=why)
-        return Defragmentation(key, why=f"no {key} is free after {MOST_MOVES} moves or fewer", proven=False)
+                    why = f"not found within {self._trials:,} trials; it is not proven impossible"
+                    yield Defragmentation(key, proven=False, why=why)
+                    return
+        yield Defragmentation(key, why=f"no {key} is free after {count(self._most, 'move')} or fewer", proven=False)
 
     # ---- domains
 
@@ -121,6 +140,8 @@ class Defragmenter:
             root = self._cache.root(member) if group is None else self._cache.trees.root(group)
             if root is None or isinstance(root, BrokenChain) or root.key in self._kept or root.waiting:
                 return None
+            if root.key in self._left_alone or member.going or member.evicting:
+                return None
             if any(not is_owned(one) for leaf in root.leaves() for one in leaf.placed.values()):
                 return None
             self._roots[root.key] = root
@@ -129,8 +150,8 @@ class Defragmenter:
 
     # ---- plans
 
-    def _of(self, key: str, domain: _Domain, size: int | None, moves: int) -> Defragmentation | None:
-        """A plan of so many moves for one domain."""
+    def _of(self, key: str, domain: _Domain, size: int | None, moves: int) -> Iterator[Defragmentation | None]:
+        """A plan of so many moves for one domain, or nothing; None between two trials."""
         wanted = len(domain.free) + len(domain.taken) if size is None else size
         gangs = sorted(set().union(*domain.taken.values())) if domain.taken else []
         choices = sorted(combinations(gangs, moves), key=lambda chosen: sum(self._pods(one) for one in chosen))
@@ -138,15 +159,28 @@ class Defragmenter:
             freed = [row for row, on in domain.taken.items() if on <= set(chosen)]
             if len(domain.free) + len(freed) < wanted:
                 continue
-            rows = [*domain.free, *freed]
+            rows = [*domain.free, *freed][:wanted]
             for order in permutations(chosen):
-                done = self._in_order(order, rows[:wanted] if size is not None else rows)
+                if not self._still(rows, chosen):
+                    break
+                done = self._in_order(order, rows)
                 if done is not None:
-                    names = sorted(self._cache.state.node(row).name for row in rows[:wanted])
-                    return Defragmentation(key, domain.value, names, done)
+                    names = sorted(self._cache.state.node(row).name for row in rows)
+                    yield Defragmentation(key, domain.value, names, done)
+                    return
                 if self._left <= 0:
-                    return None
-        return None
+                    return
+                yield None
+
+    def _still(self, rows: Sequence[int], chosen: Sequence[str]) -> bool:
+        """Whether nobody but the chosen is on these rows, and they are gangs as ever: others may have come since."""
+        if any(self._cache.trees.get(key) is not self._roots[key] for key in chosen):
+            return False
+        for row in rows:
+            on = self._gangs_on(row) if self._cache.state.alive[row] else None
+            if on is None or not on <= set(chosen):
+                return False
+        return True
 
     def _pods(self, key: str) -> int:
         return sum(len(leaf.placed) for leaf in self._roots[key].leaves())
@@ -178,16 +212,16 @@ class Defragmenter:
         engine, state = self._cache.engine, self._cache.state
         demand = self._demands.of(root, Asked({}, moved=frozenset(members)))
         blocked = np.array(sorted(rows), np.intp)
-        barred = []
-        for eq_class in demand.eq_classes:
-            away = np.maximum(engine.room(eq_class)[blocked], 0)
-            state.take_many(eq_class.signature, blocked, away)
-            barred.append((eq_class.signature, away))
+        barred: list[tuple[PendingPod, Amounts]] = []
+        for pod in {pod.eq_class: pod for leaf in demand.leaves() for pod in leaf.pods}.values():
+            away = np.maximum(engine.room(pod.eq_class)[blocked], 0)
+            state.take_many(pod.eq_class.signature, blocked, away)
+            barred.append((pod, away))
         try:
             result = Search(engine).place(demand)
         finally:
-            for signature, away in reversed(barred):
-                state.take_many(signature, blocked, -away)
+            for pod, away in reversed(barred):
+                state.take_many(pod.eq_class.signature, blocked, -away)
         if not result.ok or len(result.placed) < len(members):
             return None
         spec = root.spec
@@ -195,6 +229,14 @@ class Defragmenter:
         name = {uid: one.pod.metadata.name for uid, one in members.items()}
         lands = {name[uid]: state.node(row).name for uid, row in result.placed.items()}
         leaves = {name[uid]: one.node for uid, one in members.items()}
+        pods = {pod.key: pod for leaf in demand.leaves() for pod in leaf.pods}
+        self.seats[root.key] = {uid: (pods[uid], state.node(row).name) for uid, row in result.placed.items()}
+        self.barred[root.key] = {
+            f"{pod.key}-{row}-{number}": (pod, state.node(row).name)
+            for pod, away in barred
+            for row, room in zip(blocked.tolist(), away.tolist(), strict=True)
+            for number in range(room)
+        }
         return Move(root.key, spec.kind, spec.namespace, spec.name, leaves, lands)
 
     def _hopeless(self, key: str, size: int | None, *, any_there: bool) -> str:

@@ -27,20 +27,22 @@ from kohort.scheduler.model import Condition, shown
 from kohort.scheduler.trees import Group, PodInfo, having
 
 EVICT: Final = "Evict"
+DEFRAGMENT: Final = "Defragment"
 _BY_API: Final = "EvictionByEvictionAPI"
+Seats = Mapping[str, tuple[PendingPod, str]]  # pod -> what it asks for, and the name of its node
 MOVE_HELD: Final = 60.0  # seconds for which the room that a gang moves to is held for it
 
 
 @dataclass(frozen=True, slots=True)
 class HealingAction:
     """`group`: what is moved, restarted or failed as a whole; `pods`: uids of its members that have to go. `seats`: the
-    room that a move was found for, pod -> node."""
+    room that a move was found for."""
 
     policy: str
     group: str
     pods: tuple[str, ...]
     why: str
-    seats: Mapping[str, tuple[PendingPod, str]] = field(default_factory=dict)
+    seats: Seats = field(default_factory=dict)
 
 
 class Replacements:
@@ -157,10 +159,10 @@ class Healer:
     def since(self, leaf: Group) -> float | None:
         return self._since.get(leaf.key)
 
-    def hold(self, root: str, now: float) -> None:
+    def hold(self, root: str, now: float, seconds: float = MOVE_HELD) -> None:
         """Room is held for a root that moves, for a while."""
-        self._held[root] = now + MOVE_HELD
-        heapq.heappush(self._timers, (now + MOVE_HELD, ""))
+        self._held[root] = now + seconds
+        heapq.heappush(self._timers, (now + seconds, ""))
 
     def holds(self, root: str) -> bool:
         return root in self._held

@@ -24,6 +24,7 @@ from kohort.kube.lease import Leadership
 from kohort.scheduler import snapshot
 from kohort.scheduler.binder import Binder
 from kohort.scheduler.core import SchedulerCore
+from kohort.scheduler.defragmentation import KeptFree
 from kohort.scheduler.hardquestions import HardQuestion
 from kohort.scheduler.jsonlog import FACTS
 from kohort.scheduler.metrics import Metrics
@@ -146,7 +147,21 @@ class Scheduler:
             stack.push_async_callback(_ended, looking)
             keeper = SpareKeeper(self.core.cache, self.client, self.clock, self.release, writer.take, self._leads)
             stack.push_async_callback(_ended, asyncio.create_task(keeper.run()))
+            self._keep_free(stack, writer, binder)
             await self._decide(writer, binder, solvers)
+
+    def _keep_free(self, stack: AsyncExitStack, writer: StatusWriter, binder: Binder) -> None:
+        """Where defragmentation is switched on."""
+        settings = self.settings.profile.defragmentation
+        if settings is None:
+            return
+
+        def carry_out(step: Step) -> None:
+            binder.evict(step.evictions)
+            writer.take(step.writes)
+
+        kept = KeptFree(self.core, settings, self.clock, carry_out, self._leads)
+        stack.push_async_callback(_ended, asyncio.create_task(kept.run()))
 
     def _failing_since(self) -> list[float]:
         return [one.failing_since for one in self._informers if one.failing_since is not None]

@@ -19,7 +19,7 @@ from kohort.scheduler.evictions import Evictions
 from kohort.scheduler.faults import Fault, failed_decision, members_of
 from kohort.scheduler.grouphealing import lacking
 from kohort.scheduler.hardquestions import HardQuestion, HardQuestions
-from kohort.scheduler.healing import Healer, HealingAction
+from kohort.scheduler.healing import Healer, HealingAction, Seats
 from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
 from kohort.scheduler.queue import Queue, QueuedRoot, SubQueue
 from kohort.scheduler.queueinghint import QueueingHint, may_fit_now
@@ -248,6 +248,25 @@ class SchedulingCycle:
         step.evictions += evictions
         step.writes.add(writes)
 
+    def relocate(self, action: HealingAction, barred: Seats, seconds: float, now: float) -> Step:
+        """A gang goes elsewhere to make room. Where it goes is held for it, and what would fill the nodes that it
+        leaves (`barred`) is held against it and all that are not more important, for so long at the most."""
+        step = Step()
+        root = self.root(action.group)
+        assert isinstance(root, Group), action.group
+        priority = self.decider.priority(root)
+        for owner, pods in ((action.group, action.seats), (freed_key(action.group), barred)):
+            self.cache.reservations.put(Reservation(owner, priority, pods))
+            self.healer.hold(owner, now, seconds)
+        self._carry_out(action, step, now)
+        return step
+
+    def relocated(self, root: str) -> None:
+        """A gang runs elsewhere, or does not: whoever needs the nodes that it has left may have them."""
+        for owner in (root, freed_key(root)):
+            self.healer.landed(owner)
+            self._give_up(owner)
+
     def _decide(self, entry: QueuedRoot, root: Group | PodInfo, writes: Writes, now: float) -> Step:
         if entry.surplus and self.queue.hold_surplus(entry, now):
             return Step(writes=writes)
@@ -369,6 +388,11 @@ class SchedulingCycle:
             if row is not None:
                 found |= {pod.uid for pod in self.cache.state.node(row).pods.values() if pod.terminating}
         return found
+
+
+def freed_key(root: str) -> str:
+    """Whose the nodes are that a root leaves."""
+    return f"freed:{root}"
 
 
 def _age(leaf: Group) -> tuple[str, int]:

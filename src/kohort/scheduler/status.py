@@ -20,7 +20,7 @@ from kohort.place.diagnosis import count
 from kohort.place.victims import VictimSet
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.decision import Decision, DecisionKind
-from kohort.scheduler.healing import EVICT, HealingAction
+from kohort.scheduler.healing import DEFRAGMENT, EVICT, HealingAction
 from kohort.scheduler.model import COMPOSITE_PREFIX, Condition, GroupSpec, Pod
 from kohort.scheduler.trees import Group, GroupTrees, PodInfo, having
 
@@ -36,6 +36,7 @@ _HEALED: Final = {
     FAIL: (GANG_FAILED, "FailedByScheduler", "Failed"),
     SPARES: (words.DISRUPTION_TARGET, "SwapByScheduler", "Swapped"),
     EVICT: (words.DISRUPTION_TARGET, "EvictionByScheduler", "Evicted"),
+    DEFRAGMENT: (words.DISRUPTION_TARGET, "DefragmentationByScheduler", "Defragmented"),
 }
 REFUSED: Final = "BindingRefused"  # it has a place, and the API server did not take it
 
@@ -97,6 +98,7 @@ class Eviction:
     root: str
     condition: Condition
     failed: bool = False  # it is not deleted but has failed: what follows is its owner's policy
+    asked: bool = False  # by the eviction API, which asks the budgets
 
 
 @dataclass(slots=True)
@@ -343,7 +345,8 @@ class StatusBuilder:
         condition = Condition(kind, "True", reason, f"{self._scheduler}: {action.why}", now)
         members = [cache.members[uid] for uid in action.pods if uid in cache.members]
         failed = action.policy == FAIL
-        found = [Eviction(Target.pod(one.pod), action.group, condition, failed) for one in members]
+        asked = action.policy == DEFRAGMENT
+        found = [Eviction(Target.pod(one.pod), action.group, condition, failed, asked) for one in members]
         writes, group = Writes(), cache.trees.get(action.group)
         spec = group.spec if group is not None else None
         if spec is not None:

@@ -24,6 +24,7 @@ from kohort.kube.clock import LoopClock
 from kohort.kube.errors import ApiError
 from kohort.kube.transport import ADMIN
 from kohort.kube.wire import User
+from kohort.place.profile import Profile
 from kohort.server import timestamps
 from kohort.server.auth.attributes import AuthorizerAttributes
 from kohort.server.auth.rbac import Authorizer
@@ -168,11 +169,13 @@ async def cluster(
     namespace: str = "lab",
     rbac: Sequence[Path] = (),
     settings: SettingsSource | None = None,
+    profile: Profile | None = None,
 ) -> AsyncIterator[Cluster]:
     """In memory, in this process. Its time is that of the event loop.
 
     `settings`: of workload kinds, as in a configuration file: {"jobset": {"gangRendering": "Composite"}}. `rbac`:
-    manifests of roles; controllers and scheduler then work as the ServiceAccount kohort-system/kohort.
+    manifests of roles; controllers and scheduler then work as the ServiceAccount kohort-system/kohort. `profile`: of
+    the scheduler.
     """
     loop = asyncio.get_running_loop()
     clock = LoopClock(datetime(2026, 11, 1, tzinfo=UTC) if loop.time() < 1e6 else datetime.now(UTC))
@@ -185,7 +188,7 @@ async def cluster(
                     server = await stack.enter_async_context(Server(chosen, clock))
                     account = await _account(server, rbac, clock)
                     denied, used = _watch(server, account)
-                    work = whole(server, pools, controllers, account, settings=settings_of(settings))
+                    work = whole(server, pools, controllers, account, settings=settings_of(settings), profile=profile)
                     client = await stack.enter_async_context(work)
                 body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
                 await client.kind("v1", "Namespace").create(body)
