@@ -25,6 +25,7 @@ ELSEWHERE = {
     ("look", "admissionregistration.k8s.io", "validatingwebhookconfigurations"): _LOOKING,
     ("look", "coordination.k8s.io", "leases"): _LOOKING,
     ("lease", "coordination.k8s.io", "leases"): _LOOKING,
+    ("scheduler", "", "pods/eviction"): "defragmentation, where it is switched on",
     ("scheduler", "", "persistentvolumes"): "a volume is bound for its first pod",
     ("scheduler", "", "persistentvolumeclaims"): "a volume is bound for its first pod",
     ("groups", "scheduling.k8s.io", "priorityclasses"): "exclusive placement of JobSets by templates",

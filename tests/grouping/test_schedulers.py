@@ -9,6 +9,7 @@ import pytest
 from tests.grouping import operators
 from tests.grouping.cluster import Cluster, sample
 from tests.grouping.test_owners import cluster, one
+from tests.scheduler.short import create
 
 Json = dict[str, Any]
 KOORDINATOR = {
@@ -257,6 +258,100 @@ def test_required_topology_of_kueue() -> None:
     assert found.bound == {}
 
 
+def blocks(found: Cluster, *racks: int) -> None:
+    """Racks of so many nodes for one pod each, two racks in a block."""
+    for rack, nodes in enumerate(racks):
+        labels = {
+            f"topology.kubernetes.io/{level}": f"{level}{at}" for level, at in (("rack", rack), ("block", rack // 2))
+        }
+        for number in range(nodes):
+            create(found, {"node": f"b{rack // 2}-r{rack}-{number}", "cpu": "1", "labels": labels})
+
+
+def racks(found: Cluster, name: str) -> list[str]:
+    """Where the pods of a name are: block and rack."""
+    return [node.rpartition("-")[0] for pod, node in sorted(found.bound.items()) if pod.startswith(name)]
+
+
+def parted(minimum: int, **more: Any) -> Json:
+    """As Volcano's Job controller writes it for a task in partitions of three, each in one rack, all in one block."""
+    policy = {
+        "name": "worker",
+        "subGroupSize": 3,
+        "labelSelector": {"matchLabels": {"volcano.sh/task-spec": "worker"}},
+        "matchLabelKeys": ["volcano.sh/partition-id"],
+        "networkTopology": {"mode": "hard", "highestTierAllowed": 1},
+    }
+    spec = {"minMember": minimum, "networkTopology": {"mode": "hard", "highestTierAllowed": 2}}
+    meta = {"name": "job-1"}
+    kind = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
+    return {**kind, "metadata": meta, "spec": {**spec, "subGroupPolicy": [{**policy, **more}]}}
+
+
+def partitions(found: Cluster, number: int) -> None:
+    note = {"scheduling.k8s.io/group-name": "job-1"}
+    for part in range(number):
+        labels = {"volcano.sh/task-spec": "worker", "volcano.sh/partition-id": str(part)}
+        pods(found, 3, f"w{part}", labels, note)
+
+
+def test_partitions_of_volcano_have_a_rack_each_in_one_block() -> None:
+    """Block 0 has six nodes, but only one rack with three of them."""
+    found = Cluster()
+    blocks(found, 4, 2, 3, 3)
+    found.own(parted(6))
+    partitions(found, 2)
+    found.settle()
+    assert found.tree() == {
+        "job-1": (1, None),
+        "job-1/worker": (2, "job-1"),
+        "job-1/worker/0": (3, "job-1/worker"),
+        "job-1/worker/1": (3, "job-1/worker"),
+    }
+    assert sorted({*racks(found, "w0"), *racks(found, "w1")}) == ["b1-r2", "b1-r3"]
+    assert [len(set(racks(found, name))) for name in ("w0", "w1")] == [1, 1]
+
+
+def test_fewer_partitions_of_volcano_may_start() -> None:
+    found = Cluster()
+    blocks(found, 3, 2)
+    found.own(parted(3, minSubGroups=1))
+    partitions(found, 2)
+    found.settle()
+    assert len(found.bound) == 3
+    found = Cluster()
+    blocks(found, 3, 2)
+    found.own(parted(6))
+    partitions(found, 2)
+    found.settle()
+    assert found.bound == {}
+
+
+def test_a_soft_topology_of_volcano_is_a_preferred_one() -> None:
+    found = Cluster()
+    blocks(found, 2, 3, 2, 2)
+    body = parted(4)
+    body["spec"] = {"minMember": 4, "networkTopology": {"mode": "soft"}}
+    found.own(body)
+    pods(found, 4, "w", None, {"scheduling.k8s.io/group-name": "job-1"})
+    found.settle()
+    assert len(found.bound) == 4
+    assert len(set(racks(found, "w"))) == 2
+
+
+def test_labels_that_volcanos_parts_cannot_be_told_by() -> None:
+    found = Cluster()
+    blocks(found, 3)
+    found.own(parted(3, matchLabelKeys=["example.com/ring"]))
+    partitions(found, 1)
+    found.settle()
+    assert found.bound == {}
+    assert (
+        "selects by example.com/ring, volcano.sh/task-spec; accepted are the labels volcano.sh/task-spec"
+        in found.told("w0-0")
+    )
+
+
 # ---- KAI
 
 
@@ -271,6 +366,49 @@ def test_a_podgroup_of_kai_with_subgroups() -> None:
     assert found.tree() == {name: (2, None), f"{name}/leader": (1, name), f"{name}/workers": (2, name)}
     assert found.core.cache.trees.get(f"kai:default/{name}:workers").spec.topology == "rack"  # type: ignore[union-attr]
     assert found.bound == {}
+
+
+def test_levels_of_kais_subgroups() -> None:
+    """The whole in one block, the workers in one rack, the others near each other if that can be."""
+    found = Cluster()
+    blocks(found, 2, 3, 4, 2)
+    spec = {
+        "minMember": 6,
+        "topologyConstraint": {"topology": "net", "requiredTopologyLevel": "topology.kubernetes.io/block"},
+        "subGroups": [
+            {"name": "workers", "minMember": 3, "topologyConstraint": {"requiredTopologyLevel": "rack"}},
+            {"name": "others", "minMember": 3, "topologyConstraint": {"preferredTopologyLevel": "rack"}},
+        ],
+    }
+    kind = {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup"}
+    found.own({**kind, "metadata": {"name": "pg-1"}, "spec": spec})
+    note = {"pod-group-name": "pg-1"}
+    pods(found, 3, "w", {"kai.scheduler/subgroup-name": "workers"}, note)
+    pods(found, 3, "o", {"kai.scheduler/subgroup-name": "others"}, note)
+    found.settle()
+    assert racks(found, "w") == ["b1-r2"] * 3
+    assert sorted(racks(found, "o")) == ["b1-r2", "b1-r3", "b1-r3"]
+
+
+def test_segments_of_kai() -> None:
+    """Every two of six workers in one rack, the whole in one block."""
+    found = Cluster()
+    blocks(found, 3, 3, 2, 4)
+    found.own({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "ring"}, "spec": {"parallelism": 6}})
+    notes = {
+        "kai.scheduler/topology": "net",
+        "kai.scheduler/topology-required-placement": "topology.kubernetes.io/block",
+        "kai.scheduler/segment-size": "2",
+        "kai.scheduler/segment-topology-required-placement": "topology.kubernetes.io/rack",
+        "kohort.dev/min-count": "6",
+    }
+    for index in range(6):
+        labels = {"kohort.dev/pod-group": "ring", "batch.kubernetes.io/job-completion-index": str(index)}
+        found.pod(f"p-{index}", None, labels, notes)
+    found.settle()
+    where = racks(found, "p")
+    assert {one[:2] for one in where} == {"b1"}
+    assert all(where[index] == where[index + 1] for index in range(0, 6, 2))
 
 
 # ---- YuniKorn

@@ -11,6 +11,7 @@ import pytest
 from tests.place.networks import LEVELS, network, optimum
 from tests.place.short import HOST, Short
 
+from kohort.api.scheduling.topology import Slice
 from kohort.place.demand import Branch, Leaf, PendingPod
 from kohort.place.fewest import Chosen, Offer, fewest
 from kohort.place.profile import ProfileError, read_profile
@@ -116,7 +117,7 @@ def test_several_required_levels_are_one_with_all_of_them() -> None:
 
 def _sliced(short: Short, count: int, size: int, key: str = "rack", **leaf: object) -> Branch:
     pods = [replace(short.pod(f"p{number}"), rank=(number,)) for number in range(count)]
-    return sliced(short.state, Leaf("g", pods, count, **leaf), key, size)  # type: ignore[arg-type]
+    return sliced(short.state, Leaf("g", pods, count, **leaf), [Slice(size, key)])  # type: ignore[arg-type]
 
 
 def _ranks(short: Short, placed: dict[str, int]) -> list[str]:
@@ -163,7 +164,7 @@ def test_a_replacement_returns_to_its_slice() -> None:
     running = [short.state.row(node) for node in ("za0", "zb0", "zb1")]
     pod = replace(short.pod("p1"), rank=(1,))
     leaf = Leaf("g", [pod], 4, running=running, running_ranks=[(0,), (2,), (3,)])  # type: ignore[arg-type]
-    result = Search(short.engine).place(sliced(short.state, leaf, "rack", 2))
+    result = Search(short.engine).place(sliced(short.state, leaf, [Slice(2, "rack")]))
     assert [short.state.node(row).name for row in result.placed.values()] == ["za1"]
 
 
@@ -172,8 +173,62 @@ def test_slices_of_pods_without_ranks_fill_up_those_that_run() -> None:
     _racks(short, "z", a=3, b=3)
     short.run("r", "za0")
     leaf = Leaf("g", _pods(short, 3), 4, running=[short.state.row("za0")])  # type: ignore[list-item]
-    tree = sliced(short.state, leaf, "rack", 2)
+    tree = sliced(short.state, leaf, [Slice(2, "rack")])
     assert [(len(child.pods), len(child.running)) for child in tree.leaves()] == [(1, 1), (2, 0)]
+
+
+def _blocks(short: Short, block: str, **racks: int) -> None:
+    for rack, size in racks.items():
+        for number in range(size):
+            short.node(f"{block}{rack}{number}", 1, block=block, rack=f"{block}{rack}")
+
+
+def _nested(short: Short, count: int, *slices: Slice) -> Branch:
+    pods = [replace(short.pod(f"p{number}"), rank=(number,)) for number in range(count)]
+    return sliced(short.state, Leaf("g", pods, count), slices)
+
+
+def test_slices_of_slices_have_a_rack_in_their_block() -> None:
+    """Eight ranks share a block, each two of them a rack. Block x has eight nodes, but three racks have an odd one."""
+    short = Short()
+    _blocks(short, "x", a=3, b=3, c=1, d=1)
+    _blocks(short, "y", a=2, b=4, c=3)
+    _blocks(short, "z", a=4, b=2, c=2)
+    result = Search(short.engine).place(_nested(short, 16, Slice(8, "block"), Slice(2, "rack")))
+    names = [short.state.node(result.placed[f"p{number}"]).name for number in range(16)]
+    for start in (0, 8):
+        assert len({name[0] for name in names[start : start + 8]}) == 1
+    assert {name[0] for name in names} == {"y", "z"}
+    assert all(names[number][:2] == names[number + 1][:2] for number in range(0, 16, 2))
+    assert not Search(short.engine).place(_nested(short, 24, Slice(8, "block"), Slice(2, "rack"))).ok
+
+
+def test_a_slice_that_only_prefers_its_rack_is_cut_where_it_must_be() -> None:
+    short = Short()
+    _racks(short, "z", a=3, b=3, c=2)
+    assert not Search(short.engine).place(_nested(short, 8, Slice(4, "rack"))).ok
+    short = Short()
+    _racks(short, "z", a=3, b=3, c=2)
+    result = Search(short.engine).place(_nested(short, 8, Slice(4, preferred="rack")))
+    ranks = _ranks(short, result.placed)
+    assert [len(set(ranks[start : start + 4])) for start in (0, 4)] == [2, 2]
+    short = Short()
+    _racks(short, "z", a=4, b=6, c=2)
+    result = Search(short.engine).place(_nested(short, 8, Slice(4, preferred="rack")))
+    ranks = _ranks(short, result.placed)
+    assert [len(set(ranks[start : start + 4])) for start in (0, 4)] == [1, 1]
+
+
+def test_slices_of_slices_in_a_required_zone_and_a_replacement_among_them() -> None:
+    short = Short()
+    _blocks(short, "x", a=2, b=3)
+    running = [("xa0", 0), ("xa1", 1), ("xb0", 2)]
+    for node, rank in running:
+        short.run(f"r{rank}", node)
+    rows = [row for node, _ in running if (row := short.state.row(node)) is not None]
+    leaf = Leaf("g", [replace(short.pod("p3"), rank=(3,))], 4, running=rows, running_ranks=[(0,), (1,), (2,)])
+    result = Search(short.engine).place(sliced(short.state, leaf, [Slice(4, "block"), Slice(2, "rack")]))
+    assert [short.state.node(row).name[:2] for row in result.placed.values()] == ["xb"]
 
 
 # ---- which domains

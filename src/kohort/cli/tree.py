@@ -128,8 +128,10 @@ def _label(core: SchedulerCore, group: Group) -> Text:
         text.append(f"  {_domain(core, group, asked.required)}")
     for key in asked.preferred:
         text.append(f"  {_domain(core, group, key, 'few')}")
-    if asked.slice_key is not None:
-        text.append(f"  slices of {asked.slice_size} in one {asked.slice_key}")
+    for size, required, preferred in asked.slices:
+        text.append(f"  slices of {size}")
+        text.append(f" in one {required}" if required else "")
+        text.append(f" in few {preferred}" if preferred else "")
     if spec.rule and spec.parent is None:
         text.append(f"  by rule {spec.rule}", _DIM)
     return text

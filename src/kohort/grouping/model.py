@@ -125,6 +125,7 @@ class GroupNode(Struct, frozen=True):
     branch: bool = False  # it has groups below, and `minimum` counts them
     topology: str | None = None
     disrupt_all: bool = False
+    asks: str = ""  # of the network, besides, in the words of kohort.dev/topology
 
 
 class Place(Struct, frozen=True):

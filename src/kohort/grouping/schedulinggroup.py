@@ -312,7 +312,8 @@ def _topology(pod: Subject, warnings: list[str]) -> str | None:
         warnings += error.mistakes
         return None
     keys = [one for one in asked.required if "/" in one]
-    lost = [*(one for one in asked.required if one not in keys[:1]), *asked.preferred, asked.slice_level]
+    slices = [one.required or one.preferred for one in asked.slices]
+    lost = [*(one for one in asked.required if one not in keys[:1]), *asked.preferred, *slices]
     if any(lost):
         told = ", ".join(filter(None, lost))
         warnings.append(f"topology: {told}: kube-scheduler knows one required label key of nodes, and nothing else")

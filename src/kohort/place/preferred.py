@@ -171,7 +171,8 @@ def _seats(engine: Engine, group: Demand, rows: Amounts) -> tuple[Amounts, int, 
         ((eq_class, count),) = counts.items()
         room = np.minimum(_room(engine, eq_class)[rows], count)
         if isinstance(group, Branch) and group.slices:
-            return _in_slices(engine, group, rows, room), 1, eq_class.is_plain
+            nested = any(isinstance(child, Branch) for child in group.children)
+            return _in_slices(engine, group, rows, room), 1, eq_class.is_plain and not nested
         return room, 1, eq_class.is_plain
     return _by_amount(engine, group, rows), _PARTS, False
 
@@ -208,7 +209,8 @@ def _room(engine: Engine, eq_class: EquivalenceClass) -> Amounts:
 def _in_slices(engine: Engine, group: Branch, rows: Amounts, room: Amounts) -> Amounts:
     """Whole slices only: seats of a slice's domain, rounded down, all counted at its first row."""
     key = next((child.topology for child in group.children), None)
-    size = max((len(leaf.pods) + leaf.members for leaf in group.leaves()), default=1)
+    sizes = (sum(len(leaf.pods) + leaf.members for leaf in child.leaves()) for child in group.children)
+    size = max(sizes, default=1)
     if key is None or size < 2:
         return room
     codes = engine.state.column(key).codes[rows]

@@ -60,10 +60,18 @@ def _deal_slices(engine: Engine, keys: list[str], group: Branch, outcomes: Mappi
     if len({eq_class for leaf, _ in parts for eq_class in leaf.eq_classes}) != 1:
         return
     before = [dict(outcome.placed) for _, outcome in parts]
+    spread = _spread(engine, group, outcomes)
     _deal(engine, keys, parts)
-    for leaf, outcome in parts:
-        codes = engine.state.column(leaf.topology).codes if leaf.topology is not None else None
-        if codes is not None and len({int(codes[row]) for row in outcome.placed.values()}) > 1:
-            for (_, one), was in zip(parts, before, strict=True):
-                one.placed.update(was)
-            return
+    if any(now > was for now, was in zip(_spread(engine, group, outcomes), spread, strict=True)):
+        for (_, one), placed in zip(parts, before, strict=True):
+            one.placed.update(placed)
+
+
+def _spread(engine: Engine, group: Branch, outcomes: Mapping[str, Outcome]) -> list[int]:
+    """For each slice, however small, and each level that it asks for: its domains."""
+    found: list[int] = []
+    for one in groups(group):
+        rows = [row for leaf in one.leaves() if leaf.name in outcomes for row in outcomes[leaf.name].placed.values()]
+        keys = [key for key in (one.topology, *one.preferred) if key is not None] if one is not group else []
+        found += [len(np.unique(engine.state.column(key).codes[rows])) for key in keys]
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from kohort.api.scheduling.topology import Slice
 from kohort.place.demand import Branch, Leaf, PendingPod, Rank
 from kohort.place.state import ClusterState
 
@@ -19,22 +20,24 @@ class _Slice:
         return len(self.pods) + len(self.running)
 
 
-def sliced(state: ClusterState, leaf: Leaf, key: str, size: int) -> Branch:
-    """The group as a group of slices. Its minimum, in pods, becomes one in slices: a slice is whole or not there."""
-    found = _by_rank(leaf, size) or _by_arrival(state, leaf, key, size)
-    children = [
-        replace(
+def sliced(state: ClusterState, leaf: Leaf, slices: Sequence[Slice]) -> Branch:
+    """The group as a group of slices, the largest first, and those of the next. Its minimum, in pods, becomes one in
+    slices: a slice is whole or not there. Levels are label keys."""
+    (size, required, preferred), *smaller = slices
+    found = _by_rank(leaf, size) or _by_arrival(state, leaf, required or preferred, size)
+    children: list[Leaf | Branch] = []
+    for number, one in enumerate(found):
+        child = replace(
             leaf,
             name=f"{leaf.name}#{number}",
             pods=one.pods,
             minimum=one.size,
-            topology=key,
+            topology=required or None,
             running=[row for row, _ in one.running],
             running_ranks=[rank for _, rank in one.running],
-            preferred=(),
+            preferred=(preferred,) if preferred else (),
         )
-        for number, one in enumerate(found)
-    ]
+        children.append(sliced(state, child, smaller) if smaller else child)
     minimum = None if leaf.minimum is None else -(-leaf.minimum // size)
     return Branch(leaf.name, children, minimum, leaf.topology, leaf.preferred, slices=True)
 

@@ -95,7 +95,7 @@ class Demands:
             preferred=network.preferred,
             running_ranks=[rank for _, rank in running],
         )
-        return leaf if network.slice_key is None else sliced(state, leaf, network.slice_key, network.slice_size)
+        return sliced(state, leaf, network.slices) if network.slices else leaf
 
     def _pods(self, group: Group, asked: Asked) -> Iterator[PendingPod]:
         for uid, member in group.pending.items():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kohort.api.scheduling.topology import (
     NOTHING,
     TIER,
+    Slice,
     TopologyError,
     TopologyRequest,
     is_topology,
@@ -30,15 +31,16 @@ class GroupTopology:
 
     required: str | None = None
     preferred: tuple[str, ...] = ()
-    slice_key: str | None = None
-    slice_size: int = 0
+    slices: tuple[Slice, ...] = ()  # their levels are label keys, too
 
 
 def group_topology(engine: Engine, group: Group) -> GroupTopology:
     """What a group asks for. Mistakes are `topology_mistakes`' business: what is wrong asks for nothing here."""
     spec = group.spec
     asked = next((request for request in _requests(group) if request), NOTHING)
-    own = [spec.topology] if spec is not None and spec.topology is not None else []
+    own: list[str] = []
+    if spec is not None and spec.topology is not None:  # a field is a label key; other schedulers write names, too
+        own.append(_key(engine, spec.topology) if spec.rule else spec.topology)
     if not asked:
         return GroupTopology(next(iter(own), None))
     required = [*own, *(_key(engine, level) for level in asked.required)]
@@ -46,8 +48,7 @@ def group_topology(engine: Engine, group: Group) -> GroupTopology:
     return GroupTopology(
         ",".join(ordered(engine.state, levels, required)) or None,
         tuple(ordered(engine.state, levels, (_key(engine, level) for level in asked.preferred))),
-        _key(engine, asked.slice_level) if asked.slice_level else None,
-        asked.slice_size,
+        tuple(Slice(one.size, _named(engine, one.required), _named(engine, one.preferred)) for one in asked.slices),
     )
 
 
@@ -56,6 +57,10 @@ def widened(asked: GroupTopology) -> GroupTopology:
     if asked.required is None:
         return asked
     return replace(asked, required=None, preferred=(*asked.required.split(","), *asked.preferred))
+
+
+def _named(engine: Engine, level: str) -> str:
+    return _key(engine, level) if level else ""
 
 
 def _key(engine: Engine, level: str) -> str:
@@ -85,7 +90,8 @@ def _modes(engine: Engine, leaf: Group) -> dict[str, str]:
         seen.add(current.key)
         asked = group_topology(engine, current)
         found = {**dict.fromkeys(asked.preferred, PREFERRED), **found}
-        required = [*(asked.required or "").split(","), asked.slice_key or ""]
+        found = {**dict.fromkeys((one.preferred for one in asked.slices if one.preferred), PREFERRED), **found}
+        required = [*(asked.required or "").split(","), *(one.required for one in asked.slices)]
         found = {**dict.fromkeys(filter(None, required), REQUIRED), **found}
         current = current.parent
     return found

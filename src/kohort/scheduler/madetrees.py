@@ -12,6 +12,7 @@ from dataclasses import replace as replaced
 
 from msgspec.structs import replace
 
+from kohort.api.scheduling.topology import TOPOLOGY
 from kohort.grouping.keys import root_of
 from kohort.grouping.model import Absent, GroupNode, Level, Place
 from kohort.scheduler.model import MADE_BRANCH, MADE_LEAF, GroupSpec, Owner
@@ -135,6 +136,7 @@ def _spec(place: Place, node: GroupNode) -> GroupSpec:
         minimum=node.minimum,
         topology=node.topology,
         disrupt_all=node.disrupt_all,
+        annotations={TOPOLOGY: node.asks} if node.asks else {},
         parent=group_key(place, node.parent) if node.parent is not None else None,
         family=owner.uid if owner is not None else "",
         owners=owners,

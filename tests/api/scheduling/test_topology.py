@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kohort.api.scheduling.ranks import rank_of
-from kohort.api.scheduling.topology import TopologyError, TopologyRequest, read_topology
+from kohort.api.scheduling.topology import Slice, TopologyError, TopologyRequest, read_topology
 
 KUEUE = "kueue.x-k8s.io/podset-"
+PREFIX, SEGMENT = "kai.scheduler/", "kai.scheduler/segment-topology-"
 KOORDINATOR = "gang.scheduling.koordinator.sh/network-topology-spec"
 BLOCK, RACK = "cloud.provider.com/topology-block", "cloud.provider.com/topology-rack"
 
@@ -23,7 +24,29 @@ BLOCK, RACK = "cloud.provider.com/topology-block", "cloud.provider.com/topology-
             {"kohort.dev/topology": f"zone = required , {RACK} = preferred"},
             TopologyRequest(("zone",), (RACK,)),
         ),
-        ({"kohort.dev/topology-slice": "rack=4"}, TopologyRequest((), (), "rack", 4)),
+        ({"kohort.dev/topology-slice": "rack=4"}, TopologyRequest(slices=(Slice(4, "rack"),))),
+        (
+            {"kohort.dev/topology-slice": "rack=4, block=16,nvlink=2=preferred"},
+            TopologyRequest(slices=(Slice(16, "block"), Slice(4, "rack"), Slice(2, preferred="nvlink"))),
+        ),
+        (
+            {KUEUE + "slice-required-topology-constraints": '[{"topology":"b","size":8},{"topology":"r","size":2}]'},
+            TopologyRequest(slices=(Slice(8, "b"), Slice(2, "r"))),
+        ),
+        (
+            {
+                PREFIX + "topology-required-placement": "zone",
+                PREFIX + "segment-size": "4",
+                SEGMENT + "required-placement": "rack",
+            },
+            TopologyRequest(("zone",), (), (Slice(4, "rack"),)),
+        ),
+        (
+            {PREFIX + "segment-size": "4", SEGMENT + "required-placement": "b", SEGMENT + "preferred-placement": "r"},
+            TopologyRequest(slices=(Slice(4, "b", "r"),)),
+        ),
+        ({PREFIX + "segment-size": "4"}, TopologyRequest()),
+        ({SEGMENT + "required-placement": "rack"}, TopologyRequest()),
         ({KUEUE + "required-topology": RACK}, TopologyRequest((RACK,))),
         ({KUEUE + "preferred-topology": BLOCK}, TopologyRequest((), (BLOCK,))),
         ({KUEUE + "unconstrained-topology": "true"}, TopologyRequest()),
@@ -33,7 +56,7 @@ BLOCK, RACK = "cloud.provider.com/topology-block", "cloud.provider.com/topology-
                 KUEUE + "slice-required-topology": RACK,
                 KUEUE + "slice-size": "4",
             },
-            TopologyRequest((BLOCK,), (), RACK, 4),
+            TopologyRequest((BLOCK,), (), (Slice(4, RACK),)),
         ),
         (
             {"kai.scheduler/topology": "cluster", "kai.scheduler/topology-preferred-placement": RACK},
@@ -63,6 +86,8 @@ def test_what_annotations_ask_for(said: dict[str, str], meant: TopologyRequest) 
 
 
 LEVELS = "level=required or level=preferred is wanted, such as rack=preferred,zone=required"
+SLICE, LAYERS = "metadata.annotations[kohort.dev/topology-slice]", f"{KUEUE}slice-required-topology-constraints"
+LISTED = "a JSON list of objects with topology and size is wanted"
 AT = f"metadata.annotations[{KUEUE}"
 OWN, SLICES = "metadata.annotations[kohort.dev/topology]", f"{KUEUE}slice-required-topology"
 KAI, TIER = "kai.scheduler/topology-required-placement", "volcano.sh/network-topology-highest-tier"
@@ -83,7 +108,19 @@ GATHER = '{"gatherStrategy": [{"layer": "SpineLayer", "strategy": "Maybe"}]}'
         ),
         (
             {"kohort.dev/topology-slice": "rack"},
-            ["metadata.annotations[kohort.dev/topology-slice]: found 'rack'; level=size is wanted, such as rack=4"],
+            [f"{SLICE}: found 'rack'; level=size is wanted, such as rack=4 or rack=4=preferred"],
+        ),
+        (
+            {"kohort.dev/topology-slice": "block=10,rack=4"},
+            [f"{SLICE}: found 'block=10,rack=4'; slices of 10 cannot be cut into whole ones of 4"],
+        ),
+        (
+            {LAYERS: '[{"topology": "rack"}]'},
+            [f'metadata.annotations[{LAYERS}]: found \'[{{"topology": "rack"}}]\'; {LISTED}'],
+        ),
+        (
+            {PREFIX + "segment-size": "four"},
+            [f"metadata.annotations[{PREFIX}segment-size]: found 'four'; a whole number above 0 is wanted"],
         ),
         (
             {KUEUE + "required-topology": RACK, KUEUE + "preferred-topology": "x", KUEUE + "slice-size": "4"},

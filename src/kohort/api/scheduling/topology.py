@@ -9,23 +9,26 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
 Said = Mapping[str, str]
 
 TOPOLOGY: Final = "kohort.dev/topology"  # rack=preferred,zone=required; a level alone is required
-SLICE: Final = "kohort.dev/topology-slice"  # rack=4: every four ranks share a rack
+SLICE: Final = "kohort.dev/topology-slice"  # block=16,rack=4: every four ranks share a rack, every sixteen a block
 REQUIRED: Final = "required"
 PREFERRED: Final = "preferred"
 _MODES: Final = (REQUIRED, PREFERRED)
 _KUEUE: Final = "kueue.x-k8s.io/podset-"
+_KUEUE_LAYERS: Final = f"{_KUEUE}slice-required-topology-constraints"
 _KAI: Final = "kai.scheduler/topology-"
+_SEGMENT: Final = "kai.scheduler/segment-"
 _VOLCANO_MODE: Final = "volcano.sh/network-topology-mode"
 _VOLCANO_TIER: Final = "volcano.sh/network-topology-highest-tier"
 _KOORDINATOR: Final = "gang.scheduling.koordinator.sh/network-topology-spec"
 _GATHER: Final = {"MustGather": REQUIRED, "PreferGather": PREFERRED}
 _LAYERS: Final = {"accelerator": "nvlink", "node": "node"}
-_PREFIXES: Final = (TOPOLOGY, _KUEUE, _KAI, "volcano.sh/network-topology-", _KOORDINATOR)
+_PREFIXES: Final = (TOPOLOGY, _KUEUE, _KAI, _SEGMENT, "volcano.sh/network-topology-", _KOORDINATOR)
 TIER: Final = "tier-"
 
 
@@ -37,17 +40,24 @@ class TopologyError(ValueError):
         self.mistakes = tuple(mistakes)
 
 
+class Slice(NamedTuple):
+    """So many neighbouring ranks share one domain of the required level, and as few of the preferred as can be."""
+
+    size: int
+    required: str = ""
+    preferred: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class TopologyRequest:
-    """Levels as they were written. A slice: so many neighbouring ranks share one domain of `slice_level`."""
+    """Levels as they were written. `slices`: the largest first; each is a part of the one before."""
 
     required: tuple[str, ...] = ()
     preferred: tuple[str, ...] = ()
-    slice_level: str = ""
-    slice_size: int = 0
+    slices: tuple[Slice, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.required or self.preferred or self.slice_level)
+        return bool(self.required or self.preferred or self.slices)
 
 
 NOTHING: Final = TopologyRequest()
@@ -90,14 +100,32 @@ def _own(said: Said, wrong: Callable[[str, object, str], None]) -> Iterator[_Rea
         else:
             seen.add(level)
             levels[mode or REQUIRED].append(level)
-    slice_level, slice_size = "", 0
-    if SLICE in said:
-        level, _, size = (piece.strip() for piece in said[SLICE].partition("="))
-        if not level or not _is_count(size):
-            wrong(SLICE, said[SLICE], "level=size is wanted, such as rack=4")
+    slices = tuple(_slices(said, wrong)) if SLICE in said else ()
+    yield TOPOLOGY, TopologyRequest(tuple(levels[REQUIRED]), tuple(levels[PREFERRED]), slices)
+
+
+def _slices(said: Said, wrong: Callable[[str, object, str], None]) -> Iterator[Slice]:
+    found: list[Slice] = []
+    for part in said[SLICE].split(","):
+        level, _, rest = (piece.strip() for piece in part.partition("="))
+        size, _, mode = (piece.strip() for piece in rest.partition("="))
+        if not level or not _is_count(size) or mode not in {"", *_MODES}:
+            wrong(SLICE, part.strip(), "level=size is wanted, such as rack=4 or rack=4=preferred")
+        elif mode == PREFERRED:
+            found.append(Slice(int(size), preferred=level))
         else:
-            slice_level, slice_size = level, int(size)
-    yield TOPOLOGY, TopologyRequest(tuple(levels[REQUIRED]), tuple(levels[PREFERRED]), slice_level, slice_size)
+            found.append(Slice(int(size), level))
+    yield from _nested(found, SLICE, said[SLICE], wrong)
+
+
+def _nested(found: list[Slice], key: str, text: str, wrong: Callable[[str, object, str], None]) -> Iterator[Slice]:
+    """The largest first; each must be made of whole ones of the next."""
+    found.sort(key=lambda one: -one.size)
+    for larger, smaller in pairwise(found):
+        if larger.size % smaller.size or larger.size == smaller.size:
+            wrong(key, text, f"slices of {larger.size} cannot be cut into whole ones of {smaller.size}")
+            return
+    yield from found
 
 
 def _kueue(said: Said, wrong: Callable[[str, object, str], None]) -> Iterator[_Read]:
@@ -106,19 +134,47 @@ def _kueue(said: Said, wrong: Callable[[str, object, str], None]) -> Iterator[_R
     if len(given) > 1:
         wrong(names[given[1]], said[names[given[1]]], f"it cannot stand beside {names[given[0]]}")
     level, size = said.get(names["slice-required"], ""), said.get(f"{_KUEUE}slice-size")
-    if level and (size is None or not _is_count(size)):
+    required, preferred = (tuple(filter(None, (said.get(names[mode]),))) for mode in _MODES)
+    if _KUEUE_LAYERS in said:
+        if level or size is not None:
+            wrong(_KUEUE_LAYERS, said[_KUEUE_LAYERS], f"it cannot stand beside {names['slice-required']}")
+        yield _KUEUE_LAYERS, TopologyRequest(required, preferred, tuple(_kueue_layers(said, wrong)))
+    elif level and (size is None or not _is_count(size)):
         wrong(f"{_KUEUE}slice-size", size, f"a whole number above 0 is wanted beside {names['slice-required']}")
     elif size is not None and not level:
         wrong(f"{_KUEUE}slice-size", size, f"{names['slice-required']} is wanted beside it")
     else:
-        required, preferred = (tuple(filter(None, (said.get(names[mode]),))) for mode in _MODES)
         key = next((names[mode] for mode in (*_MODES, "slice-required") if names[mode] in said), _KUEUE)
-        yield key, TopologyRequest(required, preferred, level, int(size) if size else 0)
+        yield key, TopologyRequest(required, preferred, (Slice(int(size), level),) if size else ())
 
 
-def _kai(said: Said, _: Callable[[str, object, str], None]) -> Iterator[_Read]:
+def _kueue_layers(said: Said, wrong: Callable[[str, object, str], None]) -> Iterator[Slice]:
+    text = said[_KUEUE_LAYERS]
+    try:
+        document: Any = json.loads(text)
+        found = [Slice(one["size"], str(one["topology"])) for one in document]
+    except (ValueError, KeyError, TypeError):
+        found = []
+    if not found or any(isinstance(one.size, bool) or not isinstance(one.size, int) or one.size < 1 for one in found):
+        wrong(_KUEUE_LAYERS, text, "a JSON list of objects with topology and size is wanted")
+        return
+    yield from _nested(found, _KUEUE_LAYERS, text, wrong)
+
+
+def _kai(said: Said, wrong: Callable[[str, object, str], None]) -> Iterator[_Read]:
+    """Segments without a level, or a level without their size, ask for nothing, as in KAI."""
     required, preferred = (tuple(filter(None, (said.get(f"{_KAI}{mode}-placement"),))) for mode in _MODES)
-    yield f"{_KAI}{REQUIRED if required else PREFERRED}-placement", TopologyRequest(required, preferred)
+    size, (within, near) = (
+        said.get(f"{_SEGMENT}size", ""),
+        (said.get(f"{_SEGMENT}topology-{mode}-placement", "") for mode in _MODES),
+    )
+    slices: tuple[Slice, ...] = ()
+    if size and not _is_count(size):
+        wrong(f"{_SEGMENT}size", size, "a whole number above 0 is wanted")
+    elif size and (within or near):
+        slices = (Slice(int(size), within, near),)
+    key = f"{_KAI}{REQUIRED if required else PREFERRED}-placement" if required or preferred else f"{_SEGMENT}size"
+    yield key, TopologyRequest(required, preferred, slices)
 
 
 def _volcano(said: Said, wrong: Callable[[str, object, str], None]) -> Iterator[_Read]:

@@ -21,7 +21,7 @@ def place(pod: Subject, lister: ObjectLister) -> Place | None:
     if found is None:
         return None
     queue = str(found.spec.get("queue") or pod.labels.get(QUEUE, ""))
-    node = GroupNode(found.name, minimum(found), topology=_topology(found.spec))
+    node = GroupNode(found.name, minimum(found), topology=_topology(found.spec), asks=_prefers(found.spec))
     made = Place(
         RULE.name, Level.OBJECT, pod.namespace, found.name, (node,), said(pod, NAME, found), found.reference,
         queue=queue,
@@ -39,9 +39,8 @@ def _tree(made: Place, pod: Subject, found: Thing, subgroups: list[dict[str, Any
         leaf = f"{found.name}/{own or 'others'}"
         return replace(made, leaf=leaf, nodes=(GroupNode(leaf, None),))
     top = [one for one in subgroups if str(one.get("parent") or "") not in names]
-    root = GroupNode(
-        found.name, _count(found.spec, "minSubGroup") or len(top), branch=True, topology=_topology(found.spec)
-    )
+    least = _count(found.spec, "minSubGroup") or len(top)
+    root = GroupNode(found.name, least, branch=True, topology=_topology(found.spec), asks=_prefers(found.spec))
     below = tuple(_node(one, found.name, names, subgroups) for one in subgroups)
     return replace(made, leaf=f"{found.name}/{own}", nodes=(root, *below))
 
@@ -55,6 +54,7 @@ def _node(one: dict[str, Any], root: str, names: set[str], subgroups: list[dict[
         f"{root}/{parent}" if parent in names else root,
         bool(children),
         _topology(one),
+        asks=_prefers(one),
     )
 
 
@@ -64,10 +64,17 @@ def _count(spec: dict[str, Any], member: str) -> int:
 
 
 def _topology(spec: dict[str, Any]) -> str | None:
+    return _level(spec, "requiredTopologyLevel") or None
+
+
+def _prefers(spec: dict[str, Any]) -> str:
+    level = _level(spec, "preferredTopologyLevel")
+    return f"{level}=preferred" if level else ""
+
+
+def _level(spec: dict[str, Any], member: str) -> str:
     found = spec.get("topologyConstraint")
-    return (
-        str(found["requiredTopologyLevel"]) if isinstance(found, dict) and found.get("requiredTopologyLevel") else None
-    )
+    return str(found.get(member) or "") if isinstance(found, dict) else ""
 
 
 RULE = Rule(
