@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from kohort.place.nodesets import NodeSet
 from kohort.place.thrift import prices, thriftiest
 
 Order = Sequence[PendingPod]
+_ALIKE: Final = attrgetter("eq_class", "nominated")  # pods that are placed together
 
 
 def assume_pods(engine: Engine, pods: Order, node_set: NodeSet, count: int, least: int) -> dict[str, int]:
@@ -24,7 +27,7 @@ def assume_pods(engine: Engine, pods: Order, node_set: NodeSet, count: int, leas
     """
     placed: dict[str, int] = {}
     spare = len(pods) - least
-    for (eq_class, nominated), run in groupby(pods, lambda pod: (pod.eq_class, pod.nominated)):
+    for (eq_class, nominated), run in groupby(pods, _ALIKE):
         members = list(run)[: count - len(placed)]
         keys = [pod.key for pod in members]
         taken: list[int] = []

@@ -138,7 +138,7 @@ def leaf_remedies(engine: Engine, leaf: Leaf, node_set: NodeSet, placed: Mapping
 def _more_nodes(engine: Engine, leaf: Leaf, node_set: NodeSet, left: Sequence[PendingPod]) -> Remedy | None:
     """Copies of the largest node that suits, empty but for what every node holds."""
     rows = _inside(node_set, engine.evaluate(scarcest(leaf).signature)[0].suits)
-    if not len(rows) or any(not pod.eq_class.signature.is_plain for pod in left):
+    if not len(rows) or not all(eq_class.signature.is_plain for eq_class in {pod.eq_class for pod in left}):
         return None
     signature = scarcest(leaf).signature
     alloc = engine.state.alloc[rows]
@@ -158,9 +158,11 @@ def _more_domains(engine: Engine, leaf: Leaf, node_set: NodeSet, left: int) -> R
         return None
     signature, rules = scarcest(leaf).signature, apart(leaf)
     others = signature.pod_affinity or signature.spread_constraints or signature.ports or signature.claims
+    if len(rules) != 1 or len(signature.pod_anti_affinity) != 1 or others:
+        return None
     rows = _inside(node_set, engine.evaluate(signature)[0].suits)
     rows = rows[(engine.state.alloc[np.ix_(rows, signature.columns)] >= signature.amounts).all(axis=1)]
-    if len(rules) != 1 or len(signature.pod_anti_affinity) != 1 or others or not len(rows):
+    if not len(rows):
         return None
     missing, key = left - sum(separate(engine, leaf, node_set, rules[0])), rules[0].term.key
     name = engine.state.node(int(rows[0])).name
@@ -264,6 +266,8 @@ def unlabelled(topology: str) -> Remedy:
 def _larger(engine: Engine, leaf: Leaf) -> Remedy | None:
     """What a node would have to have, where none of the cluster has enough for a pod even when it is empty."""
     signature, state = scarcest(leaf).signature, engine.state
+    if engine.room(scarcest(leaf)).any():  # some node takes one as it is
+        return None
     alloc = state.alloc[np.ix_(np.flatnonzero(state.alive), signature.columns)]
     if not len(alloc) or (alloc >= signature.amounts).all(axis=1).any():
         return None
