@@ -59,7 +59,6 @@ class Report:
     faults: list[str] = field(default_factory=list)  # 5xx
     hangs: list[str] = field(default_factory=list)
     memory: tuple[float, float, float] | None = None  # MiB before, at the end, and when it has settled
-    stall: tuple[float, float] = (0.0, 0.0)  # seconds by the clock, seconds of the loop's processor time
     stalls: list[Stall] = field(default_factory=list)
     current: Row | None = None  # the sort that is being sent
     known: int = 0  # of the stalls, those before the sort that is being sent
@@ -69,6 +68,14 @@ class Report:
     emptied: bool = False
     kills: str = ""
     lost: bool = False
+
+    @property
+    def stall(self) -> tuple[float, float]:
+        """The longest by the clock, and by the loop's own processor time; nobody wrote down those below 100 ms."""
+        return (
+            max((one.seconds for one in self.stalls), default=0.0),
+            max((one.processor for one in self.stalls), default=0.0),
+        )
 
     @property
     def stored(self) -> int:

@@ -67,6 +67,7 @@ async def _hosted(report: Report, options: Options) -> None:
         mallory, trudy = await victim.tenant("mallory", QUOTA), await victim.tenant("trudy", QUOTA)
         async with alice.session, mallory.session, trudy.session:
             await series(alice, "warm", 2)
+            begun = len(victim.stalls())  # not those of its start, when it loads modules
             report.quiet = await series(alice, "quiet", options.gangs)
             before, held = victim.memory(), await victim.transitions()
             await _attacked(report, options, victim, alice, mallory, trudy)
@@ -80,7 +81,8 @@ async def _hosted(report: Report, options: Options) -> None:
                 report.memory = (before, peak, await victim.settled_memory(before))
             report.alive = victim.process.poll() is None
             report.transitions = await victim.transitions() - held
-            report.stall, report.stalls = await victim.longest_stall(), victim.stalls()
+            await victim.watched()
+            report.stalls = victim.stalls()[begun:]
 
 
 async def _attacked(

@@ -32,6 +32,7 @@ _STUCK: Final = 10  # thresholds after which a stall is logged that does not end
 _FRAMES: Final = 6  # innermost ones that are logged
 _BUCKETS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 15.0)
 _LONGEST_NAME: Final = 300
+_LOADING: Final = "importlib."
 
 
 def _request(request: Any, user: Any) -> str:
@@ -159,7 +160,7 @@ def describe(frame: FrameType | None) -> tuple[str, str]:
     places: list[str] = []
     while frame is not None:
         module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
-        if len(places) < _FRAMES:
+        if len(places) < _FRAMES and not module.startswith(_LOADING):  # who loads a module says more than how
             places.append(f"{module}.{name}:{frame.f_lineno}")
         find = SUBJECTS.get((module, name)) if not subject else None
         if find is not None:
