@@ -1,5 +1,5 @@
 # The Helm chart, with the real helm: built once from its published Go module, then found in the cache.
-.PHONY: chart-test manifests wheels-arm64
+.PHONY: chart-test manifests wheels-arm64 image-arm64
 
 # The Python of deploy/Containerfile, and the C libraries that its base image has.
 ARM64 := --platform manylinux2014_aarch64 --platform manylinux_2_17_aarch64 --platform manylinux_2_27_aarch64 \
@@ -15,3 +15,6 @@ manifests: $(READY) ## deploy/kustomize/kohort.yaml anew, from the chart
 wheels-arm64: $(READY) ## whether every package of the image has a wheel for linux/arm64, with the hash that is locked
 	@folder=$$(mktemp -d) && $(BIN)/pip download --quiet --no-deps --require-hashes --only-binary=:all: $(ARM64) \
 	  --dest $$folder -r requirements-run.lock && ls $$folder | wc -l && rm -r $$folder
+
+image-arm64: $(READY) ## the image's file system for linux/arm64, put together and run by an emulator (apt install debootstrap qemu-user-static)
+	@PYTHON=$(abspath $(BIN))/python hack/arm64.sh
