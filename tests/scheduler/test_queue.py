@@ -76,9 +76,9 @@ def test_a_failed_root_waits_for_what_it_lacked_not_for_a_timer() -> None:
     assert entry is not None
     queue.failed(entry, "lack", 0.0)
     assert queue.pop(100.0) is None
-    queue.wake(100.0, lambda _: False)
+    queue.wake(100.0, lambda *_: False)
     assert queue.pop(100.0) is None
-    queue.wake(100.0, lambda hint: hint == "lack")
+    queue.wake(100.0, lambda hint, _: hint == "lack")
     assert turns(queue, 100.0) == ["g"]
 
 
@@ -86,7 +86,7 @@ def test_a_root_that_is_woken_in_its_backoff_goes_when_that_ends() -> None:
     queue = Queue(SchedulerSettings())
     entry = put(queue, "g")
     queue.failed(entry, "lack", 0.0)
-    queue.wake(0.5, lambda _: True)
+    queue.wake(0.5, lambda *_: True)
     assert queue.pop(0.9) is None
     assert queue.next_timer() == 1.0
     assert turns(queue, 1.0) == ["g"]
@@ -96,13 +96,13 @@ def test_of_many_that_lack_the_same_one_is_woken_and_the_next_after_it() -> None
     queue = Queue(SchedulerSettings())
     for number in range(100):
         queue.failed(put(queue, f"g{number:02}"), "lack", 0.0)
-    queue.wake(5.0, lambda _: True)
+    queue.wake(5.0, lambda *_: True)
     first = queue.pop(5.0)
     assert first is not None
     assert first.key == "g00"
     assert queue.pop(5.0) is None
     queue.placed(first, 5.0, more=False)
-    queue.wake_next("lack", 5.0, lambda _: True)
+    queue.wake_next("lack", 5.0, lambda *_: True)
     second = queue.pop(5.0)
     assert second is not None
     assert second.key == "g01"
@@ -115,7 +115,7 @@ def test_failing_does_not_make_a_root_younger() -> None:
     old = put(queue, "old", age=("2025", 0))
     put(queue, "young", age=("2026", 0))
     queue.failed(old, "lack", 0.0)
-    queue.wake(2.0, lambda _: True)
+    queue.wake(2.0, lambda *_: True)
     assert turns(queue, 2.0) == ["old", "young"]
 
 
@@ -132,7 +132,7 @@ def test_a_misconfigured_root_waits_for_its_own_tree() -> None:
     queue = Queue(SchedulerSettings())
     entry = put(queue, "g")
     queue.erred(entry, 0.0)
-    queue.wake(5.0, lambda _: True)
+    queue.wake(5.0, lambda *_: True)
     assert entry.queue is SubQueue.UNSCHEDULABLE
     put(queue, "g", now=5.0)
     assert turns(queue, 5.0) == ["g"]
@@ -166,7 +166,7 @@ def test_failures_that_take_long_pause_their_namespace_and_nobody_else() -> None
     queue.charge("dear", 0.205, 0.0)
     put(queue, "fresh", namespace="loud")
     put(queue, "other", namespace="quiet")
-    queue.wake(0.15, lambda _: True)
+    queue.wake(0.15, lambda *_: True)
     assert turns(queue, 0.15) == ["other"]
     assert turns(queue, 0.21) == ["fresh"], "a first try waits as long as the failure took"
     assert turns(queue, 1.9) == []

@@ -46,6 +46,18 @@ def test_a_gang_waits_for_all_its_nodes() -> None:
     assert found.utilisation == pytest.approx((300 + 200 + 5) / 600)
 
 
+def test_nobody_is_tried_for_room_that_is_held() -> None:
+    """While nodes are freed one by one and held for a gang that has waited long, those behind it are left alone."""
+    first = [job(f"first-{number}", 0, 1, 200 + 10 * number) for number in range(8)]
+    small = [job(f"small-{number}", 100 + number, 2, 50) for number in range(6)]
+    outcome = run([*first, job("whole", 1, 8, 100), *small], pool(8))
+    found = starts(outcome)
+    assert found["whole"] == 270
+    assert {found[f"small-{number}"] for number in range(4)} == {370}
+    # Each once when it comes, once when its patience ends, once when it starts; the gang once more meanwhile.
+    assert outcome.decisions <= len(first) + 3 * (1 + len(small)) + 1
+
+
 def test_topology_is_kept() -> None:
     outcome = run([job("rack", 0, 4, 10, topology=RACK), job("no", 0, 5, 10, topology=RACK)], pool(8, racks=2))
     nodes = {name.split("-")[1] for name in outcome.runs[0].nodes.values()}

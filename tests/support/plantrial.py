@@ -134,8 +134,10 @@ async def submit(cluster: Cluster, file: File) -> list[str]:
     return refused
 
 
-async def happens(cluster: Cluster, case: Case, quiet: float = 25.0, step: float = 1.0) -> Happened:
-    """`quiet`: seconds without a change after the last file."""
+async def happens(
+    cluster: Cluster, case: Case, quiet: float = 25.0, step: float = 1.0, between: float = _QUIET
+) -> Happened:
+    """`quiet`: seconds without a change after the last file, `between`: after each of the others."""
     for one in classes():
         await cluster.client.of(one).apply(one, force=True)
     await cluster.create(*case.ground)
@@ -144,14 +146,14 @@ async def happens(cluster: Cluster, case: Case, quiet: float = 25.0, step: float
     for file in case.running:
         there = (*there, file)
         await submit(cluster, file)
-        await settled(cluster, there, _QUIET, step)
+        await settled(cluster, there, between, step)
     made, told = Happened(await read_cluster(cluster.client)), await _preempted(cluster)
     bound = {one["metadata"]["uid"]: one for one in made.before.pods() if one["spec"].get("nodeName")}
     for file in case.submitted:
         there = (*there, file)
         made.files = (*made.files, file)
         made.refused += await submit(cluster, file)
-        await settled(cluster, there, quiet if file is case.submitted[-1] else _QUIET, step)
+        await settled(cluster, there, quiet if file is case.submitted[-1] else between, step)
         if gone := await _preempted(cluster) - told:
             # Others may go with them: that is their controllers' business.
             made.gone = sorted((owner(bound[uid]), bound[uid]["spec"]["nodeName"]) for uid in gone & bound.keys())

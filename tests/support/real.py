@@ -51,6 +51,7 @@ class Kubernetes:
         self._process: subprocess.Popen[bytes] | None = None
         self._seen = 0
         self._chosen: dict[str, Any] = {}
+        self.more: dict[str, Any] = {}  # other members of its configuration file
         self.log = self._folder / "run.log"
         env.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(crds()))
         env.kubectl("apply", "-f", str(rbac))
@@ -69,6 +70,7 @@ class Kubernetes:
             "leaderElection": {"namespace": ACCOUNT[0]},
             "featureGates": dict(gates),
             "settings": dict(settings or {}),
+            **self.more,
         }
         if self._process is not None and self._process.poll() is None and self._chosen == chosen:
             return

@@ -5,17 +5,17 @@ It needs Chromium and skips without; axe-core is asked where KOHORT_AXE names it
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from tests.support.browser import MISSING, Page, browser, found
 from tests.web import stage
+from tests.web.access import PAGE_TEXT as TEXT
+from tests.web.access import check_access, go, placed, reader
 
 from kohort.kube.client import Client
 from kohort.plan.loading import load
@@ -25,9 +25,7 @@ from kohort.web.serve import for_users, local
 
 pytestmark = pytest.mark.skipif(found() is None, reason=MISSING)
 PICTURES = os.environ.get("KOHORT_PICTURES", "")
-AXE = os.environ.get("KOHORT_AXE", "")
 DRAWN = "performance.getEntriesByName('map-drawn').length"
-TEXT = "document.getElementById('main').innerText"
 
 
 @pytest.fixture
@@ -41,28 +39,11 @@ async def keep(page: Page, name: str) -> None:
         await page.picture(Path(PICTURES) / f"{name}.png")
 
 
-async def go(page: Page, route: str, until: str) -> None:
-    await page.run(f"void (location.hash = '#/{route}')")
-    await page.until(until)
-
-
 async def link_of(page: Page, words: str) -> str:
     script = (
         f"[...document.querySelectorAll('a')].find((one) => one.textContent.includes({words!r}))?.getAttribute('href')"
     )
     return str(await page.until(script))
-
-
-async def check_access(page: Page) -> None:
-    """What axe-core finds serious, where it is at hand."""
-    if not AXE:
-        return
-    await page.run(Path(AXE).read_text() + "; 0")
-    result = await page.run(
-        "axe.run().then((found) => found.violations.map("
-        "(one) => [one.id, one.impact, one.nodes.map((node) => node.html)]))"
-    )
-    assert [one for one in result if one[1] in {"serious", "critical"}] == []
 
 
 def foreign(page: Page, link: str) -> list[str]:
@@ -73,15 +54,15 @@ def foreign(page: Page, link: str) -> list[str]:
 async def test_every_page(tmp_path: Path, page: Page) -> None:
     async with stage.running(tmp_path, stage.pools()) as (_, client):
         await stage.play(client)
-        await _placed(client, "research", "vit")
+        await placed(client, "research", "vit")
         async with local(client) as link:
             await page.scheme("light")
             await page.open(link)
             await page.until(DRAWN)
             assert await page.run("location.search") == ""  # the secret is not left in the address
-            await _placed(client, "batch", "sweep-3")
+            await placed(client, "batch", "sweep-3")
             await stage.press(client)
-            await _placed(client, "research", "deadline")
+            await placed(client, "research", "deadline")
 
             # The map: what it draws is told to those who cannot see it.
             await page.until("document.body.innerText.includes('TrainJob vit')")
@@ -164,7 +145,7 @@ async def test_every_page(tmp_path: Path, page: Page) -> None:
 async def test_a_user_sees_their_namespaces_only(tmp_path: Path, page: Page) -> None:
     async with stage.running(tmp_path, stage.pools()) as (_, client):
         await stage.play(client)
-        await _placed(client, "research", "vit")
+        await placed(client, "research", "vit")
         token = await reader(client, "research", "ana")
         async with for_users(client, "127.0.0.1", 0) as url:
             await page.open(url)
@@ -211,33 +192,3 @@ async def test_a_large_cluster(tmp_path: Path, page: Page) -> None:
             await keep(page, "dashboard-large")
             assert page.problems == []
             assert warm < limit
-
-
-async def _placed(client: Client, namespace: str, name: str) -> None:
-    """All pods whose names begin so have nodes."""
-    for _ in range(1200):
-        pods = [
-            one
-            for one in (await client.kind("v1", "Pod").list(namespace)).items
-            if one["metadata"]["name"].startswith(name)
-        ]
-        if pods and all(one["spec"].get("nodeName") for one in pods):
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError(f"{namespace}/{name} did not start")
-
-
-async def reader(client: Client, namespace: str, name: str) -> str:
-    """The token of somebody who may read what is in one namespace."""
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
-    binding: dict[str, Any] = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": name, "namespace": namespace},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-    }
-    await stage.create(client, account, binding)
-    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {}, "spec": {}}
-    made = await client.kind("v1", "ServiceAccount").create(request, namespace, name=name, subresource="token")
-    return str(made["status"]["token"])

@@ -413,7 +413,8 @@ def defrag(free: str, output: str, **asked: Any) -> None:
 def simulate(trace: str, output: str, **chosen: Any) -> None:
     """Run a trace of jobs on a described cluster, in virtual time, with the scheduler itself.
 
-    TRACE is YAML (docs/simulate.md), Standard Workload Format (.swf) or a table (.csv).
+    TRACE is YAML (docs/simulate.md), Standard Workload Format (.swf), a table (.csv), or a snapshot, whose history runs
+    again (.json, .json.gz).
     """
     from kohort.cli import simulate as command
 

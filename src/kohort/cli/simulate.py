@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,18 +15,20 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from kohort.api.kind import Object
 from kohort.cli.common import UsageError, as_json, choice, friendly, out, say, write
 from kohort.cli.up import read_pools, read_profile
 from kohort.place.profile import Profile
 from kohort.sim.cluster import ClusterFileError, Pool, read
 from kohort.simulate.formats import read_csv, read_swf
+from kohort.simulate.history import is_snapshot, read_history
 from kohort.simulate.metrics import measure
 from kohort.simulate.report import Run, html, rows_of
 from kohort.simulate.run import Simulation
 from kohort.simulate.trace import Trace, TraceError, read_yaml
 from kohort.yamlread import ManifestError, load
 
-_READERS = {".swf": read_swf, ".csv": read_csv}
+_READERS = {"swf": read_swf, "csv": read_csv}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +36,17 @@ class Setting:
     """What one column is about."""
 
     name: str
-    pools: tuple[Pool, ...]
+    nodes: tuple[Object, ...]
     profile: Profile | None
 
 
 @friendly
 def run(trace: str, output: str, *, cluster: str, profile: str, compare: Sequence[str], report: str) -> int:
     choice("-o", output, ("text", "json"))
-    found = _read(trace)
+    found, own = _read(trace)
     base = Setting(
-        Path(cluster).stem if cluster else Path(trace).stem,
-        read_pools(cluster) if cluster else _own_pools(trace, found),
+        Path(cluster).stem if cluster else Path(trace).name.partition(".")[0],
+        _nodes(read_pools(cluster)) if cluster else own or _nodes(_own_pools(trace, found)),
         read_profile("--profile", profile),
     )
     runs = [_run(found, one) for one in (base, *(_other(base, file) for file in compare))]
@@ -60,15 +63,27 @@ def run(trace: str, output: str, *, cluster: str, profile: str, compare: Sequenc
 # ---- what is asked
 
 
-def _read(path: str) -> Trace:
+def _read(path: str) -> tuple[Trace, tuple[Object, ...]]:
+    """The trace, and the nodes of its own that a snapshot has."""
+    suffix = Path(path).name.removesuffix(".gz").rpartition(".")[2].lower()
     try:
-        text = Path(path).read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        raw = Path(path).read_bytes()
+        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
-        return _READERS.get(Path(path).suffix.lower(), read_yaml)(text)
+        if suffix == "json" and is_snapshot(document := msgspec.json.decode(text)):
+            trace, nodes = read_history(document)
+            return trace, tuple(nodes)
+        return _READERS.get(suffix, read_yaml)(text), ()
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{path}: {error}") from None
     except TraceError as error:
         raise UsageError("\n".join(f"{path}: {line}" for line in error.errors)) from None
+
+
+def _nodes(pools: tuple[Pool, ...]) -> tuple[Object, ...]:
+    return tuple(node for pool in pools for node in pool.nodes())
 
 
 def _own_pools(path: str, trace: Trace) -> tuple[Pool, ...]:
@@ -90,7 +105,7 @@ def _other(base: Setting, file: str) -> Setting:
         raise UsageError(f"--compare {file}: {error}") from None
     name = Path(file).stem
     if isinstance(document, dict) and "pools" in document:
-        return replace(base, name=name, pools=read_pools(file, "--compare"))
+        return replace(base, name=name, nodes=_nodes(read_pools(file, "--compare")))
     return replace(base, name=name, profile=read_profile("--compare", file))
 
 
@@ -98,13 +113,12 @@ def _other(base: Setting, file: str) -> Setting:
 
 
 def _run(trace: Trace, setting: Setting) -> Run:
-    nodes = [node for pool in setting.pools for node in pool.nodes()]
-    names = {node["metadata"]["name"] for node in nodes}
+    names = {node["metadata"]["name"] for node in setting.nodes}
     for failure in trace.failures:
         if failure.node not in names:
             say("warning", f"failures: there is no node {failure.node} in {setting.name}")
     with _progress(setting.name, len(trace.jobs)) as told:
-        outcome = Simulation(trace, nodes, setting.profile, told).run()
+        outcome = Simulation(trace, setting.nodes, setting.profile, told).run()
     return Run(setting.name, outcome, measure(outcome))
 
 

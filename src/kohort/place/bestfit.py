@@ -24,7 +24,7 @@ class BestFit:
             return self._filled(eq_class, rows, count)
         engine, taken = self._engine, list[int]()
         while len(taken) < count:
-            fit, _ = engine.evaluate(eq_class.signature)
+            fit = engine.fit(eq_class.signature)
             free = (
                 np.flatnonzero(engine.feasible(eq_class, fit))
                 if rows is None

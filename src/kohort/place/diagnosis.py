@@ -91,7 +91,7 @@ def _keyed(outcome: Outcome, where: str) -> Outcome:
 def _in_node_set(engine: Engine, leaf: Leaf, node_set: NodeSet, alone: bool) -> Outcome:
     matching, free = 0, 0
     for eq_class in leaf.eq_classes:
-        fit, _ = engine.evaluate(eq_class.signature)
+        fit = engine.fit(eq_class.signature)
         usable = fit.suits & offered(engine, eq_class.signature)
         matching = max(matching, int((usable if node_set.rows is None else usable[node_set.rows]).sum()))
         free = max(free, int(np.minimum(node_set.of(fit.room), leaf.missing or 1).sum()))
@@ -145,7 +145,7 @@ def hardest(leaf: Leaf) -> PodSignature:
 def _short(engine: Engine, leaf: Leaf, node_set: NodeSet, matching: int) -> Outcome:
     """Too little room: is the total too small, or is it there in pieces too small for a pod?"""
     signature, state, needed = hardest(leaf), engine.state, leaf.missing or 1
-    fit, _ = engine.evaluate(signature)
+    fit = engine.fit(signature)
     suited = np.flatnonzero(fit.suits) if node_set.rows is None else node_set.rows[fit.suits[node_set.rows]]
     where = np.ix_(suited, signature.columns)
     left = (state.alloc[where] - state.used[where]).clip(min=0).sum(axis=0)

@@ -53,6 +53,15 @@ class Engine:
 
     def evaluate(self, signature: PodSignature) -> tuple[SignatureFit, SignatureScore]:
         """Fit and score of a signature, up to date."""
+        known = self._of(signature)
+        known[1].refresh()
+        return known
+
+    def fit(self, signature: PodSignature) -> SignatureFit:
+        """Fit alone, up to date."""
+        return self._of(signature)[0]
+
+    def _of(self, signature: PodSignature) -> tuple[SignatureFit, SignatureScore]:
         known = self._known.pop(signature.number, None)
         if known is None:
             if len(self._known) >= _SHAPES:
@@ -60,13 +69,12 @@ class Engine:
             fit = SignatureFit(self.state, signature)
             known = (fit, SignatureScore(self.state, fit, self.profile))
         self._known[signature.number] = known
-        fit, score = known
-        score.refresh(fit.refresh())
+        known[0].refresh()
         return known
 
     def room(self, eq_class: EquivalenceClass) -> Amounts:
         """How many pods of the class each row takes by resources alone: an upper bound."""
-        return self.evaluate(eq_class.signature)[0].room
+        return self.fit(eq_class.signature).room
 
     # ---- trials
 

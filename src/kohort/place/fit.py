@@ -50,8 +50,8 @@ class SignatureFit:
         self.room: Amounts = np.zeros(0, np.int64)
         self._node_cursor = self._usage_cursor = self._claims = -1
 
-    def refresh(self) -> list[int] | None:
-        """Catch up with the cluster; the rows that were looked at again, None for all."""
+    def refresh(self) -> None:
+        """Catch up with the cluster."""
         state = self._state
         state.widen()
         same = len(self.suits) == state.rows and (not self.signature.claims or self._claims == state.claims.version)
@@ -60,7 +60,7 @@ class SignatureFit:
         self._node_cursor, self._usage_cursor = state.nodes.end, state.usage.end
         if nodes is None or usage is None or 4 * len(nodes) > state.rows:
             self._all()
-            return None
+            return
         for row in nodes:
             self._look_at(row)
         rows = usage if not nodes else list(dict.fromkeys((*nodes, *usage)))
@@ -69,7 +69,6 @@ class SignatureFit:
                 self._one(row)
         else:
             self._some(np.array(rows))
-        return rows
 
     def _all(self) -> None:
         state, signature = self._state, self.signature

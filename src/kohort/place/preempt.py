@@ -326,7 +326,7 @@ class _Reprieve:
         engine = self._engine
         mark = engine.mark()
         engine.remove(eq_class, row)
-        fit, _ = engine.evaluate(eq_class.signature)
+        fit = engine.fit(eq_class.signature)
         ok = bool(allowed(engine.state, eq_class, fit)[row])
         engine.undo(mark)
         return ok

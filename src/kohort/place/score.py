@@ -36,26 +36,30 @@ class _Scored:
 class SignatureScore:
     """Scores of all rows for one signature, kept beside its fit."""
 
-    __slots__ = ("_fit", "_nodes", "_profile", "_scored", "_state", "load", "static")
+    __slots__ = ("_fit", "_nodes", "_profile", "_scored", "_state", "_usage", "load", "static")
 
     def __init__(self, state: ClusterState, fit: SignatureFit, profile: Profile) -> None:
         self._state = state
         self._fit = fit
         self._profile = profile
         self._scored = [_Scored(state, fit.signature, name, weight) for name, weight in profile.weights.items()]
-        self._nodes = -1
+        self._nodes = self._usage = -1  # how far the changes of the cluster were followed
         self.load: Amounts = np.zeros(0, np.int64)
         self.static: Amounts | None = None  # None: the same everywhere
 
-    def refresh(self, rows: list[int] | None) -> None:
-        """After the fit was refreshed: the same rows, None for all."""
-        if self._nodes != self._state.nodes.end:
-            self._nodes = self._state.nodes.end
+    def refresh(self) -> None:
+        """Catch up with the cluster, after the fit did. Not every time: most who ask for room want no scores."""
+        state = self._state
+        state.widen()
+        nodes, usage = state.nodes.since(self._nodes), state.usage.since(self._usage)
+        if self._nodes != state.nodes.end:
             self.static = self._static()
-        if rows is None or len(self.load) != self._state.rows:
-            self._state.widen()
-            self.load = self.levels(np.arange(self._state.rows), 1)[:, 0]
-        elif len(rows) <= FEW_ROWS:
+        self._nodes, self._usage = state.nodes.end, state.usage.end
+        if nodes is None or usage is None or len(self.load) != state.rows:
+            self.load = self.levels(np.arange(state.rows), 1)[:, 0]
+            return
+        rows = usage if not nodes else list(dict.fromkeys((*nodes, *usage)))
+        if len(rows) <= FEW_ROWS:
             for row in rows:
                 self.load[row] = self.of_row(row)
         else:

@@ -7,7 +7,7 @@ Nodes are rows; a removed node's row is reused. Whoever caches something per row
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -337,6 +337,13 @@ class ClusterState:
         else:
             self._add_to_node(pod, row)
         self._trim()
+
+    def started(self, uid: str, moment: str) -> None:
+        """A pod on a node has begun to run."""
+        row = self._where.get(uid)
+        pods = self.node(row).pods if row is not None else self._on_unknown_nodes.get(self._bound_for.get(uid, ""), {})
+        if uid in pods:
+            pods[uid] = replace(pods[uid], started=moment)
 
     def remove_pod(self, uid: str) -> None:
         row = self._where.get(uid)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.apimachinery import times
 from kohort.plan.clustercopy import kinds, read_cluster
+from kohort.plan.history import history
 from kohort.scheduler.clusterlist import list_cluster
 from kohort.scheduler.snapshot import dump
 
@@ -36,6 +37,7 @@ async def capture(client: Client) -> tuple[Json, list[str]]:
             objects[name] = copied.of(name)
     for name, found in objects.items():
         objects[name] = [_clean(one) for one in found]
+    made["history"] = history(copied.of("pods"), copied.of("podgroups"))
     made["minor"], made["time"] = copied.minor, times.seconds(copied.taken)
     return made, list(dict.fromkeys((*seen.unread, *copied.unread)))
 

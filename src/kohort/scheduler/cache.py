@@ -204,6 +204,8 @@ class SchedulerCache:
             known.pod = pod
             self._regroup(known.uid, group)
         was_assumed, was_going, moved = known.assumed, known.going, known.node != node
+        if not moved and pod.status.start_time and not known.pod.status.start_time:
+            known.pod = self._started(known, pod.status.start_time)
         alike = not moved and _alike(known.pod, pod)
         if alike and not was_assumed:
             known.pod = pod
@@ -217,6 +219,12 @@ class SchedulerCache:
             self._add_to_node(known)
         if moved or was_assumed or known.going != was_going:
             self.mark_dirty(known)
+
+    def _started(self, member: PodInfo, moment: str) -> Pod:
+        """It runs: the most frequent change of a pod, and of little consequence."""
+        self.state.started(member.uid, moment)
+        status = msgspec.structs.replace(member.pod.status, start_time=moment)
+        return msgspec.structs.replace(member.pod, status=status)
 
     def _pending(self, pod: Pod, known: PodInfo | None, group: str | None) -> None:
         gated, leaving = bool(pod.spec.scheduling_gates), pod.metadata.deletion_timestamp is not None

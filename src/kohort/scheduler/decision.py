@@ -156,7 +156,8 @@ class Decider:
             return _misconfigured(decision, root, wrong)
         self._effort = self._limits_of(decision.root)
         with self.engine.respecting_nominations(decision.root, decision.priority) as others:
-            decision.placements = placements(self.engine, demand)
+            if self.cache.settings.explains:
+                decision.placements = placements(self.engine, demand)
             result = self._place(demand, decision)
             if isinstance(root, Group) and len(decision.assignments) < len(decision.members):
                 if self._swap(root, decision):

@@ -27,10 +27,14 @@ from kohort.scheduler.settings import SchedulerSettings
 _FREE: Final = 0.005  # seconds that a failure may cost without a pause
 _RETRIES: Final = 10.0  # so many times as long as failures of a namespace took, it has no retry; no first try: once
 _PAUSES: Final = 1000  # that are remembered, before those that are over are looked for
+_IMPATIENT: Final = 4  # of which one may get room held
 _LOOK: Final = 0.5  # seconds between two looks whether the minimums that come before a surplus are placed
 
 Age = tuple[str, int]
 Order = tuple[bool, int, bool, Age, str]
+
+
+MayFit = Callable[[Hashable | None, str], bool]  # what a root lacked, and which root it is
 
 
 class SubQueue(StrEnum):
@@ -263,19 +267,29 @@ class Queue:
         if entry is not None and entry.queue in {SubQueue.PREEMPTING, SubQueue.UNSCHEDULABLE, SubQueue.BACKOFF}:
             self._place(entry, SubQueue.ACTIVE, now, cause)
 
-    def wake(self, now: float, may_fit_now: Callable[[Hashable], bool]) -> None:
-        """The cluster gained something. `may_fit_now`: whether a lack may be met now; an upper bound is enough."""
+    def wake(self, now: float, may_fit_now: MayFit, holder: str = "") -> None:
+        """The cluster gained something. `may_fit_now`: whether a root's lack may be met now; an upper bound is enough.
+        `holder`: the root that room is held for, which others of its kind may not have."""
         for hint in list(self._hints):
-            if self._head(hint) is not None and may_fit_now(hint):
-                self._release_first(hint, now)
+            self.wake_next(hint, now, may_fit_now)
+        held = self._entries.get(holder)
+        if held is not None and held.queue is SubQueue.UNSCHEDULABLE and may_fit_now(held.hint, holder):
+            self.release(held, now, "ClusterGain")
         for entry in [one for one in self if one.queue is SubQueue.PREEMPTING]:
-            if entry.hint is not None and may_fit_now(entry.hint):
+            if entry.hint is not None and may_fit_now(entry.hint, entry.key):
                 self._place(entry, SubQueue.ACTIVE, now, "ClusterGain")
 
-    def wake_next(self, hint: Hashable, now: float, may_fit_now: Callable[[Hashable], bool]) -> None:
+    def wake_next(self, hint: Hashable, now: float, may_fit_now: MayFit) -> None:
         """Of those that lacked the same, one got its place: is there more?"""
-        if self._head(hint) is not None and may_fit_now(hint):
+        head = self._head(hint)
+        if head is not None and may_fit_now(hint, head.key):
             self._release_first(hint, now)
+
+    def impatient(self, now: float) -> list[QueuedRoot]:
+        """Of each lack, the first that waits, if its patience has ended; in order, the first few."""
+        heads = [head for hint in list(self._hints) if (head := self._head(hint)) is not None]
+        ended = [one for one in heads if (ends := self._patience_ends(one)) is not None and ends <= now]
+        return heapq.nsmallest(_IMPATIENT, ended, key=lambda one: one.order)
 
     def next_timer(self) -> float | None:
         """When something happens by itself."""

@@ -33,12 +33,23 @@ def queueing_hint(demand: Demand, priority: int, *, preempts: bool) -> QueueingH
     return QueueingHint(_signature(demand), priority, preempts, ruled, demand)
 
 
-def may_fit_now(engine: Engine, hint: QueueingHint, lowest: int | None) -> bool:
-    """Whether it may be met now. `lowest`: the lowest priority of a pod on a node."""
+def may_fit_now(engine: Engine, hint: QueueingHint, lowest: int | None, root: str) -> bool:
+    """Whether it may be met now, for this root. `lowest`: the lowest priority of a pod on a node."""
     if hint.ruled or (hint.preempts and lowest is not None and lowest < hint.priority):
         return True
-    some = any(int(engine.room(eq_class).max(initial=0)) > 0 for eq_class in hint.demand.eq_classes)
-    return some and _enough(engine, hint.demand)
+    if not _some(engine, hint.demand) or not _enough(engine, hint.demand):
+        return False
+    if not engine.reservations.against(root, hint.priority):
+        return True
+    with engine.respecting_nominations(root, hint.priority):
+        return _enough(engine, hint.demand)
+
+
+def _some(engine: Engine, demand: Demand) -> bool:
+    """Whether any pod of it finds room: of a group that has its minimum that is all that can be asked."""
+    if isinstance(demand, Leaf) and demand.missing:
+        return True  # which is more than some
+    return any(engine.room(eq_class).any() for eq_class in demand.eq_classes)
 
 
 def _signature(group: Demand) -> Hashable:
@@ -67,7 +78,7 @@ def _enough(engine: Engine, group: Demand) -> bool:
 
 def whole(engine: Engine, eq_class: EquivalenceClass) -> Amounts:
     """How many pods of the class each node would take if it were empty."""
-    fit, _ = engine.evaluate(eq_class.signature)
+    fit = engine.fit(eq_class.signature)
     state, signature = engine.state, eq_class.signature
     room = (state.alloc[:, signature.columns] // np.maximum(signature.amounts, 1)).min(axis=1)
     return np.where(fit.suits, np.maximum(room, 0), 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 
 from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED
 from kohort.place.demand import Reason
@@ -21,7 +22,7 @@ from kohort.scheduler.grouphealing import lacking
 from kohort.scheduler.hardquestions import HardQuestion, HardQuestions
 from kohort.scheduler.healing import Healer, HealingAction, Seats
 from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
-from kohort.scheduler.queue import Queue, QueuedRoot, SubQueue
+from kohort.scheduler.queue import MayFit, Queue, QueuedRoot, SubQueue
 from kohort.scheduler.queueinghint import QueueingHint, may_fit_now
 from kohort.scheduler.settings import SchedulerSettings
 from kohort.scheduler.status import Eviction, StatusBuilder, Target, Writes
@@ -65,6 +66,7 @@ class SchedulingCycle:
         self.faults: list[Fault] = []  # of ours, for the log
         self._stamp = stamp
         self._move_requests = (0, 0)
+        self._gained = False  # since somebody was last asked whether room is to be held for them
 
     def _freed(self) -> None:
         """Room that was held is free again."""
@@ -100,26 +102,35 @@ class SchedulingCycle:
         if move_requests != self._move_requests:
             self._move_requests = move_requests
             self._victims_gone(now)
-            self._grow(now)
-            self.queue.wake(now, self._may_fit_now())
+            self._hold(now, self.backfill.grow)
+            self.queue.wake(now, self._may_fit_now(), self.backfill.root or "")
+            self._gained = True
         return writes
 
-    def _grow(self, now: float) -> None:
+    def _hold_next(self, now: float) -> None:
+        """All who may fit have had their turn, and nobody has room held any more: the next who has failed for long is
+        not tried before it may fit, and it may fit only if freed room is held for it."""
+        self._gained = False
+        for entry in self.queue.impatient(now) if self.backfill.root is None else ():
+            if isinstance(entry.hint, QueueingHint):
+                self._hold(now, partial(self.backfill.failed, entry, entry.hint))
+
+    def _hold(self, now: float, change: Callable[[float], None]) -> None:
         try:
-            self.backfill.grow(now)
+            change(now)
         except Exception:  # its owner meets the fault when it is decided, and is told
             log.exception("room is no longer held for %s", self.backfill.root)
             if self.backfill.root is not None:
                 self.backfill.release(now, self.backfill.root)
 
-    def _may_fit_now(self) -> Callable[[Hashable], bool]:
+    def _may_fit_now(self) -> MayFit:
         """Whether what a root lacked may be there now."""
         lowest, engine = min(self.cache.priorities, default=None), self.cache.engine
 
-        def may(hint: Hashable) -> bool:
+        def may(hint: Hashable | None, root: str) -> bool:
             mark = engine.mark()
             try:
-                return isinstance(hint, QueueingHint) and may_fit_now(engine, hint, lowest)
+                return isinstance(hint, QueueingHint) and may_fit_now(engine, hint, lowest, root)
             except Exception:  # whoever left the hint meets the fault when it is decided, and is told
                 engine.undo(mark)
                 log.exception("a queueing hint failed")
@@ -211,6 +222,8 @@ class SchedulingCycle:
             return healed
         entry = self.queue.pop(now)
         if entry is None:
+            if self._gained:
+                self._hold_next(now)
             return Step(writes=writes) if writes else None
         members: dict[str, PodInfo] = {}
         mark = self.cache.engine.mark()
