@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.web import stage
-from tests.web.test_browser import reader
+from tests.web.access import reader
 
 from kohort.kube.client import Client
 from kohort.plan.loading import load

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 from tests.web import stage
-from tests.web.test_browser import reader
+from tests.web.access import reader
 
 from kohort.kube.client import Client
 from kohort.kube.wire import User
