@@ -98,8 +98,8 @@ def _evened(
 ) -> None:
     counter, spread, eq_class = rule
     state = engine.state
-    eligible = _spread_over(engine, eq_class, spread)
-    if any(not np.array_equal(_spread_over(engine, item.eq_class, spread), eligible) for item in items):
+    eligible = spread_rows(engine, eq_class, spread)
+    if any(not np.array_equal(spread_rows(engine, item.eq_class, spread), eligible) for item in items):
         raise NotExpressible("spread over nodes that differ from pod to pod")
     codes = state.column(spread.term.key).codes
     before = spread_counts(state, counter, eligible)
@@ -129,7 +129,7 @@ def _evened(
             model.rule([*own, (least, -1), (used, total + have)], most=spread.max_skew + total)
 
 
-def _spread_over(engine: Engine, eq_class: EquivalenceClass, spread: SpreadConstraint) -> Mask:
+def spread_rows(engine: Engine, eq_class: EquivalenceClass, spread: SpreadConstraint) -> Mask:
     having = labelled(engine.state, eq_class.signature, hard=spread.hard)
     return spread_over(engine.state, having, engine.evaluate(eq_class.signature)[0], spread)
 

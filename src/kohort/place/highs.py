@@ -45,9 +45,16 @@ class Program:
 
 
 def run(
-    program: Program, effort: Effort, *, seed: int = 0, gap: float | None = None, nodes: int | None = None
+    program: Program,
+    effort: Effort,
+    *,
+    seed: int = 0,
+    gap: float | None = None,
+    slack: float | None = None,
+    nodes: int | None = None,
 ) -> tuple[SolverStatus, Floats]:
-    """The cheapest values found in this effort, up to a gap, or after so many nodes of its tree."""
+    """The cheapest values found in this effort, up to a gap (`slack`: in the unit of costs), or after so many nodes of
+    its tree."""
     highs = solver()
     asked = highs.Highs()
     for name, value in _OPTIONS.items():
@@ -56,6 +63,8 @@ def run(
     asked.setOptionValue("time_limit", max(effort.seconds, 0.0))
     if gap is not None:
         asked.setOptionValue("mip_rel_gap", gap)
+    if slack is not None:
+        asked.setOptionValue("mip_abs_gap", slack)
     if nodes is not None:
         asked.setOptionValue("mip_max_nodes", nodes)
     looks = count(1)

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kohort.place.columns import Amounts
-from kohort.place.demand import Demand, Leaf
+from kohort.place.columns import Amounts, shown
+from kohort.place.demand import Demand, Leaf, groups
 from kohort.place.domains import pinned
 from kohort.place.engine import Engine
 from kohort.place.interpod import EquivalenceClass
-from kohort.place.interpodfilter import allowed
 from kohort.place.linear import NotExpressible
 from kohort.place.nodesets import NodeSet
 from kohort.place.packing import Limit, PackGroup, Packing
+from kohort.place.packingrules import RuleLimits, alone, ruled_room
+from kohort.place.shortage import shortage
 
 
 class PackingQuestion:
@@ -34,26 +35,49 @@ class PackingQuestion:
         self._keys: dict[str, int] = {}
         self._levels: list[list[int]] = []
         self._single: dict[str, bool] = {}
-        self._limits: list[Limit] = []
         self._free = np.maximum(state.alloc - state.used, 0)[rows]
         tree = self._group(root)
         if not self._asks or not len(rows):
             raise NotExpressible("nothing to place")
         columns = np.flatnonzero(np.array(self._asks).any(axis=0))
+        caps = np.array(self._caps).T
         self.packing = Packing(
             self._free[:, columns].tolist(),
             [ask[columns].tolist() for ask in self._asks],
-            np.array(self._caps).T.tolist(),
+            [],
             self._levels,
             tree,
-            self._limits,
+            self._rules(root, caps),
         )
+        self.packing.caps = caps.tolist()
+        self._columns = columns.tolist()
 
     def answer(self, values: Sequence[int]) -> dict[str, int]:
         """Pod -> row."""
         slots = (keys for leaf in self._slots for keys in leaf)
         rows = self._rows.tolist()
         return {key: rows[node] for node, keys in zip(values, slots, strict=True) if node >= 0 for key in keys}
+
+    def shortage(self) -> str | None:
+        """Of what all nodes together have too little, for people; None proves nothing."""
+        found = shortage(self.packing)
+        if found is None:
+            return None
+        name = self._engine.state.resources.names[self._columns[found.resource]]
+        needed, usable, step = (shown(name, one) for one in (found.needed, found.usable, found.step))
+        whole = f" in whole steps of {step}" if found.step > 1 else ""
+        return f"its minimum needs {needed} {name}, and nodes that it may take together have {usable}{whole}"
+
+    def _rules(self, root: Demand, caps: Amounts) -> list[Limit]:
+        """What rules between pods say, beside how many a node takes by itself."""
+        classes = {one: number for one, number in self._classes.items() if isinstance(one, EquivalenceClass)}
+        if all(eq_class.is_plain for eq_class in classes):
+            return []
+        if self._levels:
+            raise NotExpressible("rules between pods of groups that are held to domains")
+        counts = {number: root.eq_classes[eq_class] for eq_class, number in classes.items()}
+        found = RuleLimits(self._engine, self._rows, classes, None if _has_choice(root) else counts).every()
+        return alone(found, caps)
 
     # ---- groups
 
@@ -105,11 +129,7 @@ class PackingQuestion:
         return asked
 
     def _room(self, eq_class: EquivalenceClass) -> Amounts:
-        if not eq_class.is_plain:
-            raise NotExpressible("rules between pods")
-        fit, _ = self._engine.evaluate(eq_class.signature)
-        room: Amounts = np.where(allowed(self._engine.state, eq_class, fit), fit.room, 0)[self._rows]
-        return room
+        return ruled_room(self._engine, eq_class)[self._rows]
 
     def _together(self, group: Demand) -> PackGroup:
         """All pods of a group on one node are one large pod."""
@@ -135,3 +155,10 @@ class PackingQuestion:
             known = self._add(name, ask, np.where(codes != 0, np.minimum.reduce(parts), 0))
         self._slots.append([keys])
         return PackGroup(1, pods={known: 1}, leaf=len(self._slots) - 1)
+
+
+def _has_choice(root: Demand) -> bool:
+    """Whether some pods, or groups, may be left out."""
+    return any(
+        one.missing < len(one.pods) if isinstance(one, Leaf) else one.need < len(one.children) for one in groups(root)
+    )

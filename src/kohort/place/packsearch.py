@@ -9,6 +9,7 @@ import numpy as np
 
 from kohort.place.packing import Numbers, Packing, Prices, trimmed
 from kohort.place.patterns import Patterns, TooManyPatterns
+from kohort.place.seatsearch import SeatSearch
 from kohort.place.treefit import Placed, TreeFit
 
 _PATTERNS: Final = 400_000
@@ -48,10 +49,12 @@ class _Within:
 
     def find(self) -> list[int] | None:
         """What is needed is chosen by prices, which are made by what is chosen; each choice is tried once."""
+        if self._packing.limits:
+            return self._seated()
         try:
             patterns = _patterns(self._free, self._asks, self._caps, self._size)
         except TooManyPatterns:
-            return None
+            return None if self._packing.levels else self._seated()
         prices, dice, tried = self._size, np.random.default_rng(0), list[dict[int, dict[int, int]]]()
         for turn in range(_TURNS):
             if self._expired():
@@ -68,9 +71,22 @@ class _Within:
                 continue
             placed = TreeFit(self._packing, patterns, prices, self._expired).place(self._nodes, [self._packing.root])
             if placed is not None:
-                values = _dealt(self._packing, patterns, placed)
+                seats = np.zeros(self._caps.shape, np.int64)
+                _collect(placed, patterns, seats)
+                values = _dealt(self._packing, placed, seats)
                 return values if self._packing.holds(values) else None
         return None
+
+    def _seated(self) -> list[int] | None:
+        """Pod by pod: of many classes, and where rules between pods are to be kept."""
+        lean = trimmed(self._packing.root, self._size, np.random.default_rng(0), 0)
+        demand = self._packing.demand([lean])
+        seats = SeatSearch(self._free, self._asks, self._caps, self._packing.limits).find(demand, self._expired)
+        if seats is None:
+            return None
+        placed = Placed(self._nodes, list(lean.leaves()), demand.astype(np.float32))
+        values = _dealt(self._packing, placed, seats)
+        return values if self._packing.holds(values) else None
 
 
 def _patterns(free: Numbers, asks: Numbers, caps: Numbers, size: Prices) -> Patterns:
@@ -85,10 +101,8 @@ def _patterns(free: Numbers, asks: Numbers, caps: Numbers, size: Prices) -> Patt
     return made
 
 
-def _dealt(packing: Packing, patterns: Patterns, placed: Placed) -> list[int]:
+def _dealt(packing: Packing, placed: Placed, seats: Numbers) -> list[int]:
     """The innermost first: whoever is left is freer in its choice."""
-    seats = np.zeros((len(packing.free), len(packing.asks)), np.int64)
-    _collect(placed, patterns, seats)
     of: dict[tuple[int, int], list[int]] = {}
 
     def deal(one: Placed) -> None:

@@ -317,6 +317,9 @@ class Search:
         if unsure and answer is not None:
             own = outcomes[root.name]
             own.reason, own.detail, own.proven = Reason.NOT_FOUND, f"{answer.why}; {own.detail}", False
+        elif answer is not None and answer.why:
+            own = outcomes[root.name]
+            own.detail = f"{own.detail}; {answer.why}" if own.detail else answer.why
         return Result(False, outcomes, {}, exact=answer is not None and not unsure)
 
     def _result(self, root: Demand, node_set: NodeSet, assumed: AssumedGroup, answer: SolverAnswer | None) -> Result:

@@ -122,7 +122,7 @@ def solve(engine: Engine, roots: Sequence[Demand], node_set: NodeSet, effort: Ef
         return SolverAnswer(SolverStatus.SEARCHING, why=_SAID[SolverStatus.SEARCHING])
     said = _packed(engine, roots[-1], node_set, effort, solver)
     for root in roots:
-        if said.status in (SolverStatus.FOUND, SolverStatus.SEARCHING):
+        if said.status is not SolverStatus.UNKNOWN:
             break
         try:
             question = SolverQuestion(engine, root, node_set, effort.solver_size)
@@ -134,11 +134,13 @@ def solve(engine: Engine, roots: Sequence[Demand], node_set: NodeSet, effort: Ef
 
 
 def _packed(engine: Engine, root: Demand, node_set: NodeSet, effort: Effort, solver: Solver) -> SolverAnswer:
-    """By patterns of nodes, if the question can be put so."""
+    """By patterns of nodes, if the question can be put so. What is too little by sums needs nobody else's proof."""
     try:
         question = PackingQuestion(engine, root, node_set)
     except NotExpressible:
         return SolverAnswer(SolverStatus.UNKNOWN, asked=False)
+    if (why := question.shortage()) is not None:
+        return SolverAnswer(SolverStatus.IMPOSSIBLE, why=why)
     return _said(solver.ask(question.packing, effort, question.answer, last=False), question.answer)
 
 

@@ -15,12 +15,14 @@ from typing import Final
 
 import numpy as np
 
+from kohort.place.configurations import Configurations
 from kohort.place.coversearch import CoverSearch, Ring
-from kohort.place.ejection import FULL, Ejection
+from kohort.place.ejection import FULL, Ejection, Takes
 from kohort.place.exhaustive import Exhaustive
 from kohort.place.levelfit import Flags, LevelFit, Places
 from kohort.place.packing import Counts, PackGroup, Packing, Prices, trimmed
 from kohort.place.patterns import Patterns, Which
+from kohort.place.sides import Sides
 from kohort.place.smallfit import SmallFit
 
 Rows = tuple[int, ...]
@@ -77,6 +79,8 @@ class TreeFit:
         self._room = np.column_stack([worth, free / scale * len(free)])  # node × measure
         self._levels = np.array(packing.levels, np.int64).reshape(len(packing.levels), len(free))
         self._small = SmallFit(patterns, self._measures)
+        self._sides: Sides | None = None
+        self._asked: set[tuple[tuple[Rows, ...], tuple[int, ...]]] = set()
         self._known: dict[tuple[Rows, bytes], list[int] | None] = {}
         self._takes: dict[tuple[Rows, int, tuple[int, ...]], bool] = {}
         self._names: dict[object, int] = {}
@@ -250,12 +254,33 @@ class TreeFit:
         if len(held) <= _GROUPS and len(domains) <= _DOMAINS:
             found = Exhaustive(fit, names, takes, self._expired).settled(_LOOKS)
         else:
+            found = self._configured(domains, held, names, fit, takes)
+        if found is None and not (len(held) <= _GROUPS and len(domains) <= _DOMAINS) and not self._expired():
             places = fit.settle(places)
             found = Ejection(fit, takes, self._dice).settled(places, self._expired, _TRIES)
         if found is None:
             return None
         inner = [ask(domain, tuple(np.flatnonzero(found == domain).tolist())) for domain in range(len(domains))]
         return [one for one in inner if one is not None] if None not in inner else None
+
+    def _configured(
+        self,
+        domains: Sequence[tuple[int, Rows]],
+        held: Sequence[PackGroup],
+        names: list[int],
+        fit: LevelFit,
+        takes: Takes,
+    ) -> Places | None:
+        """Once, and only where groups need all that they have: others have too many configurations."""
+        asked = (tuple(nodes for _, nodes in domains), tuple(sorted(names)))
+        if asked in self._asked or any(_has_choice(group) for group in held):
+            return None
+        self._asked.add(asked)
+        if self._sides is None:
+            self._sides = Sides(self._patterns, self._measures)
+        asks = np.array([self._sides.least(group) for group in held])
+        room = np.array([self._sides.room[list(nodes)].sum(axis=0) for _, nodes in domains])
+        return Configurations(asks, room, fit.allowed, names, takes, self._expired).settled()
 
     # ---- what is held to no domain
 
@@ -286,6 +311,12 @@ class TreeFit:
         return Placed(
             placed.rows, placed.loose, placed.seats, placed.inner, {node: int(found[node]) for node in placed.rows}
         )
+
+
+def _has_choice(group: PackGroup) -> bool:
+    """Whether some of its pods, or children, may be left out."""
+    have = len(group.children) if group.children else sum(group.pods.values())
+    return group.need < have or any(_has_choice(child) for child in group.children)
 
 
 def _search(
