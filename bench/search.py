@@ -42,7 +42,7 @@ class Tally:
         times = sorted(self.times)
         p99 = times[min(int(len(times) * 0.99), len(times) - 1)]
         what = f"proven {self.proven:3} of {len(times):3}" if twin else f"placed {self.placed:3} of {len(times):3}"
-        seeds = f"  seeds {' '.join(map(str, self.wrong[:12]))}" if self.wrong else ""
+        seeds = f"  not: {' '.join(map(str, self.wrong))}" if self.wrong else ""
         name = f"{family}{' twins' if twin else ''}"
         return f"{name:<17} {size:<5}  {what}  late {self.late:2}  p99 {p99:6.2f} s  longest {times[-1]:6.2f} s{seeds}"
 
@@ -95,6 +95,7 @@ def main() -> int:
     parser.add_argument("--no-twins", action="store_true")
     wanted = parser.parse_args()
     seeds = range(wanted.seed, wanted.seed + wanted.count)
+    print(f"seeds {seeds[0]} to {seeds[-1]}, {wanted.seconds:g} processor seconds each; 'not' names seeds that failed")
     for family in wanted.family or FAMILIES:
         for size in wanted.size or SIZES:
             # Several roots are decided one after the other: that the last does not fit proves nothing of the set.
