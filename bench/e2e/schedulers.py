@@ -43,7 +43,7 @@ def _kube(env: Environment) -> Iterator[RunningScheduler]:
         return (env.pids()["scheduler"],)
 
     def restart() -> None:
-        os.kill(*pids(), signal.SIGKILL)
+        os.kill(pids()[0], signal.SIGKILL)
         env.stop_component("scheduler")
         env.start_component("scheduler")
 

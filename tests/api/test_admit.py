@@ -268,3 +268,13 @@ def test_every_kind_has_its_names() -> None:
 def test_composites_are_only_in_v1alpha3(version: str) -> None:
     found = find(f"scheduling.k8s.io/{version}", "CompositePodGroup")
     assert (found is not None) == (version == "v1alpha3")
+
+
+def test_an_update_shares_only_members_that_are_the_same_to_the_letter() -> None:
+    stored: Object = {"metadata": {"name": "a"}, "spec": {"suspend": True, "parallelism": 1}}
+    sent = deepcopy(stored)
+    assert all(admit.sharing(sent, stored)[name] is stored[name] for name in stored)
+    sent["spec"]["suspend"] = 1  # Python takes it for true, and a decoder does not
+    shared = admit.sharing(sent, stored)
+    assert shared["metadata"] is stored["metadata"]
+    assert shared["spec"] is sent["spec"]

@@ -102,3 +102,22 @@ def test_a_step_that_was_long_is_remembered(monkeypatch: pytest.MonkeyPatch) -> 
         return aside.steps - before
 
     assert asyncio.run(twice()) == 2
+
+
+def test_the_size_of_an_object_is_looked_at_once_for_each_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Any] = []
+
+    def is_large(obj: Any) -> bool:
+        looked.append(obj["metadata"])
+        return False
+
+    monkeypatch.setattr("kohort.controllers.aside.is_large", is_large)
+
+    async def run() -> None:
+        aside = Aside()
+        for version in ("1", "1", "2", "2"):
+            await _run(aside, "x", {"metadata": {"resourceVersion": version}}, _here([]))
+        aside.close()
+
+    asyncio.run(run())
+    assert looked == [{"resourceVersion": "1"}, {"resourceVersion": "2"}]
