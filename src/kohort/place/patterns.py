@@ -18,6 +18,8 @@ Which = npt.NDArray[np.intp]
 _PLENTY: Final = 1 << 40
 _ROUNDS: Final = 30  # of prices
 _EXACT: Final = 0.02  # prices whose worth is so near to what is asked for are looked at no further
+_STEP: Final = 10.0  # the most that a price changes in one round, as an exponent
+_LOWEST: Final = np.float32(1e-12)  # a price that is nothing would never rise again
 
 
 class TooManyPatterns(Exception):  # noqa: N818 - a limit, not a failure
@@ -78,5 +80,7 @@ class Patterns:
             held[asked] = self.counts[chosen].sum(axis=0)[asked] / demand[asked]
             if np.ptp(held[asked]) < _EXACT:
                 break
-            prices *= np.exp(-(2 / (turn + 3)) * (held - held[asked].mean()))
+            step = -(2 / (turn + 3)) * (held - held[asked].mean())
+            prices *= np.exp(np.clip(step, -_STEP, _STEP))
+            prices = np.maximum(prices / prices.max(), _LOWEST)
         return best / best.max(), ratio
