@@ -200,7 +200,7 @@ def _memory(pid: int) -> int:
     return int(found[1]) if found else 0
 
 
-def session(url: str, context: ssl.SSLContext, token: str) -> aiohttp.ClientSession:
+def session(url: str | None, context: ssl.SSLContext, token: str) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         url,
         headers={"Authorization": f"Bearer {token}"},
