@@ -324,12 +324,15 @@ def test_order_an_mpi_launcher_after_its_workers() -> None:
 
 
 def test_order_an_mpi_launcher_of_the_training_operator() -> None:
-    """v1 says nothing of when the launcher comes."""
-    found, body = cluster(), one("mpi")
+    """v1.9 makes it right after the workers, and it waits for them inside: it must not take room before they do."""
+    found, body = cluster(cpu="2"), one("mpi")
     body["apiVersion"] = "kubeflow.org/v1"
-    operators.kubeflow(found, body, "mpiReplicaSpecs", without="launcher")
+    operators.kubeflow(found, body, "mpiReplicaSpecs")
     found.settle()
-    assert len(found.bound) == 2
+    assert found.bound == {}
+    found.nodes(1)
+    found.settle(30)
+    assert len(found.bound) == 3
 
 
 # ---- Ray

@@ -1,149 +1,183 @@
 """`make companion`: build the operators, then random workloads on a half-full cluster.
 
-JobSets, LeaderWorkerSets, RayClusters and PyTorchJobs of random sizes come and go, a node is lost and comes back. After
-each step the cluster is given time; at the end everything must have been a whole gang or none of it, and whatever
-waits must have a reason. The samples that the projects publish are played by tests/kubernetes/test_operators.py.
+Half of the cluster is taken by plain pods. JobSets, LeaderWorkerSets, RayClusters, PyTorchJobs, TFJobs and MPIJobs of
+random sizes come and go, a node is lost with its pods and comes back. Every gang must start as a whole or not at all,
+whatever waits must have a reason, and everything must have its turn once others go. The samples that the projects
+publish are played by tests/kubernetes/test_operators.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import random
+import statistics
 import sys
+import threading
 import time
-from typing import Any
+from typing import Any, Final
 
-from tests.support.operators.bed import WITHOUT_GROUPS, Bed, label_of, pod_spec, told
+from tests.support.operators.bed import WITHOUT_GROUPS, Bed, pod_spec
+from tests.support.operators.random_workloads import Workload, random_workload, workload_of
 from tests.support.operators.recipes import OPERATORS
+from tests.support.operators.timeline import Gang, PodWatch
 
 Json = dict[str, Any]
-_NAMES = tuple(OPERATORS)
-
-
-def jobset(name: str, dice: random.Random) -> tuple[Json, int]:
-    sizes = [dice.randint(1, 3) for _ in range(dice.randint(1, 3))]
-    parts = [
-        {
-            "name": f"r{index}",
-            "template": {"spec": {"parallelism": size, "completions": size, "template": {"spec": pod_spec()}}},
-        }
-        for index, size in enumerate(sizes)
-    ]
-    return _body("jobset.x-k8s.io/v1alpha2", "JobSet", name, {"replicatedJobs": parts}), sum(sizes)
-
-
-def lws(name: str, dice: random.Random) -> tuple[Json, int]:
-    size = dice.randint(2, 5)
-    pods = {"spec": {**pod_spec(), "restartPolicy": "Always"}}
-    spec = {"replicas": 1, "leaderWorkerTemplate": {"size": size, "workerTemplate": pods}}
-    return _body("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", name, spec), size
-
-
-def ray(name: str, dice: random.Random) -> tuple[Json, int]:
-    workers = dice.randint(1, 4)
-    pods = {"template": {"spec": {**pod_spec(), "restartPolicy": "Always"}}, "rayStartParams": {}}
-    group = {**pods, "groupName": "w", "replicas": workers, "minReplicas": workers, "maxReplicas": workers}
-    spec = {"headGroupSpec": pods, "workerGroupSpecs": [group]}
-    return _body("ray.io/v1", "RayCluster", name, spec), workers + 1
-
-
-def pytorch(name: str, dice: random.Random) -> tuple[Json, int]:
-    workers = dice.randint(1, 4)
-    container = {**pod_spec()["containers"][0], "name": "pytorch"}
-    template = {"restartPolicy": "OnFailure", "template": {"spec": {"containers": [container]}}}
-    replicas = {"Master": {**template, "replicas": 1}, "Worker": {**template, "replicas": workers}}
-    return _body("kubeflow.org/v1", "PyTorchJob", name, {"pytorchReplicaSpecs": replicas}), workers + 1
-
-
-def _body(api: str, kind: str, name: str, spec: Json) -> Json:
-    return {"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec}
-
-
-_MAKERS = {"jobset": jobset, "leaderworkerset": lws, "raycluster": ray, "pytorchjob": pytorch}
-_LABELS = (
-    "jobset.sigs.k8s.io/jobset-name",
-    "leaderworkerset.sigs.k8s.io/name",
-    "ray.io/cluster",
-    "training.kubeflow.org/job-name",
+_NODES: Final = 4
+_CPUS: Final = 6
+_LOST: Final = "virtual-1"
+_PATIENCE: Final = (
+    90.0  # seconds that a gang may be bound in part, or a pod be without a reason: the machine may be busy
 )
+_STANDSTILL: Final = 180.0  # seconds without a start while there is room for everything
 
 
-class Watcher:
-    """What went wrong."""
+class Course:
+    """A run: what was asked for, what was seen."""
 
-    def __init__(self, bed: Bed) -> None:
+    def __init__(self, bed: Bed, number: int, seed: int) -> None:
         self.bed = bed
-        self.sizes: dict[str, int] = {}
-        self.kinds: dict[str, str] = {}
-        self.whole: set[str] = set()  # gangs that have started: what they lose later comes back by itself
-        self.faults: list[str] = []
+        self.number = number
+        self.dice = random.Random(seed)
+        self.begin = time.monotonic()
+        self.workloads: dict[str, Workload] = {}  # that are there
+        self.gangs: dict[str, dict[str, Gang]] = {}  # of all workloads there ever were
+        self.faults: dict[str, str] = {}
+        self.kinds: collections.Counter[str] = collections.Counter()
+        self.losses = 0
+        self._lock = threading.Lock()
+        self._awake = 0.0  # seconds
+        self._since: dict[str, float] = {}  # what is wrong, and since when
 
-    def look(self) -> dict[str, tuple[int, int]]:
-        """Workload -> pods that have a node, pods that wait without a reason. A gang is bound pod by pod, so a part is
-        a fault only if it stays one."""
-        found = {name: [0, 0] for name in self.sizes}
-        for pod in self.bed.pods():
-            name = next((label_of(pod, key) for key in _LABELS if label_of(pod, key)), "")
-            if name in found and "deletionTimestamp" not in pod["metadata"]:
-                found[name][0] += "nodeName" in pod["spec"]
-                found[name][1] += "nodeName" not in pod["spec"] and not told(pod)
-        return {name: (bound, silent) for name, (bound, silent) in found.items()}
+    def run(self) -> None:
+        command = [str(self.bed.env.assets.path("kubectl")), f"--kubeconfig={self.bed.env.kubeconfig}"]
+        watch = PodWatch(command, self.see)
+        try:
+            self._half_full()
+            for index in range(self.number):
+                self._step(index)
+            self.bed.env.kubectl("uncordon", _LOST)
+            self._drain()
+        finally:
+            watch.close()
 
-    def settle(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while True:
-            looked = self.look()
-            self.whole |= {name for name, (bound, _) in looked.items() if bound >= self.sizes[name]}
-            parts = [name for name, (bound, _) in looked.items() if 0 < bound < self.sizes[name]]
-            partly = [name for name in parts if name not in self.whole]
-            silent = [name for name, (_, quiet) in looked.items() if quiet]
-            if not partly and not silent:
+    def see(self, kind: str, pod: Json, now: float) -> None:
+        name = workload_of(pod)
+        with self._lock:
+            workload, gangs = self.workloads.get(name), self.gangs.get(name)
+            if workload is None or gangs is None:
                 return
-            if time.monotonic() > end:
-                self.faults += [f"{name}: partly started, {looked[name][0]} of {self.sizes[name]}" for name in partly]
-                self.faults += [f"{name}: {looked[name][1]} pods wait without a reason" for name in silent]
-                return
-            time.sleep(1)
+            gang = gangs.get(workload.gang_of(pod))
+            if gang is None:
+                self.faults[f"{name}: unknown"] = f"{pod['metadata']['name']} belongs to no gang that was expected"
+            else:
+                gang.see(kind, pod, now)
 
+    # ---- steps
 
-def workloads(bed: Bed, number: int, seed: int) -> Watcher:
-    dice = random.Random(seed)
-    watcher = Watcher(bed)
-    for index in range(number):
-        kind = dice.choice(sorted(_MAKERS))
+    def _half_full(self) -> None:
+        taken = _NODES * _CPUS // 2
+        pods = {"metadata": {"labels": {"app": "half"}}, "spec": {**pod_spec(), "restartPolicy": "Always"}}
+        spec = {"replicas": taken, "selector": {"matchLabels": {"app": "half"}}, "template": pods}
+        self.bed.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "half"}, "spec": spec})
+        self.bed.until(lambda: sum("nodeName" in one["spec"] for one in self.bed.pods("app")) == taken, "half", 120)
+
+    def _step(self, index: int) -> None:
         name = f"w{index}"
-        body, size = _MAKERS[kind](name, dice)
-        watcher.sizes[name], watcher.kinds[name] = size, kind
-        bed.apply(body)
+        workload = random_workload(name, self.dice)
+        self.kinds[workload.body["kind"]] += 1
+        with self._lock:
+            self.workloads[name] = workload
+            self.gangs[name] = {gang: Gang(size) for gang, size in workload.gangs.items()}
+        self.bed.apply(workload.body)
         if index % 3 == 2:
-            watcher.settle(30)
-        started = sorted(watcher.whole & watcher.sizes.keys())
-        if len(started) > 6:
-            for gone in dice.sample(started, 4):
-                bed.delete(watcher.kinds[gone], gone)
-                del watcher.sizes[gone]
-        if index % 20 == 10:  # a node is lost with its pods, and comes back
-            watcher.settle(30)  # whoever is whole now may be a part of itself after it
-            bed.env.kubectl("cordon", "virtual-1")
-            bed.env.kubectl("delete", "pods", "--field-selector=spec.nodeName=virtual-1", "--wait=false")
-        if index % 20 == 16:
-            bed.env.kubectl("uncordon", "virtual-1")
-    bed.env.kubectl("uncordon", "virtual-1")
-    watcher.settle(60)
-    _drain(bed, watcher)
-    return watcher
+            self._settle()
+        running = self._running()
+        if len(running) > 3 or len(self.workloads) > 12:
+            self._delete(self.dice.sample(running, min(2, len(running))))
+        if index % 10 == 5:  # a node is lost with its pods, while gangs may be on their way to it
+            self.losses += 1
+            self.bed.env.kubectl("cordon", _LOST)
+            self.bed.env.kubectl("delete", "pods", f"--field-selector=spec.nodeName={_LOST}", "--wait=false")
+        if index % 10 == 8:
+            self.bed.env.kubectl("uncordon", _LOST)
+        if index % 10 == 9:
+            print(
+                f"{index + 1} of {self.number} after {time.monotonic() - self.begin:.0f} s: {self.told()}", flush=True
+            )
 
+    def _running(self) -> list[str]:
+        """Whose gangs have all started."""
+        with self._lock:
+            return sorted(one for one in self.workloads if all(gang.ran for gang in self.gangs[one].values()))
 
-def _drain(bed: Bed, watcher: Watcher) -> None:
-    """Everything that waits gets its turn when others go: what does not, holds itself up."""
-    end = time.monotonic() + 240
-    while watcher.sizes and time.monotonic() < end:
-        watcher.settle(30)
-        for name in sorted(watcher.whole & watcher.sizes.keys()):
-            bed.delete(watcher.kinds[name], name)
-            del watcher.sizes[name]
-        time.sleep(2)
-    watcher.faults += [f"{name}: never started" for name in watcher.sizes]
+    def _delete(self, names: list[str]) -> None:
+        for name in names:
+            self.bed.delete(self.workloads[name].kind, name)
+            with self._lock:
+                del self.workloads[name]
+
+    def _settle(self) -> None:
+        """Until no gang is bound in part and every pod that waits says why; what does not come to that is a fault."""
+        end = self._awake + _PATIENCE + 5
+        while self._unsettled() and self._awake < end:
+            self._pause(0.5)
+
+    def _pause(self, seconds: float) -> None:
+        """Patience is counted in time that this process was awake: one that is starved looks at others as starved."""
+        self.bed.check()
+        begin = time.monotonic()
+        time.sleep(seconds)
+        self._awake += min(time.monotonic() - begin, 2 * seconds)
+
+    def _unsettled(self) -> bool:
+        now, wrong = time.monotonic(), {}
+        with self._lock:
+            for name in self.workloads:
+                for part, gang in self.gangs[name].items():
+                    if gang.partly(now):
+                        wrong[f"{name}/{part}: partly started"] = gang
+                    if gang.silent:
+                        wrong[f"{name}/{part}: {len(gang.silent)} pods wait without a reason"] = gang
+            self._since = {what: self._since.get(what, self._awake) for what in wrong}
+            for what, since in self._since.items():
+                if self._awake - since > _PATIENCE:
+                    self._fault(what, wrong[what])
+        return bool(wrong)
+
+    def _fault(self, what: str, gang: Gang) -> None:
+        if what not in self.faults:
+            self.faults[what] = f"{len(gang.started)} of {gang.size} bound\n{gang.told(self.begin)}"
+            print(f"{what}: {self.faults[what]}", flush=True)
+
+    def _drain(self) -> None:
+        """Everything that waits gets its turn when others go: what does not, holds itself up."""
+        last = self._awake
+        while self.workloads and self._awake - last < _STANDSTILL:
+            self._settle()
+            running = self._running()
+            if running:
+                last = self._awake
+                self._delete(running)
+            self._pause(1)
+        with self._lock:
+            for name in self.workloads:
+                for part, gang in self.gangs[name].items():
+                    if not gang.ran:
+                        self._fault(f"{name}/{part}: never started", gang)
+
+    def told(self) -> str:
+        with self._lock:
+            gangs = [gang for parts in self.gangs.values() for gang in parts.values()]
+            took = [one for gang in gangs for one in gang.took]
+            longest = statistics.median(took) if took else 0.0, max(took, default=0.0)
+            whole = sum(gang.ran for gang in gangs)
+            again = len(took) - whole
+        return (
+            f"{whole} of {len(gangs)} gangs started as a whole, {again} of them once more after a loss"
+            f", first to last binding {longest[0]:.2f} s median, {longest[1]:.2f} s at most"
+            f", {self.losses} node losses, {self.bed.restarts} restarts of operators, {len(self.faults)} faults"
+        )
 
 
 def main() -> int:
@@ -157,15 +191,17 @@ def main() -> int:
         OPERATORS[name].build()
     if chosen.build_only:
         return 0
-    with Bed(*_NAMES, gates=WITHOUT_GROUPS if chosen.without_groups else None) as bed:
+    with Bed(*OPERATORS, gates=WITHOUT_GROUPS if chosen.without_groups else None) as bed:
         bed.run()
-        bed.nodes(4, "6")
-        watcher = workloads(bed, chosen.workloads, chosen.seed)
-    for fault in watcher.faults:
-        print(fault)
-    told = f"{chosen.workloads} workloads, seed {chosen.seed}: {len(watcher.whole)} started as whole gangs"
-    print(f"{told}, {len(watcher.faults)} faults")
-    return 1 if watcher.faults else 0
+        bed.nodes(_NODES, str(_CPUS))
+        course = Course(bed, chosen.workloads, chosen.seed)
+        course.run()
+        if course.faults:
+            print(f"---- kohort run\n{bed.log('run')[-20_000:]}")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(course.kinds.items()))
+    groups = "without" if chosen.without_groups else "with"
+    print(f"{chosen.workloads} workloads ({kinds}), seed {chosen.seed}, {groups} the Workload API: {course.told()}")
+    return 1 if course.faults else 0
 
 
 if __name__ == "__main__":

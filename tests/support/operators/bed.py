@@ -133,11 +133,19 @@ class Bed:
     def pods(self, label: str = "") -> list[Json]:
         return [one for one in self.items("pods") if not label or label_of(one, label)]
 
+    def check(self) -> None:
+        for manager in self._managers:
+            manager.check()
+
+    @property
+    def restarts(self) -> int:
+        """Of operators, since they were started."""
+        return sum(manager.restarts for manager in self._managers)
+
     def until(self, wanted: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
         end = time.monotonic() + seconds
         while not (found := wanted()):
-            for manager in self._managers:
-                manager.check()
+            self.check()
             assert time.monotonic() < end, f"not after {seconds:.0f} s: {what}"
             time.sleep(0.5)
         return found

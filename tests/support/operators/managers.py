@@ -19,6 +19,7 @@ from kohort.testing.environment.probe import free_ports
 
 Json = dict[str, Any]
 _TRAINING_CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")  # it looks nowhere else
+_MOST_RESTARTS = 20
 _TRAINING_WEBHOOKS = "validator.training-operator.kubeflow.org"
 
 
@@ -35,17 +36,23 @@ class Manager:
         self.log = self.folder / "log"
         self.log.touch()
         self.process: subprocess.Popen[bytes] | None = None
+        self.restarts = 0
+        self._command: list[str] = []
 
     def start(self) -> None:
         module = self.operator.folder
         self._define(module)
         binary = self.operator.built()
         assert binary is not None, f"{self.operator.name} is not built"
-        environment = {**os.environ, "KUBECONFIG": str(self.env.kubeconfig), "MY_POD_NAMESPACE": "kubeflow"}
-        with self.log.open("wb") as output:
-            self.process = started([str(binary), *self._arguments()], output, environment)
+        self._command = [str(binary), *self._arguments()]
+        self._begin()
         if self.operator.webhooks:
             self._register(module)
+
+    def _begin(self) -> None:
+        environment = {**os.environ, "KUBECONFIG": str(self.env.kubeconfig), "MY_POD_NAMESPACE": "kubeflow"}
+        with self.log.open("ab") as output:
+            self.process = started(self._command, output, environment)
 
     def stop(self) -> None:
         if self.process is not None:
@@ -53,7 +60,12 @@ class Manager:
             self.process.wait()
 
     def check(self) -> None:
-        assert self.process is None or self.process.poll() is None, f"{self.operator.name} ended:\n{self.tail()}"
+        """One that has ended is started again, as a Deployment would: on a starved machine it loses its lease."""
+        if self.process is None or self.process.poll() is None:
+            return
+        self.restarts += 1
+        assert self.restarts <= _MOST_RESTARTS, f"{self.operator.name} ended:\n{self.tail()}"
+        self._begin()
 
     def tail(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
@@ -90,7 +102,13 @@ class Manager:
         body = {
             "apiVersion": f"config.{self.operator.name}.x-k8s.io/v1alpha1",
             "kind": "Configuration",
-            "leaderElection": {"leaderElect": True, "resourceNamespace": space},
+            "leaderElection": {
+                "leaderElect": True,
+                "resourceNamespace": space,
+                "leaseDuration": "120s",
+                "renewDeadline": "100s",
+                "retryPeriod": "5s",
+            },
             "internalCertManagement": {"enable": False},
             "webhook": {"port": self.webhook_port, "host": "127.0.0.1", "certDir": str(self.certificates)},
             "metrics": {"bindAddress": "0"},

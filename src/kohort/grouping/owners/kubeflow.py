@@ -1,7 +1,7 @@
 """The kinds of the training operators: one gang of all replicas.
 
-An MPI launcher belongs to it where its operator makes it at once (v2beta1, launcherCreationPolicy AtStartup). Where it
-is made once the workers are ready, or nothing says, it starts when it is there.
+An MPI launcher belongs to it where its operator makes it at once: the training operator, and the MPI operator unless
+launcherCreationPolicy is WaitForWorkersReady. There it is made once the workers are ready, and starts when it is there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def place(pod: Subject, lister: ObjectLister) -> Place | None:
     if found is None or owner is None or keys.wants(found, pod.annotations) is False:
         return None
     together = {name.lower(): one for name, one in _counts(found).items()}
-    if _waits_for_workers(found, owner):
+    if _waits_for_workers(found):
         together.pop(_LAUNCHER, None)
     if _is_launcher(pod) and _LAUNCHER not in together:
         leaf, nodes = f"{found.name}/{_LAUNCHER}", (GroupNode(f"{found.name}/{_LAUNCHER}", None),)
@@ -74,10 +74,9 @@ def _least(found: Thing, together: dict[str, int]) -> int:
     return sum(together.values()) - workers + min(whole(elastic.get("minReplicas"), workers), workers)
 
 
-def _waits_for_workers(found: Thing, owner: Reference) -> bool:
-    """v1 of the training operator has no policy to ask."""
-    at_startup = found.spec.get("launcherCreationPolicy", "AtStartup") == "AtStartup"
-    return found.kind == "MPIJob" and not (owner.api_version.endswith("/v2beta1") and at_startup)
+def _waits_for_workers(found: Thing) -> bool:
+    """v1 of the training operator has no policy to ask: its launcher is made with the workers, and waits inside."""
+    return found.kind == "MPIJob" and found.spec.get("launcherCreationPolicy", "AtStartup") != "AtStartup"
 
 
 def _is_launcher(pod: Subject) -> bool:
