@@ -68,11 +68,12 @@ def _shown(value: Any) -> str:
 
 
 def definitions(folder: Path) -> dict[Path, str]:
-    """Of each family a folder, named after its controllers, and a list for Kustomize. One line each: they are large."""
+    """Of each family a folder, named after its controllers; of what the scheduler itself reads another; and a list for
+    Kustomize. One line each: they are large."""
     family = {group: one.controllers[0].name for one in bundles() if not one.native for group in one.groups}
     found = {}
     for one in crds():
-        name = f"{family[one['spec']['group']]}/{one['metadata']['name']}.json"
+        name = f"{family.get(one['spec']['group'], 'scheduler')}/{one['metadata']['name']}.json"
         found[folder / name] = json.dumps(one, separators=(",", ":")) + "\n"
     listed = "".join(f"- {path.relative_to(folder)}\n" for path in found)
     head = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n"

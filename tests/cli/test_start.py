@@ -24,7 +24,7 @@ HEAVY = (
     "kohort.library",
     "kohort.place",
     "kohort.scheduler",
-    "kohort.server.crd.cel",
+    "kohort.cel",
     "kohort.server.crd.custom_kind",
     "kohort.server.crd.structural",
     "kohort.sim",

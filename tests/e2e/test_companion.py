@@ -7,33 +7,12 @@ from typing import Any
 import pytest
 from tests.e2e.test_explain import asked
 
+from kohort.api.crd import crds
+from kohort.kube.errors import ApiError
 from kohort.scheduler.rootstatus import RootState
 from kohort.testing.cluster import Cluster
 
 Json = dict[str, Any]
-RAY: Json = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "rayclusters.ray.io"},
-    "spec": {
-        "group": "ray.io",
-        "scope": "Namespaced",
-        "names": {
-            "plural": "rayclusters",
-            "singular": "raycluster",
-            "kind": "RayCluster",
-            "listKind": "RayClusterList",
-        },
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
 
 
 def asking(name: str, pods: int, cpu: str) -> Json:
@@ -89,7 +68,7 @@ async def test_a_statefulset_that_asks_starts_together_or_waits_and_says_why(clu
 @pytest.mark.releases("1.37")
 async def test_an_operator_that_comes_after_the_scheduler(cluster: Cluster) -> None:
     """Its kind is found when the first pod needs it."""
-    await cluster.create(RAY)
+    await cluster.create(custom("RayCluster", "rayclusters", "ray.io"))
 
     async def served() -> Any:
         await cluster.client.discovery.refresh()
@@ -124,3 +103,108 @@ async def test_an_operator_that_comes_after_the_scheduler(cluster: Cluster) -> N
         return all(one["spec"].get("nodeName") for one in await cluster.pods())
 
     await cluster.until(runs)
+
+
+@pytest.mark.releases("1.37")
+async def test_a_grouping_rule_that_comes_while_the_scheduler_works(cluster: Cluster) -> None:
+    """A kind that nobody has heard of; what is wrong with a rule is said on it."""
+    await cluster.create(custom("FlinkDeployment", "flinkdeployments", "flink.apache.org"))
+    served = await cluster.client.discovery.versions("kohort.dev", "GroupingRule")
+    if not served:  # a real API server; the embedded one brings it along
+        (definition,) = (one for one in crds() if one["spec"]["group"] == "kohort.dev")
+        await cluster.create(definition)
+    await cluster.until(lambda: _serves(cluster, "flink.apache.org", "FlinkDeployment"))
+    await cluster.until(lambda: _serves(cluster, "kohort.dev", "GroupingRule"))
+    rules = cluster.client.kind("kohort.dev/v1alpha1", "GroupingRule")
+    spec: Json = {
+        "apiVersion": "flink.apache.org/v1",
+        "kind": "FlinkDeployment",
+        "membership": {"label": "app"},
+        "minimum": {"cel": "object.spec.replicas + 1"},
+    }
+    body = {"apiVersion": "kohort.dev/v1alpha1", "kind": "GroupingRule"}
+    role, binding = may_read("flink.apache.org", "flinkdeployments")
+    await cluster.create(role)
+    await cluster.create(binding)
+    try:
+        await rules.create({**body, "metadata": {"name": "flink"}, "spec": spec})
+        await cluster.create(
+            {
+                "apiVersion": "flink.apache.org/v1",
+                "kind": "FlinkDeployment",
+                "metadata": {"name": "count"},
+                "spec": {"replicas": 2},
+            }
+        )
+        await cluster.until(lambda: _accepted(rules, "flink"))
+        for name in ("a", "b"):
+            await cluster.create(plain(name, {"app": "count"}))
+
+        async def waits() -> Any:
+            return ["grouped by rule flink" in await told(cluster, one) for one in await cluster.pods()] == [True] * 2
+
+        await cluster.until(waits)
+        (root,), _ = await asked(cluster, "flinkdeployment", "count")
+        assert root.grouped.startswith("grouped by rule flink (FlinkDeployment ")
+        assert (root.pending, root.missing) == (2, 1)
+        await cluster.create(plain("c", {"app": "count"}))
+
+        async def runs() -> Any:
+            return all(one["spec"].get("nodeName") for one in await cluster.pods())
+
+        await cluster.until(runs)
+        changed = {**spec, "minimum": {"jsonPath": ["replicas"]}}  # which no schema can see
+        found = await rules.get("flink")
+        try:
+            await rules.update({**found, "spec": changed})
+        except ApiError as error:  # the embedded server has the kind's own rules
+            assert "accepted is a path in the spec" in str(error)  # noqa: PT017
+        else:
+            refused = await cluster.until(lambda: _accepted(rules, "flink", "False"))
+            assert "accepted is a path in the spec" in refused["message"]
+    finally:
+        await rules.delete("flink")
+
+
+async def _serves(cluster: Cluster, group: str, kind: str) -> Any:
+    await cluster.client.discovery.refresh()
+    return await cluster.client.discovery.versions(group, kind)
+
+
+async def _accepted(rules: Any, name: str, status: str = "True") -> Any:
+    found = (await rules.get(name)).get("status", {}).get("conditions", ())
+    return next((one for one in found if (one["type"], one["status"]) == ("Accepted", status)), None)
+
+
+def may_read(group: str, resource: str) -> tuple[Json, Json]:
+    api, name = "rbac.authorization.k8s.io", f"kohort-{resource}"
+    allowed = {"apiGroups": [group], "resources": [resource], "verbs": ["get", "list", "watch"]}
+    whom = {"kind": "ServiceAccount", "name": "kohort", "namespace": "kohort-system"}
+    return (
+        {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [allowed]},
+        {
+            "apiVersion": f"{api}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
+            "subjects": [whom],
+        },
+    )
+
+
+def plain(name: str, labels: Json) -> Json:
+    containers = [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}]
+    spec = {"schedulerName": "kohort", "containers": containers}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+def custom(kind: str, plural: str, group: str) -> Json:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    }

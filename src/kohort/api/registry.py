@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     from kohort.api.kind import Kind
 
 # Kinds that are nobody's workload: API group -> module with KINDS: tuple[Kind, ...]
-_SHARED: Final = {"scheduling.k8s.io": "kohort.api.scheduling", "": "kohort.api.core"}
+_SHARED: Final = {
+    "scheduling.k8s.io": "kohort.api.scheduling",
+    "": "kohort.api.core",
+    "kohort.dev": "kohort.grouping.api",
+}
 
 
 @derived

@@ -71,7 +71,8 @@ def _switched_on(asked: Asked) -> frozenset[str]:
 
 def _definitions(on: frozenset[str]) -> Iterator[Object]:
     groups = {group for name in on for group in _families()[name]}
-    return (one for one in crds() if one["spec"]["group"] in groups)
+    others = {group for known in _families().values() for group in known} - groups
+    return (one for one in crds() if one["spec"]["group"] not in others)
 
 
 def _kept(on: frozenset[str], webhook: bool) -> Iterator[Object]:

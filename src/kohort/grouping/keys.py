@@ -49,7 +49,10 @@ def whole(said: Mapping[str, str]) -> bool:
 def adjusted(place: Place, *said: Mapping[str, str]) -> Place:
     """A place with what our own annotations add at its root: disruption mode, and of a single gang its minimum. What is
     nearest to the pod counts."""
-    if not any(DISRUPTION in one or MIN_COUNT in one for one in said):
+    for one in said:
+        if DISRUPTION in one or MIN_COUNT in one:
+            break
+    else:
         return place
     merged: dict[str, str] = {}
     for one in reversed(said):

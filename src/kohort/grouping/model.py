@@ -5,7 +5,7 @@ that the pod belongs to, and its leaf there. What a rule needs and cannot see ye
 says that cannot be meant as `WrongError`.
 
 What is made for each group of pods is a msgspec Struct, not a dataclass: one that is frozen takes ten times as long to
-make, and a scheduler makes many.
+make, and a scheduler makes many. None of them refers to itself, so the collector of cycles need not know them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 Json = dict[str, Any]
 NOTHING: Final[Mapping[str, str]] = {}
+LONGEST_EXPRESSION: Final = 1024  # characters of a minimum by CEL
 
 
 class Level(IntEnum):
@@ -30,7 +32,7 @@ class Level(IntEnum):
     OWNER = 3  # the kind of the owner
 
 
-class Kind(Struct, frozen=True):
+class Kind(Struct, frozen=True, gc=False):
     """A kind of objects that rules look up, whatever version of it is served."""
 
     group: str
@@ -40,7 +42,7 @@ class Kind(Struct, frozen=True):
         return self.name
 
 
-class Reference(Struct, frozen=True):
+class Reference(Struct, frozen=True, gc=False):
     """An owner, as ownerReferences name it."""
 
     api_version: str
@@ -50,10 +52,15 @@ class Reference(Struct, frozen=True):
 
     @property
     def of(self) -> Kind:
-        return Kind(self.api_version.rpartition("/")[0], self.kind)
+        return _kind(self.api_version, self.kind)
 
 
-class Subject(Struct, frozen=True):
+@lru_cache(maxsize=1024)
+def _kind(api_version: str, kind: str) -> Kind:
+    return Kind(api_version.rpartition("/")[0], kind)
+
+
+class Subject(Struct, frozen=True, gc=False):
     """A pod as rules see it."""
 
     namespace: str
@@ -72,7 +79,7 @@ class Subject(Struct, frozen=True):
         return f"{what} {key}={self.said(key)}"
 
 
-class Thing(Struct, frozen=True):
+class Thing(Struct, frozen=True, gc=False):
     """An object that pods rest on: an owner, or a group object of another scheduler."""
 
     api_version: str
@@ -116,7 +123,7 @@ class WrongError(Exception):
     """What a pod or its owner says cannot be meant: says what was found, and what is accepted."""
 
 
-class GroupNode(Struct, frozen=True):
+class GroupNode(Struct, frozen=True, gc=False):
     """A group of a tree. `minimum` None: its pods start one by one."""
 
     name: str
@@ -128,7 +135,7 @@ class GroupNode(Struct, frozen=True):
     asks: str = ""  # of the network, besides, in the words of kohort.dev/topology
 
 
-class Place(Struct, frozen=True):
+class Place(Struct, frozen=True, gc=False):
     """Where a pod belongs. `said`: the key or the owner that says so."""
 
     rule: str
@@ -151,7 +158,7 @@ class Place(Struct, frozen=True):
         return f"grouped by rule {self.rule} ({self.said})"
 
 
-class Absent(Struct, frozen=True):
+class Absent(Struct, frozen=True, gc=False):
     """A pod that waits for an object. `wait`: for ever; else it is soon taken for gone."""
 
     rule: str
@@ -180,4 +187,5 @@ class Rule:
     owners: tuple[Kind, ...] = ()  # kinds of controllers by which it looks
     reads: tuple[Kind, ...] = ()  # objects that it looks up
     defines: Callable[[Subject], tuple[str, str] | None] | None = None  # application and text that only one pod carries
+    rank: str = ""  # label of pods that says their rank
     controller: str = ""  # of Kohort's own, which makes groups for the same kind where it runs

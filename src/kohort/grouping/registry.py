@@ -70,8 +70,8 @@ def group(pod: Subject, lister: ObjectLister, rules: Iterable[Rule] = RULES) -> 
             return misconfigured(pod, rule.name, f"rule {rule.name} cannot read {_said(pod, rule)}: {fault}", "")
         if place is not None:
             found.append(place)
-    if not found:
-        return None
+    if len(found) < 2:
+        return found[0] if found else None
     best = min(found, key=lambda one: one.level)
     other = next((one for one in found if one.level == best.level and not _agree(one, best)), None)
     if other is not None:

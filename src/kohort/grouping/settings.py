@@ -45,6 +45,22 @@ class Grouping:
         return replace(self, sources=self.sources - made)
 
 
+def extended(grouping: Grouping, objects: Iterable[dict[str, Any]]) -> tuple[Grouping, dict[str, list[FieldError]]]:
+    """With GroupingRules that are objects, by name. -> also what is wrong with which of them: such a rule is left out.
+    A rule of the configuration stands above one of the same name."""
+    problems: dict[str, list[FieldError]] = {}
+    more: list[Rule] = []
+    taken = {one.name for one in grouping.custom}
+    for body in sorted(objects, key=lambda one: str(one["metadata"]["name"])):
+        errors = problems.setdefault(str(body["metadata"]["name"]), [])
+        rule = custom.read_object(body, errors)
+        if rule is not None and rule.name in taken:
+            errors.append(invalid("metadata.name", rule.name, "a rule of the configuration has this name"))
+        if rule is not None and not errors:
+            more.append(rule)
+    return replace(grouping, custom=(*grouping.custom, *more)), problems
+
+
 def selected(words: Iterable[str]) -> frozenset[str]:
     """As kube-controller-manager selects controllers: `*` all, `name` on, `-name` off."""
     given = tuple(words)

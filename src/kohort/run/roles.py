@@ -110,6 +110,13 @@ SCHEDULER: Final = Role(
         PolicyRule(_GROUPS, ("workloads", "podgroups", "compositepodgroups"), READ),
         PolicyRule(_GROUPS, ("podgroups/status", "compositepodgroups/status"), UPDATE),
         *_companions(known=frozenset({"batch", "apps"})),  # which it reads for reasons of its own
+        PolicyRule(
+            ("kohort.dev",),
+            ("groupingrules",),
+            READ,
+            "Rules of administrators; the kinds that these name need a role of their own (docs/companion.md).",
+        ),
+        PolicyRule(("kohort.dev",), ("groupingrules/status",), UPDATE),
     ),
 )
 GROUPS: Final = Role(

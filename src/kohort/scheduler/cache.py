@@ -24,6 +24,7 @@ from kohort.place.state import AssignedPod, ClusterState
 from kohort.scheduler.budgets import DisruptionBudgets
 from kohort.scheduler.companion import Companion
 from kohort.scheduler.defaultselectors import DefaultSelectors
+from kohort.scheduler.groupingrules import GroupingRules
 from kohort.scheduler.model import (
     FINISHED,
     POD_PREFIX,
@@ -75,6 +76,7 @@ class SchedulerCache:
         self._order = itertools.count()
         self.spares = Spares()
         self.companion = Companion(settings.grouping, self.trees, self._regroup, self.mark_group_dirty)
+        self.grouping_rules = GroupingRules(settings.grouping)
 
     # ---- nodes
 
@@ -112,6 +114,16 @@ class SchedulerCache:
         if known is not None and known.pod.metadata is pod.metadata:
             return known.group
         return self.companion.assign(pod)
+
+    def set_grouping_rule(self, name: str, body: dict[str, Any] | None) -> None:
+        grouping = self.grouping_rules.set(name, body)
+        if grouping is None:
+            return
+        self.companion.use(grouping)
+        for member in list(self.members.values()):
+            pod = member.pod
+            if pod.group is None and pod.spec.scheduler_name in self.settings.names:
+                self._regroup(member.uid, self.companion.assign(pod))
 
     def _regroup(self, uid: str, group: str | None) -> None:
         """A rule says something else of a pod now."""

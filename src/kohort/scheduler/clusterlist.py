@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from kohort.grouping.settings import Grouping
+from kohort.grouping.api import GROUP, KIND
+from kohort.grouping.settings import Grouping, extended
 from kohort.kube.codec import identify
 from kohort.kube.errors import ApiError
 from kohort.scheduler.core import SchedulerCore
@@ -44,7 +45,8 @@ async def list_cluster(
     chosen = settings or SchedulerSettings(grouping=await published(client) or Grouping())
     # What spreads pods softly keeps none of them waiting.
     default_spread = any(one["whenUnsatisfiable"] == "DoNotSchedule" for one in chosen.profile.default_spread)
-    found = await served(client.discovery, release, default_spread=default_spread, grouping=chosen.grouping)
+    rules, _ = extended(chosen.grouping, await _rules(client))  # whose kinds are listed, too
+    found = await served(client.discovery, release, default_spread=default_spread, grouping=rules)
     lists = await asyncio.gather(*(_list(client, source, version) for source, version in found))
     pods = [one for (source, _), listed in zip(found, lists, strict=True) if source.kind == "Pod" for one in listed[0]]
     names = frozenset(pod.spec.scheduler_name for pod in pods) | chosen.names
@@ -52,7 +54,7 @@ async def list_cluster(
     every = replace(chosen, names=names, grouping=grouping)
     made = ClusterList(SchedulerCore(every, stamp, release.condition), ObjectStore(), release)
     read = (source for (source, _), (_, problem) in zip(found, lists, strict=True) if not problem)
-    made.core.cache.companion.readable(read_kinds(read, grouping))
+    made.core.cache.companion.readable(read_kinds(read, rules))
     for (source, _), (items, problem) in zip(found, lists, strict=True):
         if problem:
             made.unread.append(problem)
@@ -61,6 +63,18 @@ async def list_cluster(
             source.put(made.core, one)
     made.core.sync(0.0)
     return made
+
+
+async def _rules(client: Client) -> list[Any]:
+    """GroupingRules; none where there are none, or where they may not be read."""
+    types = await client.discovery.all()
+    version = next((one.api_version for one in types if (one.group, one.kind) == (GROUP, KIND)), "")
+    try:
+        return (await client.kind(version, KIND).list()).items if version else []
+    except ApiError as error:
+        if error.code not in {401, 403, 404}:
+            raise
+        return []
 
 
 async def _list(client: Client, source: Source, version: str) -> tuple[list[Any], str]:

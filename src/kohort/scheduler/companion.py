@@ -6,12 +6,15 @@ objects it rests on; when one of them comes, changes or goes, the answer is made
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeVar
 
+from msgspec import Struct, field
+
+from kohort.api.scheduling.ranks import RANK
 from kohort.grouping.keys import OWN
-from kohort.grouping.model import Absent, Answer, Kind, Place, Reference, Rule, Subject, Thing, UnseenError
+from kohort.grouping.model import NOTHING, Absent, Answer, Kind, Place, Reference, Rule, Subject, Thing, UnseenError
 from kohort.grouping.owners.sizes import JOB
 from kohort.grouping.registry import group
 from kohort.grouping.settings import Grouping
@@ -23,10 +26,23 @@ Dependency = tuple[str, str, str]  # kind (or rule, of a definition), namespace,
 Signature = tuple[Any, ...]
 T = TypeVar("T")
 _GONE_AFTER: Final = 10.0  # seconds until an object that a pod can do without is taken for gone
+_MOST_SHAPES: Final = 4096
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
+class _Shape(NamedTuple):
+    """Keys of labels or annotations, and what grouping reads of those that have them."""
+
+    keys: tuple[str, ...]
+    read: Callable[[Mapping[str, str]], Any]  # the values of `keys`
+    zeros: tuple[tuple[str, str], ...]  # `Rule.zero_keys`
+    rules: frozenset[int]  # that look by one of them
+
+
+def _nothing(_said: Mapping[str, str]) -> None:
+    return None
+
+
+class Entry(Struct, eq=False, gc=False):
     """Pods that say the same."""
 
     signature: Signature
@@ -35,8 +51,9 @@ class Entry:
     answer: Answer = None
     key: str | None = None
     rests_on: frozenset[Dependency] = frozenset()
-    uids: set[str] = field(default_factory=set)
+    uids: set[str] = field(default_factory=set[str])
     since: float | None = None  # when it was first seen to wait for an object
+    rank: str = ""  # label of the pods that says their rank
 
 
 class Objects:
@@ -84,23 +101,32 @@ class Companion:
         moved: Callable[[str, str | None], None],
         changed: Callable[[str], None],
     ) -> None:
-        self.settings = settings
         self.objects = Objects()
-        self._rules = settings.rules
-        self._keys = {key for rule in self._rules for key in (*rule.keys, *rule.also)} | set(OWN)
-        self._zero_keys = sorted({item for rule in self._rules for item in rule.zero_keys.items()})
-        self._looks = {key for rule in self._rules for key in rule.keys}
-        self._by_key = _by(self._rules, lambda rule: rule.keys)
-        self._by_owner = _by(self._rules, lambda rule: rule.owners)
-        self._chosen: dict[frozenset[int], tuple[Rule, ...]] = {}
-        self._owner_kinds = {(kind.group, kind.name) for rule in self._rules for kind in rule.owners}
-        self._owning: dict[tuple[str, str], bool] = {}
+        self._era = 0
+        self._index(settings)
         self._entries: dict[Signature, Entry] = {}
         self._of_pod: dict[str, Entry] = {}
         self._resting: dict[Dependency, set[Signature]] = {}
         self._waiting: dict[Signature, Entry] = {}  # for objects that they can do without
         self._made = MadeTrees(trees, changed)
         self._moved = moved
+
+    def use(self, settings: Grouping) -> None:
+        """Other rules from now on. Whoever keeps the pods assigns each of them again."""
+        self._era += 1
+        self._index(settings)
+
+    def _index(self, settings: Grouping) -> None:
+        """By what rules look at pods."""
+        self.settings = settings
+        self._rules = settings.rules
+        self._keys = {key for rule in self._rules for key in (*rule.keys, *rule.also)} | set(OWN)
+        self._zero_keys = sorted({item for rule in self._rules for item in rule.zero_keys.items()})
+        self._by_key = _by(self._rules, lambda rule: rule.keys)
+        self._by_owner = _by(self._rules, lambda rule: rule.owners)
+        self._shapes: dict[tuple[str, ...], _Shape] = {}
+        self._owning: dict[tuple[str, str], frozenset[int]] = {}
+        self._chosen: dict[tuple[frozenset[int], ...], tuple[Rule, ...]] = {}
 
     # ---- pods
 
@@ -111,15 +137,19 @@ class Companion:
         known = self._of_pod.get(uid)
         if known is not None:
             if known.signature == signature:
+                if known.rank:
+                    _tell_rank(pod, known.rank)
                 return known.key
             self.release(uid)
         if signature is None:
             return None
         entry = self._entries.get(signature)
         if entry is None:
-            entry = self._new(signature, _subject(pod))
+            entry = self._new(signature, pod)
         entry.uids.add(uid)
         self._of_pod[uid] = entry
+        if entry.rank:
+            _tell_rank(pod, entry.rank)
         return entry.key
 
     def release(self, uid: str) -> None:
@@ -134,56 +164,62 @@ class Companion:
     def _signature(self, pod: Pod) -> Signature | None:
         """What grouping may read of a pod; None if no rule looks at it."""
         meta = pod.metadata
-        labels, annotations = meta.labels, meta.annotations
+        labels, annotations = meta.labels or NOTHING, meta.annotations or NOTHING
         owner = controller_of(meta)
-        looked, keys = self._looks, self._keys
-        looks = (
-            (owner is not None and self._owns(owner.api_version, owner.kind))
-            or (labels is not None and not looked.isdisjoint(labels))
-            or (annotations is not None and not looked.isdisjoint(annotations))
-        )
+        one, other = self._shape(labels), self._shape(annotations)
+        looks = one.rules or other.rules or (owner is not None and self._owned(owner))
         if not looks or not self.settings.covers(pod.spec.scheduler_name, meta.namespace):
             return None
-        said: list[Any] = [meta.namespace, owner.uid if owner is not None else ""]
-        if labels is not None:
-            for key, value in labels.items():
-                if key in keys:
-                    said += (key, value)
-            for key, needed in self._zero_keys:
-                if labels.get(key) == "0" and (not needed or needed in (annotations or ())):
-                    said.append(key)
-        if annotations is not None:
-            said.append(None)
-            for key, value in annotations.items():
-                if key in keys:
-                    said += (key, value)
-        return tuple(said)
+        zeros = () if not one.zeros else tuple(
+            key for key, needed in one.zeros if labels[key] == "0" and (not needed or needed in annotations)
+        )  # fmt: skip
+        owned_by = owner.uid if owner is not None else ""
+        said = (one.keys, one.read(labels), other.keys, other.read(annotations), zeros)
+        return (self._era, meta.namespace, owned_by, *said)
 
-    def _owns(self, api_version: str, kind: str) -> bool:
-        """Whether a rule looks at pods of this controller."""
-        known = self._owning.get((api_version, kind))
+    def _shape(self, said: Mapping[str, str]) -> _Shape:
+        """Pods of one template have the same keys, whatever their values: which of them are read is found once."""
+        keys = tuple(said)
+        known = self._shapes.get(keys)
         if known is None:
-            known = self._owning[api_version, kind] = (api_version.rpartition("/")[0], kind) in self._owner_kinds
+            if len(self._shapes) >= _MOST_SHAPES:  # anybody can make up labels
+                self._shapes.clear()
+            read = tuple(key for key in keys if key in self._keys)
+            zeros = tuple(item for item in self._zero_keys if item[0] in said)
+            rules = frozenset(number for key in keys for number in self._by_key.get(key, ()))
+            known = self._shapes[keys] = _Shape(read, itemgetter(*read) if read else _nothing, zeros, rules)
         return known
 
-    def _new(self, signature: Signature, sample: Subject) -> Entry:
-        entry = self._entries[signature] = Entry(signature, sample, self._rules_for(sample))
+    def _owned(self, owner: Owner) -> frozenset[int]:
+        """The rules that look at pods of this controller."""
+        known = self._owning.get((owner.api_version, owner.kind))
+        if known is None:
+            if len(self._owning) >= _MOST_SHAPES:
+                self._owning.clear()
+            numbers = frozenset(self._by_owner.get(_reference(owner).of, ()))
+            known = self._owning[owner.api_version, owner.kind] = numbers
+        return known
+
+    def _new(self, signature: Signature, pod: Pod) -> Entry:
+        entry = self._entries[signature] = Entry(signature, _subject(pod), self._rules_for(pod))
+        entry.rank = next((rule.rank for rule in entry.rules if rule.rank), "") if self.settings.custom else ""
         self._define(entry)
         self._answer(entry)
         return entry
 
-    def _rules_for(self, sample: Subject) -> tuple[Rule, ...]:
+    def _rules_for(self, pod: Pod) -> tuple[Rule, ...]:
         """Those that look at such a pod, by a key or by its owner: of all rules mostly one or two."""
-        found: set[int] = set()
-        for said in (sample.labels, sample.annotations):
-            for key in self._looks.intersection(said):
-                found.update(self._by_key[key])
-        if sample.owner is not None:
-            found.update(self._by_owner.get(sample.owner.of, ()))
-        which = frozenset(found)
+        meta = pod.metadata
+        owner = controller_of(meta)
+        which = (
+            self._shape(meta.labels or NOTHING).rules,
+            self._shape(meta.annotations or NOTHING).rules,
+            self._owned(owner) if owner is not None else frozenset[int](),
+        )
         known = self._chosen.get(which)
         if known is None:
-            known = self._chosen[which] = tuple(self._rules[number] for number in sorted(which))
+            numbers = sorted(frozenset[int]().union(*which))
+            known = self._chosen[which] = tuple(self._rules[number] for number in numbers)
         return known
 
     def _forget(self, entry: Entry) -> None:
@@ -315,6 +351,14 @@ class Companion:
     def queue(self, uid: str) -> str:
         entry = self._of_pod.get(uid)
         return entry.answer.queue if entry is not None and isinstance(entry.answer, Place) else ""
+
+
+def _tell_rank(pod: Pod, label: str) -> None:
+    """A rule says which label is the rank: whoever reads ranks finds it as our own annotation."""
+    meta = pod.metadata
+    found = (meta.labels or NOTHING).get(label)
+    if found is not None and RANK not in (meta.labels or ()) and RANK not in (meta.annotations or ()):
+        meta.annotations = {**(meta.annotations or {}), RANK: found}
 
 
 def _by(rules: Sequence[Rule], looks: Callable[[Rule], Iterable[T]]) -> dict[T, list[int]]:

@@ -231,6 +231,8 @@ class Decider:
         """1.35 knows no priority of groups: that of its most important pod counts."""
         if root.spec is not None and root.spec.priority is not None:
             return root.spec.priority
+        if len(root.traits) == 1 and not root.children:
+            return next(iter(root.traits))[1]
         return max((traits[1] for leaf in root.leaves() for traits in leaf.traits), default=0)
 
     # ---- what is asked for

@@ -9,12 +9,13 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.apimachinery.times import seconds
+from kohort.grouping.api import GROUP, VERSION
 from kohort.kube.clock import REAL
 from kohort.kube.codec import identify
 from kohort.kube.errors import ApiError, KubeError
@@ -34,13 +35,15 @@ from kohort.scheduler.release import ServedRelease, discover
 from kohort.scheduler.schedulingcycle import Step
 from kohort.scheduler.settings import SchedulerSettings, told_grouping
 from kohort.scheduler.solverprocesses import SolverProcesses
-from kohort.scheduler.sources import Source, read_kinds, resting, served
+from kohort.scheduler.sources import RULES, Source, read_kinds, resting, served
 from kohort.scheduler.sparekeeper import SpareKeeper
+from kohort.scheduler.status import Patch, Target, Writes
 from kohort.scheduler.writer import StatusWriter
 
 if TYPE_CHECKING:
     from kohort.kube.client import Client
     from kohort.kube.clock import Clock
+    from kohort.kube.discovery import ResourceType
     from kohort.place.solving import Verdict
 
 log = logging.getLogger(__name__)
@@ -86,6 +89,7 @@ class Scheduler:
         aside = self.clock is REAL and self.settings.search_processes > 0
         self.core = SchedulerCore(self.settings, lambda: seconds(self.clock.now()), release.condition, aside=aside)
         self._informers: list[Informer[Any]] = []
+        self._rules_followed = False  # GroupingRules
         names = ",".join(sorted(self.settings.names))
         self.metrics = Metrics(self.core, names, self.clock.monotonic, self._failing_since)
         self.objects = snapshot.ObjectStore()
@@ -123,7 +127,12 @@ class Scheduler:
             recorder = await stack.enter_async_context(Recorder(self.client, "kohort-scheduler", clock=self.clock))
             writer = await stack.enter_async_context(
                 StatusWriter(
-                    self.client, recorder, self.clock, self.release.versions, self.settings.write_concurrency, quiet
+                    self.client,
+                    recorder,
+                    self.clock,
+                    {**self.release.versions, RULES.kind: f"{GROUP}/{VERSION}"},
+                    self.settings.write_concurrency,
+                    quiet,
                 )
             )
             binder = Binder(
@@ -143,7 +152,7 @@ class Scheduler:
             for source, informer in followed:
                 await self._tell(source, informer)
             self.started.set()
-            looking = asyncio.create_task(self._look_for_more(stack))
+            looking = asyncio.create_task(self._look_for_more(stack, writer))
             stack.push_async_callback(_ended, looking)
             keeper = SpareKeeper(self.core.cache, self.client, self.clock, self.release, writer.take, self._leads)
             stack.push_async_callback(_ended, asyncio.create_task(keeper.run()))
@@ -244,6 +253,7 @@ class Scheduler:
         readable = [one for one, may in zip(found, allowed, strict=True) if may]
         refused = read_kinds((one for (one, _), may in zip(found, allowed, strict=True) if not may), grouping)
         self.core.cache.companion.readable(read_kinds((one for one, _ in readable), grouping), refused)
+        self._rules_followed = any(one is RULES for one, _ in readable)
         followed = [(source, self._informer(source, version)) for source, version in readable]
         self._informers = [informer for _, informer in followed]
         for informer in self._informers:
@@ -256,12 +266,18 @@ class Scheduler:
         did not have when somebody looked before."""
         companion = self.core.cache.companion
         wanted = companion.objects.wanted | (companion.objects.missed if again else set())
-        if not wanted:
+        rules = again and not self._rules_followed
+        if not wanted and not rules:
             return
         await self.client.discovery.refresh()
         types = await self.client.discovery.all()
+        if rules and (version := _version(types, RULES.group, RULES.kind)) and await self._may_list(RULES, version):
+            await stack.enter_async_context(informer := self._informer(RULES, version))
+            await informer.ready()
+            await self._tell(RULES, informer)
+            self._rules_followed = True
         for kind in wanted:
-            version = next((one.api_version for one in types if (one.group, one.kind) == (kind.group, kind.name)), "")
+            version = _version(types, kind.group, kind.name)
             source = resting(kind, version)
             if not version or not await self._may_list(source, version):
                 if kind not in companion.objects.missed:
@@ -275,9 +291,12 @@ class Scheduler:
             companion.readable({kind}, companion.objects.refused)
         self._changed.set()
 
-    async def _look_for_more(self, stack: AsyncExitStack) -> None:
+    async def _look_for_more(self, stack: AsyncExitStack, writer: StatusWriter) -> None:
         """An operator may be installed after us: its kinds are followed from the first pod on that needs them."""
         for look in itertools.count(1):
+            cache = self.core.cache
+            told = cache.grouping_rules.conditions(cache.companion.objects, seconds(self.clock.now()))
+            writer.take(Writes([Patch(Target(RULES.kind, "", name, uid), condition) for name, uid, condition in told]))
             await self.clock.sleep(_LOOK)
             try:
                 await self._follow_more(stack, again=look % _LOOK_AGAIN == 0)
@@ -318,6 +337,10 @@ class Scheduler:
             self._changed.set()
 
         await informer.tell(added=added, updated=lambda _, new: added(new), deleted=deleted)
+
+
+def _version(types: Iterable[ResourceType], group: str, kind: str) -> str:
+    return next((one.api_version for one in types if (one.group, one.kind) == (group, kind)), "")
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

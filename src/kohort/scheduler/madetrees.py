@@ -58,6 +58,8 @@ class MadeTrees:
         root = group_key(place, root_of(place).name)
         made = self._made.get(root)
         if made is None:
+            if len(place.nodes) == 1:
+                return self._put_first(root, whose, place)
             made = self._made[root] = _Made()
         before = made.places.get(whose)
         if before != place:
@@ -67,7 +69,15 @@ class MadeTrees:
             made.places[whose] = place
             if news:
                 self._write(root, made)
-        return group_key(place, place.leaf)
+        return root if len(place.nodes) == 1 else group_key(place, place.leaf)
+
+    def _put_first(self, root: str, whose: Hashable, place: Place) -> str:
+        """What most gangs are: one group, and all of their pods say the same."""
+        spec = _spec(place, place.nodes[0])
+        self._made[root] = _Made({whose: place}, {replace(place, leaf=""): 1}, {root: spec})
+        self._trees.set(spec)
+        self._changed(root)
+        return root
 
     def drop(self, whose: Hashable, place: Place) -> None:
         """A place is no longer anybody's."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kohort.grouping.settings import extended
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.settings import SchedulerSettings
 from kohort.scheduler.sources import all_sources, read_kinds
@@ -71,10 +72,9 @@ def load(
         raise SnapshotError(f"version: found {snapshot.get('version')!r}, {VERSION} is known")
     chosen = settings or SchedulerSettings(names=frozenset(snapshot.get("schedulerNames") or ()))
     core = SchedulerCore(chosen, stamp)
-    sources = all_sources(chosen.grouping)
-    core.cache.companion.readable(
-        read_kinds((one for one in sources if one.name in snapshot["objects"]), chosen.grouping)
-    )
+    grouping, _ = extended(chosen.grouping, snapshot["objects"].get("groupingrules") or ())
+    sources = all_sources(grouping)
+    core.cache.companion.readable(read_kinds((one for one in sources if one.name in snapshot["objects"]), grouping))
     for source in sources:
         for number, body in enumerate(snapshot["objects"].get(source.name) or ()):
             try:

@@ -107,6 +107,13 @@ def resting(kind: Kind, api_version: str = "") -> Source:
     return Source(f"{kind.name.lower()}s.{kind.group}", kind.group, kind.name, Owning, put, drop, optional=True)
 
 
+RULES: Final = _raw(
+    "groupingrules",
+    "kohort.dev",
+    "GroupingRule",
+    lambda core, key, body: core.cache.set_grouping_rule(key.rpartition("/")[2], body),
+    optional=True,
+)
 SOURCES: Final = (
     Source(
         "nodes",
@@ -145,6 +152,7 @@ SOURCES: Final = (
         lambda c, k, body: c.cache.default_selectors.set_service(k, body),
         default_spread=True,
     ),
+    RULES,
     _controller("replicationcontrollers", "", "ReplicationController"),
     _controller("replicasets", "apps", "ReplicaSet"),
     _controller("statefulsets", "apps", "StatefulSet"),

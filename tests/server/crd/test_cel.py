@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from kohort.cel import declare
+from kohort.cel import language as cel
+from kohort.cel.run import run
+from kohort.cel.types import BOOL
+from kohort.cel.values import Optional
 from kohort.server.crd import rule_check, rules
-from kohort.server.crd.cel import declare
-from kohort.server.crd.cel import language as cel
-from kohort.server.crd.cel.run import run
-from kohort.server.crd.cel.types import BOOL
-from kohort.server.crd.cel.values import Optional
 from kohort.server.crd.validate import ABSENT
 
 RULES = "x-kubernetes-validations"

@@ -56,8 +56,10 @@ def _place(rule: str, pod: Subject, lister: ObjectLister, *, trained: bool) -> P
     if keys.wants(found, pod.annotations) is False:
         return None
     parts = [_part(found, one) for one in found.spec.get("replicatedJobs") or ()]
-    part = next((one for one in parts if one.name == own), None)
-    if part is None:
+    for part in parts:
+        if part.name == own:
+            break
+    else:
         return None
     top = found.owner if trained and found.owner is not None else found.reference
     said = f"{_TRAINJOB} {pod.namespace}/{top.name}, its JobSet {found.name}" if trained else str(found)
@@ -68,13 +70,14 @@ def _place(rule: str, pod: Subject, lister: ObjectLister, *, trained: bool) -> P
 
 def _part(found: Thing, one: dict[str, Any]) -> _Part:
     template = one.get("template") or {}
-    notes = {**found.annotations, **((template.get("metadata") or {}).get("annotations") or {})}
+    notes = (template.get("metadata") or {}).get("annotations") or {}
     return _Part(
         str(one.get("name") or ""),
         whole(one.get("replicas"), 1),
         at_once(template.get("spec") or {}),
         bool(one.get("dependsOn")),
-        EXCLUSIVE in notes and NODE_SELECTOR not in notes,
+        (EXCLUSIVE in notes or EXCLUSIVE in found.annotations)
+        and not (NODE_SELECTOR in notes or NODE_SELECTOR in found.annotations),
     )
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kohort.api.errors import FieldError, forbidden, invalid, required
-from kohort.server.crd.cel import declare
-from kohort.server.crd.cel import language as cel
-from kohort.server.crd.cel.costs import ENDLESS
-from kohort.server.crd.cel.estimate import Estimator
-from kohort.server.crd.cel.types import BOOL, STRING, Type, optional_of
+from kohort.cel import declare
+from kohort.cel import language as cel
+from kohort.cel.costs import ENDLESS
+from kohort.cel.estimate import Estimator
+from kohort.cel.syntax import shown
+from kohort.cel.types import BOOL, STRING, Type, optional_of
 from kohort.server.crd.schema import Schema
 
 _RULES: Final = "x-kubernetes-validations"
@@ -155,11 +156,3 @@ def compiled(text: str, scope: Mapping[str, Type], wanted: Type, otherwise: str)
         return CompiledRule(otherwise)
     cost = Estimator(scope.get("self"), checker).cost(tree)
     return CompiledRule(cost=cost, names=frozenset(cel.names(tree)))
-
-
-def shown(text: str, error: cel.CelSyntaxError) -> str:
-    """With the line and a mark under the place, as upstream prints it."""
-    before = text[: error.at]
-    line, column = before.count("\n"), len(before) - (before.rfind("\n") + 1)
-    source = text.split("\n")[line] if text else ""
-    return f"ERROR: <input>:{line + 1}:{column + 1}: {error}\n | {source}\n | {'.' * column}^"

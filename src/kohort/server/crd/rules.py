@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kohort.api.errors import ErrorKind, FieldError
-from kohort.server.crd.cel import declare
-from kohort.server.crd.cel import language as cel
-from kohort.server.crd.cel.run import PER_CALL, run
-from kohort.server.crd.cel.values import NONE, CostError, NoOverloadError, Optional, equal
+from kohort.cel import declare
+from kohort.cel import language as cel
+from kohort.cel.run import PER_CALL, run
+from kohort.cel.values import NONE, CostError, NoOverloadError, Optional, equal
 from kohort.server.crd.schema import Schema, inner
 from kohort.server.crd.validate import ABSENT, Counterparts
 from kohort.server.workers import LOOP_COST, TooExpensiveError

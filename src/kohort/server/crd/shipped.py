@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kohort.api.bundle import bundles, derived, registered
+from kohort.api.bundle import derived, registered
 
 DATA: Final = "data/definitions.json.gz"
 _SCHEMA: Final = "schema"
@@ -83,10 +83,10 @@ def made(groups: Collection[str] | None = None) -> bytes:
     from kohort.server.crd import definition
 
     others = {group for one in registered() for group in one.groups}
-    wanted = {group for one in bundles() for group in one.groups} - others if groups is None else groups
     found = []
     for one in crds():
-        if one["spec"]["group"] not in wanted:
+        group = one["spec"]["group"]
+        if group in others if groups is None else group not in groups:
             continue
         definition.default(one, Context())
         found.append({"name": one["metadata"]["name"], "spec": one["spec"]})

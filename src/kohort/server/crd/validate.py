@@ -11,8 +11,8 @@ from typing import Any, Final
 from kohort.api.errors import ErrorKind, FieldError, duplicate, invalid, not_supported, required
 from kohort.api.sameness import identity
 from kohort.apimachinery import regexp
-from kohort.server.crd.cel.values import equal
-from kohort.server.crd.formats import fits
+from kohort.cel.string_formats import fits
+from kohort.cel.values import equal
 from kohort.server.crd.schema import Schema, inner
 
 ABSENT: Final = object()

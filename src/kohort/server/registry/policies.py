@@ -18,8 +18,8 @@ from kohort.api.errors import (
     too_many,
 )
 from kohort.api.meta import check_selector
+from kohort.cel.syntax import RESERVED
 from kohort.server.admission.policies import environment as env
-from kohort.server.crd.cel.syntax import RESERVED
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.cel.lib_authorizer import AuthorizerValue, ResourceCheck
 from kohort.kube.wire import User
 from kohort.server.admission import versions
 from kohort.server.admission.webhooks import matching, review
 from kohort.server.auth import users
 from kohort.server.auth.attributes import AuthorizerAttributes
-from kohort.server.crd.cel.lib_authorizer import AuthorizerValue, ResourceCheck
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from kohort.server.crd.cel import language as cel
-from kohort.server.crd.cel.types import (
+from kohort.cel import language as cel
+from kohort.cel.syntax import shown
+from kohort.cel.types import (
     AUTHORIZATION,
     BOOL,
     DYN,
@@ -23,7 +24,6 @@ from kohort.server.crd.cel.types import (
     list_of,
     map_of,
 )
-from kohort.server.crd.rule_check import shown
 
 _TEXTS: Final = map_of(STRING, STRING)
 

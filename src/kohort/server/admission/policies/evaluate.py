@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.server.crd.cel import language as cel
-from kohort.server.crd.cel.run import PER_CALL, run
-from kohort.server.crd.cel.values import NO_OVERLOAD, NoOverloadError
+from kohort.cel import language as cel
+from kohort.cel.run import PER_CALL, run
+from kohort.cel.values import NO_OVERLOAD, NoOverloadError
 
 if TYPE_CHECKING:
     from kohort.server.admission.policies.environment import CompiledExpression

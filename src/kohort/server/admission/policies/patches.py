@@ -9,7 +9,7 @@ from kohort.api import patch as patches
 from kohort.api.apply.merge import merge
 from kohort.api.apply.structure import DEDUCED
 from kohort.api.json_patch import TestFailedError
-from kohort.server.crd.cel.values import Duration, Struct, Timestamp
+from kohort.cel.values import Duration, Struct, Timestamp
 
 if TYPE_CHECKING:
     from kohort.api.apply import Structure
@@ -118,7 +118,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(item) for item in value]
     if isinstance(value, Duration | Timestamp):
-        from kohort.server.crd.cel import times
+        from kohort.cel import times
 
         return times.printed(value)
     if value is None or isinstance(value, str | bool | int | float):

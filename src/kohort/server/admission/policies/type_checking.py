@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import definitions
+from kohort.cel import declare
+from kohort.cel.types import DYN, Type
 from kohort.server.admission.policies.environment import Environment
-from kohort.server.crd.cel import declare
-from kohort.server.crd.cel.types import DYN, Type
 
 if TYPE_CHECKING:
     from kohort.server.auth.lister import Lister

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kohort.apimachinery import regexp
-from kohort.server.crd.cel import functions, times
-from kohort.server.crd.cel.lib_strings import UNKNOWN as _UNKNOWN
-from kohort.server.crd.cel.lib_strings import formatted as clauses
-from kohort.server.crd.cel.syntax import RESERVED, CelSyntaxError, Node
-from kohort.server.crd.cel.types import (
+from kohort.cel import functions, times
+from kohort.cel.lib_strings import UNKNOWN as _UNKNOWN
+from kohort.cel.lib_strings import formatted as clauses
+from kohort.cel.syntax import RESERVED, CelSyntaxError, Node
+from kohort.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -27,7 +27,7 @@ from kohort.server.crd.cel.types import (
     optional_of,
     written,
 )
-from kohort.server.crd.cel.values import CelError, Duration, Timestamp, TypeValue, Uint
+from kohort.cel.values import CelError, Duration, Timestamp, TypeValue, Uint
 
 _LITERALS: Final[dict[type, Type]] = {
     bool: BOOL,

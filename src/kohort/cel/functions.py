@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kohort.server.crd.cel.types import Type, arguments, fits, kind_of, written
-from kohort.server.crd.cel.values import NoOverloadError
+from kohort.cel.types import Type, arguments, fits, kind_of, written
+from kohort.cel.values import NoOverloadError
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from kohort.server.crd.cel import costs, functions
-from kohort.server.crd.cel.folds import FOLDS
-from kohort.server.crd.cel.syntax import Node, names
-from kohort.server.crd.cel.types import kind_of
-from kohort.server.crd.cel.values import (
+from kohort.cel import costs, functions
+from kohort.cel.folds import FOLDS
+from kohort.cel.syntax import Node, names
+from kohort.cel.types import kind_of
+from kohort.cel.values import (
     MISSING,
     NONE,
     CelError,

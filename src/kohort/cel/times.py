@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, Final
 
 from kohort.apimachinery.duration import DurationError, nanoseconds
-from kohort.server.crd.cel.values import SECOND, CelError, Duration, Timestamp
+from kohort.cel.values import SECOND, CelError, Duration, Timestamp
 
 _STAMP: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _FIRST: Final = -62_135_596_800 * SECOND

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from kohort.server.crd.cel import costs
-from kohort.server.crd.cel.lib_lists import sorted_by
-from kohort.server.crd.cel.values import CelError, CostError, Frame, NoOverloadError, Step, boolean
+from kohort.cel import costs
+from kohort.cel.lib_lists import sorted_by
+from kohort.cel.values import CelError, CostError, Frame, NoOverloadError, Step, boolean
 
 
 def _each(frame: Frame, items: Any, variables: tuple[str, ...], cost: int) -> Iterator[Any]:

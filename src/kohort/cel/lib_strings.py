@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kohort.apimachinery import regexp
-from kohort.server.crd.cel.functions import define, defined
-from kohort.server.crd.cel.lib_core import text
-from kohort.server.crd.cel.types import kind_of
-from kohort.server.crd.cel.values import CelError, Duration, NoOverloadError, Timestamp, TypeValue, Uint
+from kohort.cel.functions import define, defined
+from kohort.cel.lib_core import text
+from kohort.cel.types import kind_of
+from kohort.cel.values import CelError, Duration, NoOverloadError, Timestamp, TypeValue, Uint
 
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import ceil
 from typing import Any, Final
 
-from kohort.server.crd.cel.values import size
+from kohort.cel.values import size
 
 LIST: Final = 10
 MAP: Final = 30

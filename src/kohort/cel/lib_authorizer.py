@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from kohort.api import formats
-from kohort.server.crd.cel.functions import define, defined
-from kohort.server.crd.cel.types import AUTHORIZATION
-from kohort.server.crd.cel.values import CelError
+from kohort.cel.functions import define, defined
+from kohort.cel.types import AUTHORIZATION
+from kohort.cel.values import CelError
 
 # Whether a user may do something, and why. The question: verb; group, resource, subresource, namespace, name; or path.
 Ask = Callable[[Any, dict[str, str]], tuple[bool, str]]

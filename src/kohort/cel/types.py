@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
-from kohort.server.crd.cel.values import Duration, Optional, Timestamp, TypeValue, Uint
+from kohort.cel.values import Duration, Optional, Timestamp, TypeValue, Uint
 
 
 @dataclass(frozen=True, slots=True)

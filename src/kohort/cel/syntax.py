@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from kohort.server.crd.cel.values import Uint
+from kohort.cel.values import Uint
 
 # Calls that bind names: how many names, and how many expressions may follow them.
 MACROS: Final = {
@@ -380,3 +380,11 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 _READ: Final[Mapping[str, Callable[[str, int], Any]]] = {"number": _number, "string": _string, "bytes": _bytes}
+
+
+def shown(text: str, error: CelSyntaxError) -> str:
+    """With the line and a mark under the place, as upstream prints it."""
+    before = text[: error.at]
+    line, column = before.count("\n"), len(before) - (before.rfind("\n") + 1)
+    source = text.split("\n")[line] if text else ""
+    return f"ERROR: <input>:{line + 1}:{column + 1}: {error}\n | {source}\n | {'.' * column}^"

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from kohort.server.crd.cel.check import Checker
-from kohort.server.crd.cel.costs import LIST, MAP, PER_CHARACTER, UNKNOWN, Size, added, capped, share, union
-from kohort.server.crd.cel.estimate_calls import CALLS
-from kohort.server.crd.cel.syntax import Node
-from kohort.server.crd.cel.types import Type
+from kohort.cel.check import Checker
+from kohort.cel.costs import LIST, MAP, PER_CHARACTER, UNKNOWN, Size, added, capped, share, union
+from kohort.cel.estimate_calls import CALLS
+from kohort.cel.syntax import Node
+from kohort.cel.types import Type
 
 _SCALARS: Final = frozenset({"bool", "int", "uint", "double", "duration", "timestamp"})
 Path = tuple[str, ...]

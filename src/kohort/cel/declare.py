@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kohort.server.crd.cel import times
-from kohort.server.crd.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, Type
-from kohort.server.crd.cel.values import CelError, MapList, SetList
+from kohort.cel import times
+from kohort.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, Type
+from kohort.cel.values import CelError, MapList, SetList
 
 Schema = Mapping[str, Any]
 LARGEST: Final = 3 << 20  # bytes of a request

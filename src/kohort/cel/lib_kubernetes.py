@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from kohort.api import formats
 from kohort.apimachinery import quantity
-from kohort.server.crd.cel.functions import define, defined
-from kohort.server.crd.cel.types import FORMAT, QUANTITY, SEMVER
-from kohort.server.crd.cel.urls import absolute
-from kohort.server.crd.cel.values import NONE, CelError, Optional
-from kohort.server.crd.formats import fits
+from kohort.cel.functions import define, defined
+from kohort.cel.string_formats import fits
+from kohort.cel.types import FORMAT, QUANTITY, SEMVER
+from kohort.cel.urls import absolute
+from kohort.cel.values import NONE, CelError, Optional
 
 # ---- quantities
 

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Callable
 from typing import Any, Final
 
-from kohort.server.crd.cel.functions import define, defined
-from kohort.server.crd.cel.lib_core import contained, whole
-from kohort.server.crd.cel.types import kind_of
-from kohort.server.crd.cel.values import NONE, CelError, Duration, NoOverloadError, Optional, Uint, equal, key
+from kohort.cel.functions import define, defined
+from kohort.cel.lib_core import contained, whole
+from kohort.cel.types import kind_of
+from kohort.cel.values import NONE, CelError, Duration, NoOverloadError, Optional, Uint, equal, key
 
 _SUMMED: Final = ("int", "uint", "double", "duration")
 _COMPARED: Final = (*_SUMMED, "bool", "string", "bytes", "timestamp")

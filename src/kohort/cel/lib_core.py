@@ -8,10 +8,10 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from kohort.server.crd.cel import times
-from kohort.server.crd.cel.functions import define, defined
-from kohort.server.crd.cel.types import kind_of
-from kohort.server.crd.cel.values import CelError, Duration, Timestamp, TypeValue, Uint, equal, joined
+from kohort.cel import times
+from kohort.cel.functions import define, defined
+from kohort.cel.types import kind_of
+from kohort.cel.values import CelError, Duration, Timestamp, TypeValue, Uint, equal, joined
 
 _LIMIT: Final = 1 << 63
 _ORDERED: Final = ("bool", "string", "bytes", "timestamp", "duration")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote
 
-from kohort.server.crd.cel.functions import define, defined
-from kohort.server.crd.cel.types import CIDR, IP, URL
-from kohort.server.crd.cel.values import CelError
+from kohort.cel.functions import define, defined
+from kohort.cel.types import CIDR, IP, URL
+from kohort.cel.values import CelError
 
 # ---- URLs
 

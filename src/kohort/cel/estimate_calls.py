@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-from kohort.server.crd.cel.check import Checker
-from kohort.server.crd.cel.costs import ENDLESS, LIST, PER_CHARACTER, PER_PATTERN, Size, added, capped, share
-from kohort.server.crd.cel.syntax import Node
+from kohort.cel.check import Checker
+from kohort.cel.costs import ENDLESS, LIST, PER_CHARACTER, PER_PATTERN, Size, added, capped, share
+from kohort.cel.syntax import Node
 
 _FORMAT_PATTERN: Final = 128
 
