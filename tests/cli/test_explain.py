@@ -159,7 +159,8 @@ def blocked_by_sibling(sim: Sim) -> str:
 CompositePodGroup g in default waits for {SINCE}: none of its 8 pods has a node
 
   BlockedBySibling
-  each of 2 groups fits alone, fewer than 2 fit together; nobody can be preempted for it
+  each of 2 groups fits alone, fewer than 2 fit together; its minimum needs 8 cpu, and nodes that it may use \
+have 6 free; nobody can be preempted for it
   would fit  with minGroupCount 1, now
     PodGroup x  BlockedBySibling  level 1 of the tree
       it fits alone, not beside its siblings

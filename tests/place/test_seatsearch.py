@@ -64,7 +64,7 @@ def test_pieces_smaller_than_any_pod_are_of_no_use() -> None:
     """Two nodes with 5 each have room for four pods of 2, whatever their sum says."""
     root = PackGroup(5, pods={0: 5}, leaf=0)
     packing = Packing([[5], [5]], [[2]], [[2], [2]], [], root)
-    assert shortage(packing) == Shortage(0, 10, 8, 2)
+    assert shortage(packing) == Shortage(0, needed=10, free=10, usable=8, step=2)
     root.need = 4
     assert shortage(packing) is None
 
@@ -74,4 +74,4 @@ def test_sums_are_told_for_the_domain_that_has_most() -> None:
     packing = Packing([[4], [4], [4]], [[2]], [[2], [2], [2]], [[1, 2, 2]], root)
     assert shortage(packing) is None
     root.code = 1
-    assert shortage(packing) == Shortage(0, 6, 4, 2)
+    assert shortage(packing) == Shortage(0, needed=6, free=4, usable=4, step=2)

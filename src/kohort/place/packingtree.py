@@ -64,9 +64,9 @@ class PackingQuestion:
         if found is None:
             return None
         name = self._engine.state.resources.names[self._columns[found.resource]]
-        needed, usable, step = (shown(name, one) for one in (found.needed, found.usable, found.step))
-        whole = f" in whole steps of {step}" if found.step > 1 else ""
-        return f"its minimum needs {needed} {name}, and nodes that it may take together have {usable}{whole}"
+        needed, free, usable, step = (shown(name, one) for one in (found.needed, found.free, found.usable, found.step))
+        pieces = f", {usable} of it in pieces of {step} that its pods can use" if found.usable < found.free else ""
+        return f"its minimum needs {needed} {name}, and nodes that it may use have {free} free{pieces}"
 
     def _rules(self, root: Demand, caps: Amounts) -> list[Limit]:
         """What rules between pods say, beside how many a node takes by itself."""

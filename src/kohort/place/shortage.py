@@ -16,10 +16,12 @@ from kohort.place.packing import Numbers, PackGroup, Packing
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Of a resource (its number): what is needed at the least, what can be used where there is most, in what steps."""
+    """Of a resource (its number): what is needed at the least, and of what is free where there is most of it, what can
+    be used in steps of what pods ask for."""
 
     resource: int
     needed: int
+    free: int
     usable: int
     step: int
 
@@ -30,10 +32,11 @@ def shortage(packing: Packing) -> Shortage | None:
     for resource in range(asks.shape[1]):
         step = gcd(*asks[:, resource].tolist()) or 1
         usable = np.where(caps.any(axis=1), free[:, resource] // step * step, 0)
-        most = max((int(usable[nodes].sum()) for nodes in _places(packing)), default=0)
         needed = _least(packing.root, asks[:, resource])
-        if needed > most:
-            return Shortage(resource, needed, most, step)
+        most = max(_places(packing), key=lambda nodes: int(usable[nodes].sum()), default=np.empty(0, np.intp))
+        if needed > int(usable[most].sum()):
+            every = np.where(caps.any(axis=1), free[:, resource], 0)
+            return Shortage(resource, needed, int(every[most].sum()), int(usable[most].sum()), step)
     return None
 
 
