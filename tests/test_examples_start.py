@@ -25,6 +25,11 @@ ELSEWHERE = {
     ("look", "admissionregistration.k8s.io", "validatingwebhookconfigurations"): _LOOKING,
     ("look", "coordination.k8s.io", "leases"): _LOOKING,
     ("lease", "coordination.k8s.io", "leases"): _LOOKING,
+    (
+        "scheduler",
+        "kohort.dev",
+        "groupingrules/status",
+    ): "whether a GroupingRule is accepted (tests/e2e/test_companion.py)",
     ("scheduler", "", "pods/eviction"): "defragmentation, where it is switched on",
     ("scheduler", "", "persistentvolumes"): "a volume is bound for its first pod",
     ("scheduler", "", "persistentvolumeclaims"): "a volume is bound for its first pod",

@@ -189,6 +189,7 @@ def dashboard_role() -> Role:
             PolicyRule(("resource.k8s.io",), ("resourceclaims",), READ),
             PolicyRule(("policy",), ("poddisruptionbudgets",), READ),
             PolicyRule(_GROUPS, ("workloads", "podgroups", "compositepodgroups"), READ),
+            PolicyRule(("kohort.dev",), ("groupingrules",), READ, "Which rule makes a group of pods that name none."),
             *_owners(),
             PolicyRule(("apps",), ("deployments", "replicasets", "statefulsets", "daemonsets"), READ),
         ),
