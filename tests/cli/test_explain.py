@@ -248,6 +248,16 @@ def test_why_it_waits(reason: Reason) -> None:
     assert text == wanted or (reason is Reason.NOT_FOUND and text.startswith(wanted))
 
 
+def test_one_pod_that_no_node_is_large_enough_for_is_the_reason_not_the_room_of_the_others() -> None:
+    sim = cluster()
+    create(sim, {"group": "g", "gang": 3})
+    for number, cpu in enumerate(("1", "1", "5")):
+        create(sim, {"pod": f"g-{number}", "in": "g", "cpu": cpu})
+    text, reasons = asked(sim, "PodGroup", "g")
+    assert reasons == {Reason.INSUFFICIENT}
+    assert "of 2 nodes none is large enough, even when empty (a pod asks 5 cpu)" in text
+
+
 def test_where_it_runs() -> None:
     sim = cluster()
     create(sim, {"composite": "tree", "gang": 2})

@@ -143,7 +143,7 @@ async def test_kube_scheduler_gangs_pods_of_operators_that_know_no_groups(cluste
         scheduler__enabled=False,
         **{f"controllers__{name}": False for name in ("jobset", "trainjob", "grove", "leaderworkerset")},
     )
-    work = await space(cluster, "team-a")
+    work = await space(cluster, "team-b")
     await cluster.client.kind("v1", "Namespace").patch(work.namespace, {"metadata": {"labels": {LABEL: "enabled"}}})
 
     async def asked() -> bool:

@@ -94,7 +94,7 @@ async def _nothing_without_a_token(url: str) -> None:
 async def _reads_one_namespace(page: Page, url: str, token: str, others: str) -> None:
     await page.scheme("light")
     await page.open(url)
-    await page.until("location.pathname === '/login'")
+    await page.until("location.pathname === '/login' && document.getElementById('token') !== null")
     await check_access(page)
     await page.run("document.getElementById('token').value = 'wrong'; document.forms[0].submit()")
     await page.until("document.getElementById('refused')?.hidden === false")

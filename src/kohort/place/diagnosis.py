@@ -158,7 +158,7 @@ def _short(engine: Engine, leaf: Leaf, node_set: NodeSet, matching: int) -> Outc
         bound(engine, leaf, node_set),
     )
     nodes, has = count(matching, "node"), "has" if matching == 1 else "have"
-    if not room and not bool((state.alloc[where] >= signature.amounts).all(axis=1).any()):
+    if not bool((state.alloc[where] >= signature.amounts).all(axis=1).any()):
         text = f"of {nodes} none is large enough, even when empty (a pod asks {each} {name})"
         return Outcome(False, reason=Reason.INSUFFICIENT, detail=text)
     if int(ratio.min()) < needed and len(leaf.eq_classes) == 1:
