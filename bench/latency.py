@@ -22,29 +22,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from bench.controllers import Pod
 from bench.result import yardstick
 from kohort.kube.client import Client
-from kohort.kube.codec import Meta
 from kohort.kube.informer import Informer
 
 GANGS, SIZE = 100, 8
 _UP = (sys.executable, "-m", "kohort.cli.main", "up", "--port", "0")
-
-
-class Spec(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-
-
-class Status(msgspec.Struct):
-    phase: str = ""
-
-
-class Pod(msgspec.Struct):
-    metadata: Meta
-    spec: Spec = msgspec.field(default_factory=Spec)
-    status: Status = msgspec.field(default_factory=Status)
 
 
 def job(name: str, size: int) -> dict[str, Any]:
