@@ -52,5 +52,14 @@ def test_one_request_does_not_wait_for_the_fifty_of_another_flow(monkeypatch: py
     assert [number for number in begun if number != 50] == list(range(50))
 
 
+def test_what_a_kubelet_tells_does_not_overtake_the_bindings_of_its_gang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the first pod of a gang would run while the last still waits for its node."""
+    bindings = [Request("POST", f"/api/v1/namespaces/a/pods/p{number}/binding", user=ADMIN) for number in range(8)]
+    told = [Request("PATCH", f"/api/v1/namespaces/a/pods/p{number}/status", user=ADMIN) for number in range(8)]
+    begun = _order(monkeypatch, [*bindings, *told, *[_own("b")] * 4], 1.0)
+    assert [number for number in begun if number < 16] == list(range(16))
+    assert begun.index(19) < 15  # the other namespace has its turns all the while
+
+
 def test_probes_never_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _order(monkeypatch, [*[_own("a")] * 50, Request("GET", "/readyz")], 1.0).index(50) == 0

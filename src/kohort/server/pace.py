@@ -46,7 +46,8 @@ class Pace:
     def __init__(self) -> None:
         self.shares = Shares()
         self._until = 0.0  # then it is asked again whether this is still the same turn
-        self._flows: dict[Flow, deque[tuple[asyncio.Future[None], str]]] = {}  # in the order of their turns
+        self._flows: dict[Flow, deque[tuple[asyncio.Future[None], str, int]]] = {}  # in the order of their turns
+        self._came = 0  # requests that had to wait
         self._serving: asyncio.Handle | None = None
         self._rests = False  # it is served later, since all who wait have to rest
 
@@ -60,7 +61,8 @@ class Pace:
             return
         loop = asyncio.get_running_loop()
         begin: asyncio.Future[None] = loop.create_future()
-        self._flows.setdefault(flow_of(request), deque()).append((begin, tenant))
+        self._came += 1
+        self._flows.setdefault(flow_of(request), deque()).append((begin, tenant, self._came))
         if self._serving is not None and self._rests and not rest:
             self._serving.cancel()
             self._serving = None
@@ -87,6 +89,9 @@ class Pace:
             waiting = self._flows[flow]
             while waiting and waiting[0][0].done():  # its client has gone
                 waiting.popleft()
+            if waiting and self._overtakes(flow, waiting[0][2]):
+                soonest = 0.0
+                continue
             rest = self.shares.asks(waiting[0][1]) if waiting else 0.0
             if rest:
                 soonest = min(soonest, rest)
@@ -105,6 +110,12 @@ class Pace:
             loop = asyncio.get_running_loop()
             self._rests = soonest > 0.0
             self._serving = loop.call_later(soonest, self._serve) if self._rests else loop.call_soon(self._serve)
+
+    def _overtakes(self, flow: Flow, came: int) -> bool:
+        """Bindings may pass what rests, but nothing passes the bindings of its namespace: else a kubelet would tell
+        that the first pod of a gang runs while the last still waits for its node."""
+        bindings = self._flows.get((flow[0], f"{flow[1]}{_BINDING}"))
+        return bindings is not None and bindings[0][2] < came
 
 
 def flow_of(request: Request) -> Flow:
