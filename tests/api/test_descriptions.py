@@ -30,7 +30,7 @@ def served(table: str) -> set[str]:
         member
         for minor in MINORS
         for name, one in definitions.document(minor)["definitions"].items()
-        if of_definition(name) is not None and name.startswith("io.k8s.api.")
+        if name.startswith("io.k8s.api.")
         if f"{name.split('.')[3]}.{name.split('.')[-1]}" == table
         for member in (*one.get("properties", {}), "")
     }
