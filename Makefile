@@ -4,6 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready-$(shell cat requirements.lock pyproject.toml | cksum | cut -d' ' -f1)
 RUN    := $(VENV)/.run-$(shell cat requirements-run.lock | cksum | cut -d' ' -f1)
+# A lock names every package: pip resolves nothing (--no-deps), so that no later release of one can be chosen or refused.
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 
 # What takes long says what it is, and a dot each second.
@@ -21,13 +22,14 @@ help: ## this list
 setup: $(READY) ## make the virtual environment from requirements.lock
 
 $(READY): requirements.lock pyproject.toml | $(BIN)/python
-	$(call dots,all packages for work on Kohort ($(shell grep -c '^[a-z].*==' requirements.lock)) go into $(VENV) (once; minutes),$(PIP) --require-hashes -r requirements.lock)
+	$(call dots,all packages for work on Kohort ($(shell grep -c '^[a-z].*==' requirements.lock)) go into $(VENV) (once; minutes),$(PIP) --no-deps --require-hashes -r requirements.lock)
 	@$(PIP) --no-deps --editable .
+	@$(BIN)/pip check --quiet --disable-pip-version-check
 	@$(BIN)/python -m compileall -q src
 	@rm -f $(VENV)/.ready-* && touch $@
 
 $(RUN): requirements-run.lock | $(BIN)/python
-	$(call dots,packages that running needs ($(shell grep -c '^[a-z].*==' requirements-run.lock)) go into $(VENV) (once; half a minute),$(PIP) --require-hashes -r requirements-run.lock)
+	$(call dots,packages that running needs ($(shell grep -c '^[a-z].*==' requirements-run.lock)) go into $(VENV) (once; half a minute),$(PIP) --no-deps --require-hashes -r requirements-run.lock)
 	@rm -f $(VENV)/.run-* && touch $@
 
 $(BIN)/python:

@@ -9,7 +9,7 @@ docs: $(DOCS_RUN) ## the documentation site, in build/site
 
 $(DOCS_RUN): requirements-docs.lock
 	@$(PYTHON) -m venv $(DOCS_VENV)
-	$(call dots,packages that the site needs go into $(DOCS_VENV) (once),$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock)
+	$(call dots,packages that the site needs go into $(DOCS_VENV) (once),$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-docs.lock)
 	@rm -f $(DOCS_VENV)/.ready-* && touch $@
 
 docs-lock: | $(BIN)/python ## choose a newer generator of the site; write requirements-docs.lock
