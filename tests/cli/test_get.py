@@ -45,10 +45,10 @@ async def test_a_list(config: str) -> None:
     done = await kohort("get", "-A", "--kubeconfig", config)
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
-    assert lines[0].split() == ["NAMESPACE", "KIND", "NAME", "STATE", "PODS", "MIN", "NODES", "WAITS", "REASON"]
-    assert re.fullmatch(r"default +Pod +huge +Waiting +0/1 +- +0 +\d+ s +InsufficientResource", lines[1])
+    assert lines[0].split() == ["NAMESPACE", "KIND", "NAME", "STATE", "PODS", "MIN", "WAITS", "REASON"]
+    assert re.fullmatch(r"default +Pod +huge +Waiting +0/1 +- +\d+ s +InsufficientResource", lines[1])
     assert re.fullmatch(
-        r"lab +PodGroup +gang-2 +Running +64/64 +64 +8 +- +-", next(one for one in lines if "gang-2 " in one)
+        r"lab +PodGroup +gang-2 +Running +64/64 +64 +- +-", next(one for one in lines if "gang-2 " in one)
     )
     assert "\x1b" not in done.output
 
@@ -71,7 +71,8 @@ async def test_what_is_chosen(config: str) -> None:
     assert "accepted are text" in wrong.output
 
 
-async def test_top_in_a_pipe(config: str) -> None:
+async def test_top_in_a_pipe(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS")
     done = await kohort("top", "--kubeconfig", config)
     assert done.exit_code == 0, done.output
     assert max(map(len, done.output.splitlines())) <= 80
@@ -83,3 +84,47 @@ async def test_top_in_a_pipe(config: str) -> None:
     assert re.search(r"zone-0-rack-0 +█+░* +\d+ %", done.output)
     assert re.search(r"PodGroup gang-2 +lab +64 pods +8 nodes", done.output)
     assert re.search(r"Pod huge +default +\d+ s +InsufficientResource", done.output)
+
+
+async def test_top_for_programs(config: str) -> None:
+    done = await kohort("top", "-o", "json", "-n", "lab", "--kubeconfig", config)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.output)
+    assert (found["nodes"], found["resource"], found["capacity"]) == (40, "nvidia.com/gpu", 320)
+    assert {one["ns"] for one in found["running"]} == {"lab"}
+    assert found["queue"] == []
+    assert sum(one["capacity"] for one in found["domains"]) == 320
+
+
+async def test_top_of_labels_and_of_all_namespaces(config: str) -> None:
+    labelled = json.loads((await kohort("top", "-l", "size=huge", "-o", "json", "--kubeconfig", config)).output)
+    assert [one["name"] for one in labelled["queue"]] == ["huge"]
+    assert labelled["running"] == []
+    wide = await kohort("top", "-A", "-o", "wide", "--kubeconfig", config)
+    assert "(a pod asks 400 cpu); nobody can be preempted for it\n" in wide.output, "reasons are whole"
+    assert "and 0 more" not in wide.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-A", "-n", "lab"], "-A and -n: one namespace or all of them"),
+        (["-o", "name"], "kohort get -o name lists names; accepted are text, wide, json, yaml"),
+        (["--once", "-w"], "--once and -w"),
+    ],
+)
+async def test_what_top_does_not_take(config: str, words: list[str], said: str) -> None:
+    done = await kohort("top", *words, "--kubeconfig", config)
+    assert done.exit_code == 1
+    assert said in done.output
+
+
+async def test_names_are_what_kubectl_reads(config: str) -> None:
+    tree = await kohort("tree", "podgroup/gang-2", "-n", "lab", "-o", "name", "--kubeconfig", config)
+    assert tree.output.splitlines()[0] == "podgroup/gang-2"
+    assert len(tree.output.splitlines()) == 65, "the group and its pods"
+    waits = await kohort("explain", "-A", "-o", "name", "--kubeconfig", config)
+    assert {"pod/huge", "podgroup/gang-0"} <= set(waits.output.splitlines()), "a pod, and a gang that lacks members"
+    assert "podgroup/gang-2" not in waits.output
+    runs = await kohort("explain", "podgroup/gang-2", "-n", "lab", "-o", "name", "--kubeconfig", config)
+    assert runs.output == "", "it does not wait"

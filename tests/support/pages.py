@@ -65,7 +65,8 @@ class Step:
         return self.command.startswith("kohort plan ") and " --cluster " in self.command
 
     def shown_in(self, printed: str) -> bool:
-        """Whether this is what the page shows. Ages, moments and the ends of generated names are another each time."""
+        """Whether this is what the page shows. Ages, moments and the ends of generated names are another each time, and
+        with them where a line of 80 columns breaks."""
         return re.search(_pattern(self.output), printed, re.DOTALL) is not None
 
 
@@ -86,4 +87,4 @@ def _pattern(output: str) -> str:
     text = re.sub(r"(?<![\w.])\d+(?:s|m\d+s)(?=\n|\\\n|$)", r"[0-9a-z]+", text)  # the column AGE
     text = re.sub(r"\d+\\ (?:s|min)\b", r"\\d+ (?:s|min)", text)
     text = re.sub(r"\\-[a-z0-9]{5}(?=\\ |\s)", r"\\-[a-z0-9]{5}", text)
-    return re.sub(r"(?:\\ )+", r"[ ]+", text)
+    return re.sub(r"(?:\\ |\\\n)+", r"\\s+", text)

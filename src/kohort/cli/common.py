@@ -16,26 +16,24 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kohort.cli.lines import Page
     from kohort.gang.settings import SettingsByKind
     from kohort.library import Problem
 
-    out: Console
-    err: Console
+    out: Page
+    err: Page
 
 
 P = ParamSpec("P")
 _DEBUG = "KOHORT_TRACEBACK"
 _FAULT = 70  # EX_SOFTWARE of sysexits: tells a bug from bad input
 
-_WIDE = 1_000  # a pipe has no edge to wrap at
-
 
 @cache
-def _console(*, stderr: bool) -> Console:
-    from rich.console import Console
+def _console(*, stderr: bool) -> Page:
+    from kohort.cli.lines import Page
 
-    console = Console(highlight=False, soft_wrap=True, stderr=stderr)
-    return console if console.is_terminal else Console(highlight=False, soft_wrap=True, stderr=stderr, width=_WIDE)
+    return Page(stderr=stderr)
 
 
 def __getattr__(name: str) -> Any:
@@ -82,9 +80,14 @@ def _is_of_the_input(error: Exception) -> bool:
 
 
 def say(severity: str, text: str) -> None:
+    """One line each where programs read them."""
     from rich.text import Text
 
-    _console(stderr=True).print(Text.assemble((f"{severity}: ", _STYLE.get(severity, "")), text))
+    from kohort.cli.lines import Hanging
+
+    console = _console(stderr=True)
+    line = Text.assemble((f"{severity}: ", _STYLE.get(severity, "")), text)
+    console.print(Hanging(line) if console.is_terminal else line)
 
 
 def choice(option: str, value: str, accepted: Iterable[str]) -> str:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from kohort.api.scheduling.defragmentation import read_free
-from kohort.cli.common import UsageError, count, friendly, out, say
+from kohort.cli.common import UsageError, choice, count, friendly, out, say
 from kohort.cli.drain import from_state
 from kohort.cli.explainprint import label_line
-from kohort.cli.targets import check_output, connected, print_data
+from kohort.cli.lines import Hanging
+from kohort.cli.targets import connected, print_data
 from kohort.kube.errors import KubeError
 from kohort.place.levels import resolve
 from kohort.scheduler.clusterlist import list_cluster
@@ -34,7 +35,7 @@ class MoveError(Exception):
 
 @friendly
 def run(free: str, state: str, kubeconfig: str, context: str, output: str, *, apply: bool, seconds: int) -> int:
-    check_output(output)
+    choice("-o", output, ("text", "json", "yaml"))
     level, size = _asked(free)
     if state:
         if apply:
@@ -80,14 +81,14 @@ def _show(found: Defragmentation, output: str) -> int:
         print_data(output, {**asdict(found), "ok": found.ok})
         return 0 if found.ok else 1
     if not found.ok:
-        out.print(Text(found.why, "yellow"))
+        out.print(Hanging(Text(found.why, "yellow")))
         return 1
     many = f"{count(len(found.nodes), 'node')} of {found.key}={found.domain}"
     if not found.moves:
         out.print(Text.assemble(many, " ", ("are free" if len(found.nodes) > 1 else "is free", "green"), " already"))
         return 0
     least = "the fewest there are" if found.proven else "not proven to be the fewest"
-    out.print(f"{many} would be free after {count(len(found.moves), 'move')}, {least}")
+    out.print(Hanging(f"{many} would be free after {count(len(found.moves), 'move')}, {least}"))
     for number, move in enumerate(found.moves, 1):
         out.print(Text.assemble(f"  {number}  {move.kind} ", (move.name, "bold"), f" in {move.namespace}"))
         out.print(label_line("from", _nodes(move.leaves), indent=3))

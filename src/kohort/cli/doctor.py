@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from kohort.cli.common import as_json, choice, friendly, out, write
+from kohort.cli.lines import Hanging
 from kohort.cli.targets import connected
 from kohort.run.examination import examine
 from kohort.run.findings import Finding, diagnose, worst
@@ -47,6 +48,7 @@ def show(found: Sequence[Finding]) -> None:
     width = max((len(one.what) for one in found), default=0)
     for one in found:
         word, style = _WORD[one.state]
-        out.print(Text.assemble((f"{word:<4} ", style), (f"{one.what:<{width}}  ", "bold"), one.text))
+        line = Text.assemble((f"{word:<4} ", style), (f"{one.what:<{width}}  ", "bold"), one.text)
+        out.print(Hanging(line, width + 7))
         if one.mend:
-            out.print(Text(f"{'':{width + 7}}→ {one.mend}", "dim"))
+            out.print(Hanging(Text(f"     → {one.mend}", "dim"), 7))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,8 @@ import msgspec
 from rich.text import Text
 
 from kohort.cli.common import UsageError, count, out, say
-from kohort.cli.explainprint import label_line
+from kohort.cli.explainprint import SHORT, WHOLE, Extent, label_line, some
+from kohort.cli.lines import Hanging
 from kohort.cli.targets import connected, print_data, state_document
 from kohort.plan.drain import Drained, plan_drain, verdict
 from kohort.scheduler.clusterlist import list_cluster
@@ -21,8 +22,6 @@ from kohort.scheduler.snapshot import SnapshotError, load
 if TYPE_CHECKING:
     from kohort.kube.client import Client
 
-_NAMED = 6  # pods named of one gang
-
 
 def run(nodes: Sequence[str], state: str, kubeconfig: str, context: str, output: str) -> int:
     core, known, unread = from_state(state) if state else from_cluster(kubeconfig, context)
@@ -32,12 +31,13 @@ def run(nodes: Sequence[str], state: str, kubeconfig: str, context: str, output:
     found = plan_drain(core, [known[name] for name in nodes])
     for problem in unread:
         say("warning", f"not looked at, the answer may be wrong: {problem}")
-    if output != "text":
+    if output in {"json", "yaml"}:
         print_data(output, {"heals": all(one.heals for one in found), "gangs": [asdict(one) for one in found]})
     elif not found:
         out.print(f"nothing but daemons runs on {', '.join(nodes)}")
-    for one in found if output == "text" else ():
-        _print(one)
+    for one in found if output in {"text", "wide"} else ():
+        for line in _lines(one, WHOLE if output == "wide" else SHORT):
+            out.to(wide=output == "wide").print(line)
     return 0 if all(one.heals for one in found) else 1
 
 
@@ -60,24 +60,19 @@ def from_state(path: str) -> tuple[SchedulerCore, dict[str, Node], list[str]]:
     return core, {one.metadata.name: one for one in nodes}, []
 
 
-def _print(one: Drained) -> None:
+def _lines(one: Drained, shown: Extent) -> Iterator[Hanging]:
     style = "green" if one.heals else "yellow"
     what = f"{one.kind} " if one.kind != "Pod" or one.mode else "Pod "
-    out.print(Text.assemble(what, (one.name, "bold"), f" in {one.namespace}: ", (verdict(one), style)))
+    yield Hanging(Text.assemble(what, (one.name, "bold"), f" in {one.namespace}: ", (verdict(one), style)))
     mode = {"all": ", all of them by disruptionMode all", "single": f"; {one.stays} stay" if one.stays else ""}
-    more = f" and {len(one.goes) - _NAMED} more" if len(one.goes) > _NAMED else ""
-    named = ", ".join(one.goes[:_NAMED]) + more
-    out.print(label_line("evicted", f"{count(len(one.goes), 'pod')} ({named}){mode.get(one.mode, '')}"))
+    named = some(one.goes, shown.nodes)
+    yield label_line("evicted", f"{count(len(one.goes), 'pod')} ({named}){mode.get(one.mode, '')}")
     if one.lands:
-        nodes = sorted(set(one.lands.values()))
-        more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
         domain = f", in {one.domain}" if one.domain else ""
-        out.print(label_line("goes to", f"{', '.join(nodes[:_NAMED])}{more}{domain}"))
+        yield label_line("goes to", f"{some(sorted(set(one.lands.values())), shown.nodes)}{domain}")
     if one.waits:
-        out.print(
-            label_line("waits", Text(f"{count(len(one.waits), 'pod')}: {one.why or 'no node has room'}", "yellow"))
-        )
+        yield label_line("waits", Text(f"{count(len(one.waits), 'pod')}: {one.why or 'no node has room'}", "yellow"))
     if one.done:
-        out.print(label_line("then", Text(one.done, "yellow")))
+        yield label_line("then", Text(one.done, "yellow"))
     if one.policies and not one.heals:
-        out.print(label_line("policy", one.policies))
+        yield label_line("policy", one.policies)

@@ -6,19 +6,21 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from kohort.cli.common import UsageError, friendly, out
-from kohort.cli.explainprint import page, waiting_page
+from kohort.cli.common import UsageError, choice, friendly, out, write
+from kohort.cli.explainprint import SHORT, WHOLE, page, waiting_table
 from kohort.cli.following import Answer, follow_cluster
+from kohort.cli.lines import columns
 from kohort.cli.lookup import Found
 from kohort.cli.targets import (
+    FORMS,
     Question,
     Reply,
     as_data,
     ask_cluster,
     ask_state,
-    check_output,
     finish,
     print_data,
+    print_names,
     state_document,
 )
 from kohort.scheduler.core import SchedulerCore
@@ -28,7 +30,7 @@ from kohort.scheduler.snapshot import SnapshotError, load
 
 @friendly
 def explain(question: Question, kubeconfig: str, context: str, state: str, output: str, *, watch: bool = False) -> int:
-    check_output(output)
+    choice("-o", output, FORMS)
     question.check()
     if state and (watch or question.filename):
         raise UsageError(f"--state: a saved state {'does not change' if watch else 'has no files'}; ask a cluster")
@@ -48,17 +50,22 @@ def _named(reply: Reply, output: str) -> Answer:
     data = [_data(*one) for one in answers]
 
     def show() -> None:
-        if output != "text":
+        if output in {"json", "yaml"}:
             if answers or not reply.missing:
                 print_data(output, as_data(data, one=reply.one))
             return
+        if output == "name":
+            print_names(
+                (one.kind, one.name) for _, statuses in answers for one in statuses if one.pending or one.missing
+            )
+            return
         if not answers and not reply.missing:
             out.print(f"nothing found {reply.where}")
-        now = datetime.now(UTC)
+        now, wide = datetime.now(UTC), output == "wide"
         for number, (found, statuses) in enumerate(answers):
             if number:
                 out.print()
-            out.print(page(found, statuses, now))
+            out.to(wide=wide).print(page(found, statuses, now, WHOLE if wide else SHORT))
 
     return Answer(data, show)
 
@@ -80,10 +87,14 @@ def _waiting(reply: Reply, output: str, *, everywhere: bool) -> Answer:
     data = [_waiting_data(one) for one in statuses]
 
     def show() -> None:
-        if output != "text":
+        if output in {"json", "yaml"}:
             print_data(output, {"items": data})
+        elif output == "name":
+            print_names((one.kind, one.name) for one in statuses)
         elif statuses:
-            out.print(waiting_page(statuses, datetime.now(UTC), everywhere=everywhere))
+            wide = output == "wide"
+            table = waiting_table(statuses, datetime.now(UTC), everywhere=everywhere, wide=wide)
+            write("\n".join(columns(table, out.to(wide=wide).width)))
         else:
             out.print(f"nothing waits {reply.where}")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from rich.console import Group as Lines
 from rich.console import RenderableType
@@ -12,6 +14,7 @@ from rich.text import Text
 from kohort.api.scheduling.constants import REASON_SCHEDULER_ERROR
 from kohort.apimachinery import times
 from kohort.cli.common import count
+from kohort.cli.lines import Hanging
 from kohort.cli.lookup import Found
 from kohort.place.demand import Reason
 from kohort.place.explain import Explanation
@@ -26,22 +29,32 @@ from kohort.scheduler.rootstatus import (
     remedies,
 )
 
-_DOMAINS = 16  # lines of a map of ranks
-_NODES = 6  # named before "and so many more"
-_CHILDREN = 8  # groups of a tree shown of each kind
 _DIM = "dim"
 _WIDTH = 11
 
 
-def page(found: Found, answers: Sequence[RootStatus], now: datetime) -> RenderableType:
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How many of each kind are told before "and so many more"."""
+
+    nodes: int = 6  # and pods
+    domains: int = 16  # lines of a map of ranks
+    children: int = 8  # groups of a tree that fail, of each group
+
+
+SHORT: Final = Extent()
+WHOLE: Final = Extent(1_000_000, 1_000_000, 1_000_000)  # of -o wide
+
+
+def page(found: Found, answers: Sequence[RootStatus], now: datetime, shown: Extent = SHORT) -> RenderableType:
     title = Text.assemble(f"{found.kind} ", (found.name, "bold"), f" in {found.namespace}")
     if not answers:
-        return Text.assemble(title, ": ", found.note)
-    lines: list[Text] = [Text.assemble(title, *_summary(answers, now, whose=_whose(found, answers)))]
+        return Hanging(Text.assemble(title, ": ", found.note))
+    lines: list[RenderableType] = [Hanging(Text.assemble(title, *_summary(answers, now, whose=_whose(found, answers))))]
     for answer in answers:
         lines.append(Text(""))
         itself = len(answers) == 1 and (answer.kind, answer.name) == (found.kind, found.name)
-        lines += answer_lines(answer, alone=itself)
+        lines += answer_lines(answer, alone=itself, shown=shown)
     lines += [label_line("preempted", said) for said in found.preempted]
     return Lines(*lines)
 
@@ -103,44 +116,40 @@ def age(since: str, now: datetime) -> str:
 # ---- all that waits, one line each
 
 
-def waiting_page(statuses: Sequence[RootStatus], now: datetime, *, everywhere: bool) -> RenderableType:
+def waiting_table(
+    statuses: Sequence[RootStatus], now: datetime, *, everywhere: bool, wide: bool
+) -> list[tuple[str, ...]]:
     """In columns, as kubectl prints lists."""
-    rows: list[tuple[str, ...]] = [("NAMESPACE", "KIND", "NAME", "REASON", "WAITS", "MESSAGE")]
-    for status in statuses:
-        waits = age(status.since, now) or "-"
-        rows.append((status.namespace, status.kind, status.name, *_reason_age(status, waits)))
-    rows = rows if everywhere else [row[1:] for row in rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    lines = (
-        "   ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]) for row in rows
-    )
-    return Lines(*(Text(line) for line in lines))
-
-
-def _reason_age(status: RootStatus, waits: str) -> tuple[str, str, str]:
-    reason, message = reason_and_message(status)
-    return reason, waits, message
+    more = ("PODS", "PRIORITY", "SCHEDULER") if wide else ()
+    rows: list[tuple[str, ...]] = [("NAMESPACE", "KIND", "NAME", "REASON", "WAITS", *more, "MESSAGE")]
+    for one in statuses:
+        reason, message = reason_and_message(one)
+        more = (str(one.pending), str(one.priority), one.scheduler or "-") if wide else ()
+        rows.append((one.namespace, one.kind, one.name, reason, age(one.since, now) or "-", *more, message))
+    return rows if everywhere else [row[1:] for row in rows]
 
 
 # ---- one root
 
 
-def answer_lines(answer: RootStatus, *, alone: bool, planned: bool = False) -> Iterator[Text]:
+def answer_lines(
+    answer: RootStatus, *, alone: bool, planned: bool = False, shown: Extent = SHORT
+) -> Iterator[RenderableType]:
     """One root below its title; `alone`: it is the only one. `planned`: nothing of it has happened yet."""
     if not alone:
-        yield Text.assemble(f"{answer.kind} ", (answer.name, "bold"), (f"  {_state(answer)}", _DIM))
+        yield Hanging(Text.assemble(f"{answer.kind} ", (answer.name, "bold"), (f"  {_state(answer)}", _DIM)))
     for place in answer.places:
-        yield label_line("where" if planned else "runs on", _where(place, answer))
-        yield from standing_lines(place.standing)
+        yield label_line("where" if planned else "runs on", _where(place, answer, shown))
+        yield from standing_lines(place.standing, shown)
     if answer.explanation is not None:
-        yield from _why(answer.explanation, answer)
+        yield from _why(answer.explanation, answer, shown)
     elif answer.pending:
-        yield from _fits(answer)
+        yield from _fits(answer, shown)
     if answer.victims:
-        going = ", ".join(answer.victims[:_NODES]) + _more(len(answer.victims) - _NODES)
+        going = some(answer.victims, shown.nodes)
         yield label_line("who goes", f"{count(len(answer.victims), 'pod')} of lower priority: {going}")
     if answer.spares:
-        yield label_line("spares", ", ".join(answer.spares[:_NODES]) + _more(len(answer.spares) - _NODES))
+        yield label_line("spares", some(answer.spares, shown.nodes))
     for said in answer.healing:
         yield label_line("healing", Text(said, "yellow"))
     if answer.grouped:
@@ -164,35 +173,33 @@ def _state(answer: RootStatus) -> str:
     return words[answer.state]
 
 
-def _fits(answer: RootStatus) -> Iterator[Text]:
+def _fits(answer: RootStatus, shown: Extent) -> Iterator[RenderableType]:
     if answer.scheduler_error:
-        yield Text.assemble(
-            "  ", (REASON_SCHEDULER_ERROR, "bold yellow"), "  (it is tried again and again, each time a little later)"
-        )
+        said = "  (it is tried again and again, each time a little later)"
+        yield Hanging(Text.assemble("  ", (REASON_SCHEDULER_ERROR, "bold yellow"), said))
         yield label_line("", answer.scheduler_error)
         return
     yield label_line("", Text(FITS_NOW, "green"))
     for place in answer.would_go:
-        yield label_line("would go", _where(place, answer))
+        yield label_line("would go", _where(place, answer, shown))
     yield label_line("if it lasts", f"look whether the scheduler {answer.scheduler} runs, and for its events")
 
 
-def _where(place: GroupPlacement, answer: RootStatus) -> str:
-    named = [f"{node} ({pods})" if pods > 1 else node for node, pods in list(place.nodes.items())[:_NODES]]
-    nodes = ", ".join(named) + _more(len(place.nodes) - _NODES)
+def _where(place: GroupPlacement, answer: RootStatus, shown: Extent) -> str:
+    nodes = some([f"{node} ({pods})" if pods > 1 else node for node, pods in place.nodes.items()], shown.nodes)
     of_group = f"{place.group}: " if place.group and len(answer.names) > 1 else ""
     domain = f", in {place.domain}" if place.domain else ""
     return f"{of_group}{count(sum(place.nodes.values()), 'pod')} on {nodes}{domain}"
 
 
-def standing_lines(standing: Standing) -> Iterator[Text]:
+def standing_lines(standing: Standing, shown: Extent = SHORT) -> Iterator[RenderableType]:
     """A line per domain with its ranks; how often neighbours are apart; preferred levels that were given up."""
     domains = list(standing.ranks.items())
-    width = max((len(domain) for domain, _ in domains[:_DOMAINS]), default=0)
-    for number, (domain, ranks) in enumerate(domains[:_DOMAINS]):
+    width = max((len(domain) for domain, _ in domains[: shown.domains]), default=0)
+    for number, (domain, ranks) in enumerate(domains[: shown.domains]):
         yield label_line("" if number else "ranks", f"{domain:<{width}}  {ranks}", indent=_WIDTH if number else 0)
-    if len(domains) > _DOMAINS:
-        yield label_line("", Text(f"and {len(domains) - _DOMAINS} domains more", _DIM), indent=_WIDTH)
+    if len(domains) > shown.domains:
+        yield label_line("", Text(f"and {len(domains) - shown.domains} domains more", _DIM), indent=_WIDTH)
     crossed = [one for one in standing.levels if one.crossings is not None]
     if crossed:
         each = ", ".join(f"{one.key} {one.crossings}" for one in crossed)
@@ -205,19 +212,19 @@ def standing_lines(standing: Standing) -> Iterator[Text]:
 # ---- why
 
 
-def _why(explanation: Explanation, answer: RootStatus) -> Iterator[Text]:
-    yield Text.assemble("  ", (str(explanation.reason), "bold yellow"), _proof(explanation))
+def _why(explanation: Explanation, answer: RootStatus, shown: Extent) -> Iterator[RenderableType]:
+    yield Hanging(Text.assemble("  ", (str(explanation.reason), "bold yellow"), _proof(explanation)))
     yield label_line("", named(explanation.detail, answer.names))
     yield from _evidence(explanation, answer.names)
     if explanation.reason is not Reason.GATED:
-        yield from _below(explanation, answer.names, {})
+        yield from _below(explanation, answer.names, {}, shown)
 
 
 def _proof(explanation: Explanation) -> str:
     return "" if explanation.proven else "  (not found; it is not proven impossible)"
 
 
-def _evidence(explanation: Explanation, names: Mapping[str, str], indent: int = 0) -> Iterator[Text]:
+def _evidence(explanation: Explanation, names: Mapping[str, str], indent: int = 0) -> Iterator[RenderableType]:
     if explanation.causes:
         yield label_line("nodes", "; ".join(str(cause) for cause in explanation.causes), indent=indent)
     if explanation.nearest is not None:
@@ -227,38 +234,43 @@ def _evidence(explanation: Explanation, names: Mapping[str, str], indent: int = 
             yield label_line("or" if number else label, Text(text, "green"), indent=indent)
 
 
-def _below(explanation: Explanation, names: Mapping[str, str], said: dict[tuple[str, str], str]) -> Iterator[Text]:
+def _below(
+    explanation: Explanation, names: Mapping[str, str], said: dict[tuple[str, str], str], shown: Extent
+) -> Iterator[RenderableType]:
     """The groups of a tree, those that fail first; what one has said already, another does not say again."""
     indent = 2 * explanation.level + 4
     failing = [child for child in explanation.children if not child.ok and child.reason is not None]
-    for child in failing[:_CHILDREN]:
+    for child in failing[: shown.children]:
         reason = (f"  {child.reason}", "yellow")
         level = (f"  level {child.level} of the tree", _DIM)
         key = (str(child.reason), child.detail)
         if not child.children and key in said:
             same = (f"  as {said[key]}", _DIM)
-            yield Text.assemble(" " * indent, (_called(child, names), "bold"), reason, same)
+            yield Hanging(Text.assemble(" " * indent, (_called(child, names), "bold"), reason, same), indent + 2)
             continue
-        yield Text.assemble(" " * indent, (_called(child, names), "bold"), reason, level)
+        yield Hanging(Text.assemble(" " * indent, (_called(child, names), "bold"), reason, level), indent + 2)
         if not child.children:
             said[key] = _called(child, names)
             yield label_line("", named(child.detail, names), indent=indent)
         yield from _evidence(child, names, indent)
-        yield from _below(child, names, said)
-    if len(failing) > _CHILDREN:
-        yield Text(f"{' ' * indent}and {len(failing) - _CHILDREN} more that fail", _DIM)
+        yield from _below(child, names, said, shown)
+    if len(failing) > shown.children:
+        yield Text(f"{' ' * indent}and {len(failing) - shown.children} more that fail", _DIM)
     fine = [_called(child, names) for child in explanation.children if child.ok]
     if fine and failing:
-        yield Text(f"{' ' * indent}{', '.join(fine[:_NODES])}{_more(len(fine) - _NODES)}: ok", _DIM)
+        yield Hanging(Text(f"{' ' * indent}{some(fine, shown.nodes)}: ok", _DIM), indent + 2)
 
 
 def _called(explanation: Explanation, names: Mapping[str, str]) -> str:
     return names.get(explanation.group, explanation.group)
 
 
-def label_line(label: str, text: str | Text, style: str = "", *, indent: int = 0) -> Text:
-    return Text.assemble(" " * (2 + indent), (f"{label:<{_WIDTH - 2}}  " if label else "", "cyan"), text, style=style)
+def label_line(label: str, text: str | Text, style: str = "", *, indent: int = 0) -> Hanging:
+    before = " " * (2 + indent)
+    line = Text.assemble(before, (f"{label:<{_WIDTH - 2}}  " if label else "", "cyan"), text, style=style)
+    return Hanging(line, len(before) + (_WIDTH if label else 0))
 
 
-def _more(number: int) -> str:
-    return f" and {number} more" if number > 0 else ""
+def some(names: Sequence[str], most: int) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

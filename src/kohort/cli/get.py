@@ -12,13 +12,13 @@ from typing import Any
 from kohort.apimachinery import times
 from kohort.cli.common import UsageError, choice, friendly, out, say, write
 from kohort.cli.explainprint import age
-from kohort.cli.targets import Question, connected, print_data
+from kohort.cli.lines import columns
+from kohort.cli.targets import FORMS, Question, connected, print_data, print_names
 from kohort.kube.client import Client
 from kohort.web.follower import ClusterFollower
 from kohort.web.view import TICK, View
 
 Row = dict[str, Any]
-FORMS = ("text", "wide", "json", "yaml", "name")
 _LEFT_OUT = ("id", "spans", "top")
 
 
@@ -65,9 +65,10 @@ async def _follow(view: View, question: Question, output: str) -> int:
     return 0
 
 
-async def chosen(view: View, question: Question) -> list[Row]:
-    """The rows that are meant, by namespace, type, names and labels."""
-    namespace = "" if question.everywhere else question.namespace or view.follower.client.namespace
+async def chosen(view: View, question: Question, namespace: str | None = None) -> list[Row]:
+    """The rows that are meant, by namespace, type, names and labels. `namespace`: where none was asked for."""
+    if namespace is None:
+        namespace = "" if question.everywhere else question.namespace or view.follower.client.namespace
     slashed = [word.partition("/") for word in question.words if "/" in word]
     kinds = {kind for kind, _, _ in slashed} or set(question.words[:1])
     names = {name for _, _, name in slashed} or set(question.words[1:])
@@ -105,34 +106,31 @@ def _where(view: View, question: Question) -> str:
 
 def show(rows: Sequence[Row], output: str, now: datetime, *, everywhere: bool, where: str) -> None:
     if output in {"json", "yaml"}:
-        items = [{"workload": dict(zip(("kind", "name"), one["top"], strict=True)), **_plain(one)} for one in rows]
+        items = [{"workload": dict(zip(("kind", "name"), one["top"], strict=True)), **plain(one)} for one in rows]
         print_data(output, {"items": items})
     elif output == "name":
-        write("".join(f"{one['top'][0].lower()}/{one['top'][1]}\n" for one in rows))
+        print_names(one["top"] for one in rows)
     elif not rows:
         out.print(f"nothing found {where}")
     else:
-        write("\n".join(columns(_cells(rows, now, wide=output == "wide", everywhere=everywhere))) + "\n")
+        wide = output == "wide"
+        table = _cells(rows, now, wide=wide, everywhere=everywhere)
+        write("\n".join(columns(table, out.to(wide=wide).width)))
 
 
-def _plain(row: Row) -> Row:
+def plain(row: Row) -> Row:
     return {name: value for name, value in row.items() if name not in _LEFT_OUT}
 
 
 def _cells(rows: Sequence[Row], now: datetime, *, wide: bool, everywhere: bool) -> list[list[str]]:
-    head = ["KIND", "NAME", "STATE", "PODS", "MIN", "NODES", "WAITS", "REASON"]
-    table = [[*(["NAMESPACE"] if everywhere else []), *head, *(["GROUP", "PRIORITY", "NEEDS"] if wide else [])]]
+    head = ["KIND", "NAME", "STATE", "PODS", "MIN", "WAITS", "REASON"]
+    more = ["NODES", "GROUP", "PRIORITY", "NEEDS"] if wide else []
+    table = [[*(["NAMESPACE"] if everywhere else []), *head, *more]]
     for one in rows:
         alive = one["placed"] + one["pending"]
         pods = f"{one['placed']}/{alive}" if alive else f"{one['succeeded'] + one['failed']} ended"
         waits = age(one["since"], now) if times.parse(one["since"] or None) else "-"
-        own = [*one["top"], one["state"], pods, str(one["gang"] or "-"), str(one["nodes"]), waits, one["reason"] or "-"]
-        more = [one["name"], str(one["priority"]), one["needs"] or "-"] if wide else []
+        own = [*one["top"], one["state"], pods, str(one["gang"] or "-"), waits, one["reason"] or "-"]
+        more = [str(one["nodes"]), one["name"], str(one["priority"]), one["needs"] or "-"] if wide else []
         table.append([*([one["ns"]] if everywhere else []), *own, *more])
     return table
-
-
-def columns(table: Sequence[Sequence[str]]) -> list[str]:
-    """Cells below one another; the last of a line is not filled up."""
-    widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
-    return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]

@@ -28,7 +28,7 @@ _IN_ORDER: Final = frozenset({"Job", "JobSet", "TrainJob"})
 _GROUP_KINDS: Final = ("Workload", "CompositePodGroup", "PodGroup", "Pod")
 
 
-def _kinds() -> tuple[str, ...]:
+def known_kinds() -> tuple[str, ...]:
     """Who is meant by a name without a kind: the topmost that has it. Bundles are listed from the bottom up."""
     return (*(kind for one in reversed(bundles()) for kind in one.explained), *_GROUP_KINDS)
 
@@ -55,7 +55,7 @@ class Found:
 
 def is_kind(word: str) -> bool:
     """Whether a word is a kind that is known without asking a server."""
-    return _spelled(word) in _kinds()
+    return _spelled(word) in known_kinds()
 
 
 # ---- a saved state
@@ -63,7 +63,7 @@ def is_kind(word: str) -> bool:
 
 def find_in_state(core: SchedulerCore, kind: str, name: str, namespace: str) -> Found:
     """Only pods and groups are in it: others are found by those they own directly."""
-    for one in [_spelled(kind)] if kind else _kinds():
+    for one in [_spelled(kind)] if kind else known_kinds():
         roots = _named(core, one, name, namespace)
         if not roots and one not in _GROUP_KINDS:
             owned = (own for own in _things(core, namespace) if any(_is(ref, one, name) for ref in own[1]))
@@ -76,7 +76,7 @@ def find_in_state(core: SchedulerCore, kind: str, name: str, namespace: str) -> 
 def _spelled(kind: str) -> str:
     """`jobs` is Job; other kinds are taken as they are written."""
     plain = kind.split(".", maxsplit=1)[0].lower()
-    return next((one for one in _kinds() if plain in {one.lower(), f"{one.lower()}s"}), kind)
+    return next((one for one in known_kinds() if plain in {one.lower(), f"{one.lower()}s"}), kind)
 
 
 def _is(reference: Owner, kind: str, name: str) -> bool:
@@ -98,7 +98,7 @@ async def find_in_cluster(client: Client, seen: ClusterList, kind: str, name: st
     found = await _object(client, kind, name, namespace)
     if found is None:
         wanted = f"{kind}/{name}" if kind else name
-        kinds = "" if kind else f" (looked for {', '.join(_kinds())})"
+        kinds = "" if kind else f" (looked for {', '.join(known_kinds())})"
         raise UsageError(f"{wanted}: not found in namespace {namespace}{kinds}")
     type_, body = found
     return await found_of(client, seen, type_.kind, body, namespace, {})
@@ -182,7 +182,7 @@ async def _object(client: Client, kind: str, name: str, namespace: str) -> tuple
         types = [await client.discovery.find(kind)]
     else:
         served = await client.discovery.all()
-        types = [one for kind in _kinds() for one in served if one.kind == kind and one.namespaced][:]
+        types = [one for kind in known_kinds() for one in served if one.kind == kind and one.namespaced][:]
     for type_ in dict.fromkeys(types):
         try:
             return type_, await client.resource(type_).get(name, namespace)
@@ -253,8 +253,8 @@ def _idle(kind: str, body: Json, *, grouped: bool = False) -> str:
         return "no pod names it yet: the controller of its workload makes them"
     if grouped:
         return "its groups are there, its pods are not: its controller makes them"
-    if kind not in _kinds():
-        return f"no pod and no group belongs to it; accepted are {', '.join(_kinds())}, or what owns one of them"
+    if kind not in known_kinds():
+        return f"no pod and no group belongs to it; accepted are {', '.join(known_kinds())}, or what owns one of them"
     return "it has no pods and no groups yet: its controller makes them"
 
 

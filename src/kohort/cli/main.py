@@ -26,13 +26,26 @@ def app() -> None:
     """Workload-aware scheduling for Kubernetes: gangs and trees that start together or not at all."""
 
 
+def _completes(metavar: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
+    """What a shell offers for it; only a shell that asks loads the code."""
+
+    def offered(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[Any]:
+        from kohort.cli.completing import completed
+
+        return completed(metavar, ctx, parameter, begun)
+
+    return offered
+
+
 def _text(*names: str, metavar: str, says: str, default: str | None = "") -> Callable[[F], F]:
     """An option with a text; a default that says something is shown."""
-    return click.option(*names, metavar=metavar, default=default, show_default=bool(default), help=says)
+    shown = bool(default)
+    offered = _completes(names[0] if names[0] == "--context" else metavar)
+    return click.option(*names, metavar=metavar, default=default, show_default=shown, help=says, shell_complete=offered)
 
 
 def _many(*names: str, metavar: str, says: str) -> Callable[[F], F]:
-    return click.option(*names, metavar=metavar, multiple=True, help=says)
+    return click.option(*names, metavar=metavar, multiple=True, help=says, shell_complete=_completes(metavar))
 
 
 def _flag(*names: str, says: str) -> Callable[[F], F]:
@@ -78,6 +91,7 @@ _files = click.option(
     metavar="FILE",
     multiple=True,
     required=True,
+    shell_complete=_completes("FILE"),
     help="A file, a directory, or - for standard input. Repeatable.",
 )
 _recursive = _flag("-R", "--recursive", says="Look into directories below, too.")
@@ -109,7 +123,8 @@ def _limits(command: F) -> F:
     return command
 
 
-_targets = click.argument("words", metavar="[TYPE] [NAME]... | TYPE/NAME...", nargs=-1)
+_WORDS = "[TYPE] [NAME]... | TYPE/NAME..."
+_targets = click.argument("words", metavar=_WORDS, nargs=-1, shell_complete=_completes(_WORDS))
 _these_files = _many("-f", "--filename", metavar="FILE", says="What is in a file, a directory, or -. Repeatable.")
 _watch = _flag("-w", "--watch", says="Print again whenever the answer has changed.")
 _everywhere = _flag("-A", "--all-namespaces", "everywhere", says="In all namespaces.")
@@ -295,7 +310,7 @@ def nodes(kubeconfig: str, context: str, attach: bool, keep: bool, **asked: Any)
 @_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
 @_context
 @_text("--state", metavar="FILE", says="Ask a file of kohort snapshot instead of a cluster.")
-@_output("text|json|yaml")
+@_output("text|wide|json|yaml|name")
 def explain(kubeconfig: str, context: str, state: str, output: str, watch: bool, **asked: Any) -> None:
     """Say why something waits, what came closest and what would help; or where it runs.
 
@@ -318,7 +333,7 @@ def explain(kubeconfig: str, context: str, state: str, output: str, watch: bool,
 @_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, or kohort up's.")
 @_context
 @_flag("--all", "every", says="Every pod, however many.")
-@_output("text|json|yaml")
+@_output("text|wide|json|yaml|name")
 def tree(kubeconfig: str, context: str, every: bool, output: str, watch: bool, **asked: Any) -> None:
     """Show a workload as it is now: groups with their minimum, who has a place, on which node, in which domain.
 
@@ -351,15 +366,23 @@ def get(kubeconfig: str, context: str, output: str, watch: bool, **asked: Any) -
 
 
 @app.command()
-@_text("-n", "--namespace", metavar="NS", says="Only of this namespace; all.")
+@_text("-n", "--namespace", metavar="NS", says="Gangs of this namespace; else of all.")
+@_flag("-A", "--all-namespaces", "everywhere", says="Gangs of all namespaces, as without a word.")
+@_labels
+@_flag("-w", "--watch", says="In a pipe, too: print again whenever it has changed.")
 @_text("--kubeconfig", metavar="FILE", says="Else KUBECONFIG, that of kohort up, ~/.kube/config.")
 @_context
 @_flag("--once", says="Print it once; so it is where nobody looks (a pipe).")
-def top(kubeconfig: str, context: str, namespace: str, once: bool) -> None:
-    """Racks, gangs and the queue on the whole screen, live, until Ctrl-C."""
-    from kohort.cli import top as command
+@_output("text|wide|json|yaml")
+def top(kubeconfig: str, context: str, output: str, once: bool, watch: bool, **asked: Any) -> None:
+    """Racks, gangs and the queue on the whole screen, live, until Ctrl-C.
 
-    sys.exit(command.top(namespace, kubeconfig, context, once=once))
+    Printed once with -o json, yaml or wide (every rack, gang and reason, unshortened), and in a pipe.
+    """
+    from kohort.cli import top as command
+    from kohort.cli.targets import Question
+
+    sys.exit(command.top(Question(**asked), kubeconfig, context, output, once=once, watch=watch))
 
 
 @app.command()
@@ -374,7 +397,7 @@ def top(kubeconfig: str, context: str, namespace: str, once: bool) -> None:
 @_text("--cluster", metavar="FILE", says="Ask about an empty cluster of the nodes that a file describes, as for up.")
 @_text("--config", metavar="FILE", says="Profile and settings in a file, as for run.")
 @_set
-@_output("text|json|yaml")
+@_output("text|wide|json|yaml")
 def plan(output: str, **asked: Any) -> None:
     """Say whether workloads would start now, where, and who would be evicted; if not, why. Nothing is written.
 
@@ -404,7 +427,7 @@ def defrag(free: str, output: str, **asked: Any) -> None:
 
 
 @app.command()
-@click.argument("trace", metavar="TRACE")
+@click.argument("trace", metavar="TRACE", shell_complete=_completes("FILE"))
 @_text("--cluster", metavar="FILE", says="The nodes, as for up; else those that the trace names.")
 @_text("--profile", metavar="FILE", says="What placement weighs, as for up.")
 @_many("--compare", metavar="FILE", says="The same with another cluster or profile beside it. Repeatable.")

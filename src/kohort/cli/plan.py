@@ -11,11 +11,12 @@ from rich.text import Text
 
 from kohort.api.objects import name_of, namespace_of
 from kohort.cli import drain
-from kohort.cli.common import UsageError, configured, count, friendly, out, say
-from kohort.cli.explainprint import answer_lines, label_line
+from kohort.cli.common import UsageError, choice, configured, count, friendly, out, say
+from kohort.cli.explainprint import SHORT, WHOLE, answer_lines, label_line, some
+from kohort.cli.lines import Hanging
 from kohort.cli.lookup import Found, find_in_cluster, is_kind
 from kohort.cli.quotawait import waiting_for_quota
-from kohort.cli.targets import check_output, connected, print_data, state_document
+from kohort.cli.targets import connected, print_data, state_document
 from kohort.cli.up import read_pools, read_profile
 from kohort.gang.settings import DEFAULTS
 from kohort.manifest import read
@@ -28,7 +29,7 @@ from kohort.scheduler.snapshot import SnapshotError
 if TYPE_CHECKING:
     from kohort.kube.client import Client
 
-_SHOWN = 6  # victims named of one owner
+FORMS = ("text", "wide", "json", "yaml")
 _STARTED = (RootState.RUNNING, RootState.PARTLY)
 
 
@@ -69,7 +70,7 @@ class Planned:
 
 @friendly
 def run(asked: PlanOptions, output: str) -> int:
-    check_output(output)
+    choice("-o", output, FORMS)
     if asked.drain:
         _check_drain(asked)
         return drain.run(asked.drain, asked.state, asked.kubeconfig, asked.context, output)
@@ -92,10 +93,10 @@ def run(asked: PlanOptions, output: str) -> int:
     for problem in cluster.unread:
         say("warning", f"not looked at, the answer may be wrong: {problem}")
     starts = not result.refused and all(one.starts for one in result.found)
-    if output != "text":
+    if output in {"json", "yaml"}:
         print_data(output, _data(result, starts=starts))
     else:
-        _print(result)
+        _print(result, wide=output == "wide")
     return 0 if starts else 1
 
 
@@ -199,18 +200,19 @@ def _data(result: Outcome[list[Planned]], *, starts: bool) -> dict[str, Any]:
     return {"starts": starts, "workloads": workloads, "victims": victims, "refused": result.refused}
 
 
-def _print(result: Outcome[list[Planned]]) -> None:
+def _print(result: Outcome[list[Planned]], *, wide: bool) -> None:
+    shown, page = WHOLE if wide else SHORT, out.to(wide=wide)
     for text in result.refused:
         say("error", f"the API server would refuse {text}")
     for number, one in enumerate(result.found):
         if number:
-            out.print()
-        out.print(_title(one))
+            page.print()
+        page.print(Hanging(_title(one)))
         for status in one.statuses:
-            for line in answer_lines(status, alone=len(one.statuses) == 1, planned=True):
-                out.print(line)
-    for text in _victims(result.victims):
-        out.print(label_line("evicted", Text(text, "yellow")))
+            for line in answer_lines(status, alone=len(one.statuses) == 1, planned=True, shown=shown):
+                page.print(line)
+    for text in _victims(result.victims, shown.nodes):
+        page.print(label_line("evicted", Text(text, "yellow")))
 
 
 def _title(one: Planned) -> Text:
@@ -226,12 +228,12 @@ def _title(one: Planned) -> Text:
     return Text.assemble(name, ("starts", "green"), f": {count(placed, 'pod')} at once{more}")
 
 
-def _victims(victims: Sequence[Victim]) -> list[str]:
+def _victims(victims: Sequence[Victim], most: int) -> list[str]:
     """A line for each owner."""
     by_owner = Counter((one.namespace, one.owner or f"Pod {one.name}") for one in victims)
     lines = []
     for (namespace, owner), number in sorted(by_owner.items()):
         named = [one.name for one in victims if (one.namespace, one.owner) == (namespace, owner)]
-        pods = ", ".join(named[:_SHOWN]) + (f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else "")
+        pods = some(named, most)
         lines.append(f"{owner} in {namespace}: {count(number, 'pod')}{f' ({pods})' if pods else ''}")
     return lines

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import uvloop
-from rich.table import Table
 from rich.text import Text
 
 from kohort import tuning
 from kohort.cli.common import UsageError, as_json, friendly, out, say, write
+from kohort.cli.lines import Hanging
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, ConfigError, TransportError
 from kohort.kube.watchdog import watching
@@ -138,10 +138,9 @@ def _print(found: Plan, output: str) -> None:
         lines = [{"what": one.what, "verdict": one.verdict, "text": one.text, "how": one.how} for one in found.lines]
         write(as_json({"capabilities": lines, "controllers": found.controllers, "scheduler": found.scheduler}))
         return
-    table = Table.grid(padding=(0, 2))
+    width, first = max(len(one.what) for one in found.lines), max(map(len, _WORD.values())) + 2
     for one in found.lines:
-        words = Text(one.text)
+        word = (f"{_WORD[one.verdict]:<{first}}", _STYLE[one.verdict])
+        out.print(Hanging(Text.assemble(word, (f"{one.what:<{width}}  ", "bold"), one.text), first + width + 2))
         if one.how:
-            words.append(f"\n→ {one.how}", "dim")
-        table.add_row(Text(_WORD[one.verdict], _STYLE[one.verdict]), Text(one.what, "bold"), words)
-    out.print(table)
+            out.print(Hanging(Text(f"{'':{first}}→ {one.how}", "dim"), first + 2))

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from kohort.api.kind import Object
 from kohort.cli.common import UsageError, as_json, choice, friendly, out, say, write
+from kohort.cli.lines import Hanging
 from kohort.cli.up import read_pools, read_profile
 from kohort.place.profile import Profile
 from kohort.sim.cluster import ClusterFileError, Pool, read
@@ -155,7 +156,7 @@ def _print(runs: Sequence[Run], notes: Sequence[str]) -> None:
         table.add_row(label, *(shown(one.metrics) for one in runs))
     out.print(table)
     for note in notes:
-        out.print(note)
+        out.print(Hanging(note))
 
 
 def _write_report(path: str, title: str, runs: Sequence[Run], notes: Sequence[str]) -> None:

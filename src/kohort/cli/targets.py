@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kohort.api.objects import name_of, namespace_of
-from kohort.cli.common import UsageError, as_json, choice, say, write
+from kohort.cli.common import UsageError, as_json, say, write
 from kohort.cli.lookup import (
     Found,
     Parents,
@@ -35,7 +35,7 @@ from kohort.scheduler.clusterlist import ClusterList, list_cluster
 from kohort.scheduler.core import SchedulerCore
 
 T = TypeVar("T")
-FORMS = ("text", "json", "yaml")
+FORMS = ("text", "wide", "json", "yaml", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +248,10 @@ def _where(namespace: str) -> str:
 # ---- printing
 
 
-def check_output(output: str) -> None:
-    choice("-o", output, FORMS)
+def print_names(names: Iterable[tuple[str, str]]) -> None:
+    """(kind, name) of each, as kubectl prints and reads them."""
+    for kind, name in names:
+        write(f"{kind.lower()}/{name}\n")
 
 
 def print_data(output: str, value: Any) -> None:

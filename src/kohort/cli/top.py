@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from rich.console import Group as Lines
@@ -13,72 +16,128 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from kohort.cli.common import friendly, out
+from kohort.cli.common import UsageError, choice, friendly, out, say, write
 from kohort.cli.explainprint import age
-from kohort.cli.get import columns
-from kohort.cli.targets import connected
+from kohort.cli.get import chosen, plain
+from kohort.cli.lines import columns
+from kohort.cli.targets import Question, connected, print_data
 from kohort.kube.client import Client
 from kohort.web.follower import ClusterFollower
 from kohort.web.view import TICK, View
 
 _BAR: Final = 20
-_WIDTH: Final = 80  # in a pipe
 _FEW: Final = 10  # lines of each part, on a screen of 40
+_ALL: Final = 1_000_000
+_FORMS: Final = ("text", "wide", "json", "yaml")
+Row = dict[str, Any]
 
 
 @friendly
-def top(namespace: str, kubeconfig: str, context: str, *, once: bool) -> int:
+def top(question: Question, kubeconfig: str, context: str, output: str, *, once: bool, watch: bool = False) -> int:
+    if output == "name":
+        raise UsageError(f"-o name: top shows a cluster; kohort get -o name lists names; accepted are {_accepted()}")
+    choice("-o", output, _FORMS)
+    question.check()
+    if once and watch:
+        raise UsageError("--once and -w: once, or whenever it has changed; leave out one of the two")
+
     async def work(client: Client) -> int:
         async with ClusterFollower(client) as follower:
             view = View(follower)
             await view.refresh()
-            if once or not out.is_terminal:
-                out.print(screen(view, namespace, _FEW), width=out.width if out.is_terminal else _WIDTH)
-                return 0
-            await _live(view, namespace)
+            if not once and output == "text" and out.is_terminal:
+                await _until_stopped(view, _screen(view, question))
+            elif watch:
+                await _until_stopped(view, _again(view, question, output))
+            else:
+                show(await picture(view, question), view, output)
+            for problem in follower.unread:
+                say("warning", f"not looked at: {problem}")
             return 0
 
     return connected(kubeconfig, context, "kohort-top", work)
 
 
-async def _live(view: View, namespace: str) -> None:
+def _accepted() -> str:
+    return ", ".join(_FORMS)
+
+
+async def _until_stopped(view: View, draw: AsyncGenerator[None]) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    with Live(console=out, screen=True, auto_refresh=False) as live:
-        while not stop.is_set():
-            await view.refresh()
-            live.update(screen(view, namespace, max(3, (out.height - 8) // 3)), refresh=True)
+    async with contextlib.aclosing(draw):
+        async for _ in draw:
             await view.clock.sleep(2 * TICK)
+            if stop.is_set():
+                return
+            await view.refresh()
 
 
-def screen(view: View, namespace: str, few: int) -> RenderableType:
-    """All of it, as many lines of each part as fit."""
-    rows = [one.data for one in view.rows.values() if not one.gone and namespace in {"", one.namespace}]
-    running = sorted((one for one in rows if one["placed"]), key=lambda one: (-one["placed"], one["id"]))
-    waiting = sorted(
-        (one for one in rows if one["pending"]), key=lambda one: (-one["priority"], one["since"], one["id"])
-    )
-    parts: list[RenderableType] = [_head(view, len(running), len(waiting)), *_racks(view, few)]
-    parts += [Text("\nRUNNING", "bold"), *_lines([_running(one) for one in running[:few]]), *_more(len(running) - few)]
-    queue = list(_waiting(waiting[: few // 2], view)) or _lines([])
-    parts += [Text("\nQUEUE", "bold"), *queue, *_more(len(waiting) - few // 2)]
-    return Lines(*parts)
+async def _screen(view: View, question: Question) -> AsyncGenerator[None]:
+    """In place, on the whole terminal."""
+    with Live(console=out, screen=True, auto_refresh=False) as live:
+        while True:
+            few = max(3, (out.height - 8) // 3)
+            live.update(screen(await picture(view, question), view, few), refresh=True)
+            yield
 
 
-def _head(view: View, running: int, waiting: int) -> Text:
+async def _again(view: View, question: Question, output: str) -> AsyncGenerator[None]:
+    """One below the other, whenever it has become another one."""
+    before: Picture | None = None
+    while True:
+        found = await picture(view, question)
+        if found != before:
+            if before is not None and output != "json":
+                write("---\n")
+            show(found, view, output)
+            sys.stdout.flush()
+        before = found
+        yield
+
+
+# ---- what is shown
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """`racks`: (name, used, there), the fullest last: what is free is what people look for."""
+
+    device: str  # what is counted; empty: cpu
+    nodes: int
+    away: int
+    used: int
+    there: int
+    level: str  # label key of the racks
+    racks: list[tuple[str, int, int]]
+    running: list[Row]
+    waiting: list[Row]
+
+
+async def picture(view: View, question: Question) -> Picture:
+    """Racks of the whole cluster; of gangs those that were asked for, of all namespaces if none was named."""
+    rows = [dict(one) for one in await chosen(view, question, namespace=question.namespace)]
     have = [row for row in view.nodes.values() if row[2] or not view.layout.device]
-    used, there = sum(row[4] for row in have), sum(row[3] for row in have)
-    away = sum(bool(row[7] & 3) for row in view.nodes.values())
-    share = f"{used:,} of {there:,} {view.layout.device}" if view.layout.device else f"cpu {_percent(used, there)} %"
-    gone = f", {away} away" if away else ""
-    return Text(f"{len(view.nodes):,} nodes{gone}   {share}   {running:,} running   {waiting:,} waiting", "bold")
+    level, racks = _racks(view)
+    return Picture(
+        device=view.layout.device,
+        nodes=len(view.nodes),
+        away=sum(bool(row[7] & 3) for row in view.nodes.values()),
+        used=sum(row[4] for row in have),
+        there=sum(row[3] for row in have),
+        level=level,
+        racks=racks,
+        running=sorted((one for one in rows if one["placed"]), key=lambda one: (-one["placed"], one["id"])),
+        waiting=sorted(
+            (one for one in rows if one["pending"]), key=lambda one: (-one["priority"], one["since"], one["id"])
+        ),
+    )
 
 
-def _racks(view: View, few: int) -> Iterator[RenderableType]:
-    """The fullest last: what is free is what people look for."""
+def _racks(view: View) -> tuple[str, list[tuple[str, int, int]]]:
     if not view.layout.levels:
-        return
+        return "", []
     place = next((number for number, key in enumerate(view.layout.levels) if key.lower().endswith("rack")), -1)
     found: dict[str, list[int]] = {}
     for row in view.nodes.values():
@@ -86,32 +145,83 @@ def _racks(view: View, few: int) -> Iterator[RenderableType]:
             sums = found.setdefault(row[1][place], [0, 0])
             sums[0] += row[4]
             sums[1] += row[3]
+    racks = [(name, used, there) for name, (used, there) in found.items()]
+    return view.layout.levels[place], sorted(racks, key=lambda one: (one[1] / max(1, one[2]), one[0]))
+
+
+# ---- printing
+
+
+def show(found: Picture, view: View, output: str) -> None:
+    if output in {"json", "yaml"}:
+        print_data(output, _data(found))
+    else:
+        wide = output == "wide"
+        out.to(wide=wide).print(screen(found, view, _ALL if wide else _FEW, wide=wide), soft_wrap=False)
+
+
+def _data(found: Picture) -> dict[str, Any]:
+    counted = {"resource": found.device or "cpu", "used": found.used, "capacity": found.there}
+    racks = [{"name": name, "used": used, "capacity": there} for name, used, there in found.racks]
+    return {
+        "nodes": found.nodes,
+        "nodesAway": found.away,
+        **counted,
+        "level": found.level,
+        "domains": racks,
+        "running": [plain(one) for one in found.running],
+        "queue": [plain(one) for one in found.waiting],
+    }
+
+
+def screen(found: Picture, view: View, few: int, *, wide: bool = False) -> RenderableType:
+    """All of it, as many lines of each part as fit."""
+    running, waiting = found.running, found.waiting
+    parts: list[RenderableType] = [_head(found), *_bars(found, few)]
+    parts += [Text("\nRUNNING", "bold"), *_lines([_running(one) for one in running[:few]]), *_more(len(running) - few)]
+    half = few if wide else few // 2
+    queue = list(_waiting(waiting[:half], view, wide=wide)) or _lines([])
+    parts += [Text("\nQUEUE", "bold"), *queue, *_more(len(waiting) - half)]
+    return Lines(*parts)
+
+
+def _head(found: Picture) -> Text:
+    counted = f"{found.used:,} of {found.there:,} {found.device}"
+    share = counted if found.device else f"cpu {_percent(found.used, found.there)} %"
+    gone = f", {found.away} away" if found.away else ""
+    numbers = f"{len(found.running):,} running   {len(found.waiting):,} waiting"
+    return Text(f"{found.nodes:,} nodes{gone}   {share}   {numbers}", "bold")
+
+
+def _bars(found: Picture, few: int) -> Iterator[RenderableType]:
+    if not found.level:
+        return
     table = Table.grid(padding=(0, 2))
-    domains = sorted(found.items(), key=lambda one: (one[1][0] / max(1, one[1][1]), one[0]))
-    for name, (used, there) in domains[:few]:
+    for name, used, there in found.racks[:few]:
         filled = round(_BAR * used / there) if there else 0
-        table.add_row(name, Text("█" * filled + "░" * (_BAR - filled), "cyan"), f"{_percent(used, there)} %")
-    yield Text(f"\n{view.layout.levels[place].rpartition('/')[2].upper()}", "bold")
+        bar = Text("█" * filled + "░" * (_BAR - filled), "cyan")
+        table.add_row(name, bar, f"{_percent(used, there)} %")
+    yield Text(f"\n{found.level.rpartition('/')[2].upper()}", "bold")
     yield table
-    yield from _more(len(domains) - few)
+    yield from _more(len(found.racks) - few)
 
 
 def _percent(used: int, there: int) -> int:
     return round(100 * used / there) if there else 0
 
 
-def _running(one: dict[str, Any]) -> list[str]:
+def _running(one: Row) -> list[str]:
     part = f"{one['placed']} of {one['placed'] + one['pending']}" if one["pending"] else str(one["placed"])
     return [f"{one['top'][0]} {one['top'][1]}", one["ns"], f"{part} pods", f"{one['nodes']} nodes"]
 
 
-def _waiting(rows: list[dict[str, Any]], view: View) -> Iterator[Text]:
+def _waiting(rows: Sequence[Row], view: View, *, wide: bool) -> Iterator[Text]:
     """Two lines each: who, since when and why; and the reason in words, as much of it as fits."""
     now = view.clock.now()
     cells = [[f"{one['top'][0]} {one['top'][1]}", one["ns"], age(one["since"], now), one["reason"]] for one in rows]
     for one, line in zip(rows, _lines(cells), strict=True):
         yield line
-        yield Text(f"  {one['message']}", "dim", no_wrap=True, overflow="ellipsis")
+        yield Text(f"  {one['message']}", "dim", no_wrap=True, overflow="ignore" if wide else "ellipsis")
 
 
 def _lines(cells: list[list[str]]) -> list[Text]:

@@ -12,12 +12,12 @@ from rich.console import RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from kohort.cli.common import UsageError, count, friendly, out
+from kohort.cli.common import UsageError, choice, count, friendly, out
 from kohort.cli.following import Answer, follow_cluster
 from kohort.cli.lookup import Found, Root
-from kohort.cli.targets import Question, Reply, as_data, ask_cluster, check_output, finish, print_data
+from kohort.cli.targets import FORMS, Question, Reply, as_data, ask_cluster, finish, print_data, print_names
 from kohort.place.columns import label_value
-from kohort.place.levels import HOSTNAME
+from kohort.place.levels import HOSTNAME, carried
 from kohort.place.networkstanding import Standing
 from kohort.scheduler.core import SchedulerCore
 from kohort.scheduler.grouptopology import group_standing, group_topology
@@ -32,7 +32,7 @@ _PENDING: Final = "Pending"
 
 @friendly
 def run(question: Question, kubeconfig: str, context: str, output: str, *, every: bool, watch: bool = False) -> int:
-    check_output(output)
+    choice("-o", output, FORMS)
     question.check()
     if not question.named:
         raise UsageError("nothing named; accepted are NAME, TYPE NAME, TYPE/NAME, a TYPE with -l or -A, or -f FILE")
@@ -51,12 +51,16 @@ def _look(reply: Reply, output: str, *, every: bool) -> Answer:
     data = [_data(found) for found in reply.found]
 
     def show() -> None:
-        if output != "text":
+        if output in {"json", "yaml"}:
             if reply.found or not reply.missing:
                 print_data(output, as_data(data, one=reply.one))
             return
+        if output == "name":
+            print_names(dict.fromkeys(one for found in reply.found for one in _names(found)))
+            return
+        wide = output == "wide"
         for found in reply.found:
-            out.print(page(found, every=every))
+            out.to(wide=wide).print(page(found, every=every or wide, wide=wide), soft_wrap=False)
         if not reply.found and not reply.missing:
             out.print(f"nothing found {reply.where}")
 
@@ -70,7 +74,8 @@ def _data(found: Found) -> dict[str, Any]:
 # ---- as a picture
 
 
-def page(found: Found, *, every: bool = False) -> RenderableType:
+def page(found: Found, *, every: bool = False, wide: bool = False) -> RenderableType:
+    """`every`: all pods of a group, however many; `wide`: with their ranks and the domains of their nodes."""
     top = Tree(Text(found.asked, "bold"), guide_style=_DIM)
     if found.note:
         top.add(Text(found.note))
@@ -80,34 +85,34 @@ def page(found: Found, *, every: bool = False) -> RenderableType:
             name = root.spec.workload
             if name not in made:
                 made[name] = top.add(Text.assemble("Workload ", (name, "cyan")))
-            _group(made[name], found.core, root, every=every)
+            _group(made[name], found.core, root, every=every, wide=wide)
         elif isinstance(root, Group):
-            _group(top, found.core, root, every=every)
+            _group(top, found.core, root, every=every, wide=wide)
         elif isinstance(root, BrokenChain):
             top.add(Text.assemble(("waiting  ", "yellow"), root.why))
         else:
-            top.add(_pod(member or root))
+            top.add(_pod(found.core, member or root, wide=wide))
     return Lines(top)
 
 
-def _group(above: Tree, core: SchedulerCore, group: Group, *, every: bool, level: int = 1) -> None:
+def _group(above: Tree, core: SchedulerCore, group: Group, *, every: bool, wide: bool, level: int = 1) -> None:
     branch = above.add(_label(core, group))
     if level > DEEPEST:
         branch.add(Text(f"… more than {DEEPEST} levels: not accepted", "yellow"))
         return
     for child in group.ordered():
-        _group(branch, core, child, every=every, level=level + 1)
+        _group(branch, core, child, every=every, wide=wide, level=level + 1)
     standing = Standing() if group.children else group_standing(core.cache, group)
     for line in _ranks(standing):
         branch.add(line)
     members = _members(group)
     hidden = 0 if every or len(members) <= _SHOWN else len(members) - 2 * _ENDS
     for member in members[:_ENDS] if hidden else members:
-        branch.add(_pod(member))
+        branch.add(_pod(core, member, wide=wide))
     if hidden:
         branch.add(Text(f"… {hidden} more (--all shows them)", _DIM))
         for member in members[-_ENDS:]:
-            branch.add(_pod(member))
+            branch.add(_pod(core, member, wide=wide))
 
 
 def _label(core: SchedulerCore, group: Group) -> Text:
@@ -149,14 +154,20 @@ def _ranks(standing: Standing) -> Iterator[Text]:
         yield Text(f"{level.crossings} of {count(level.neighbours, 'neighbour')} apart", _DIM)
 
 
-def _pod(member: PodInfo) -> Text:
+def _pod(core: SchedulerCore, member: PodInfo, *, wide: bool) -> Text:
     pod = member.pod
-    if member.node:
-        return Text.assemble(
-            pod.metadata.name, "  ", (member.node, "green"), (f"  {pod.status.phase or _PENDING}", _DIM)
-        )
-    why = "behind a scheduling gate" if member.gated else "being deleted" if member.leaving else "no node yet"
-    return Text.assemble(pod.metadata.name, "  ", (why, "yellow"))
+    text = Text(pod.metadata.name)
+    if wide and pod.rank is not None:
+        text.append(f"  rank {'/'.join(map(str, pod.rank))}", "cyan")
+    if not member.node:
+        why = "behind a scheduling gate" if member.gated else "being deleted" if member.leaving else "no node yet"
+        return text.append(f"  {why}", "yellow")
+    text.append(f"  {member.node}", "green")
+    keys = carried(core.cache.state, core.settings.profile.topology_levels) if wide else []
+    for key in (one for one in keys if one != HOSTNAME):
+        for value in _values(core, [member], key):
+            text.append(f"  {key}={value}", "cyan")
+    return text.append(f"  {pod.status.phase or _PENDING}", _DIM)
 
 
 # ---- what is counted
@@ -190,6 +201,29 @@ def _values(core: SchedulerCore, members: Iterable[PodInfo], key: str) -> Iterat
 
 
 # ---- for programs
+
+
+def _names(found: Found) -> Iterator[tuple[str, str]]:
+    """(kind, name) of all that the picture shows, from the top down."""
+    yield found.kind, found.name
+    for root, member in found.roots:
+        if isinstance(root, Group):
+            if root.spec is not None and root.spec.workload:
+                yield "Workload", root.spec.workload
+            yield from _names_below(root)
+        elif not isinstance(root, BrokenChain):
+            yield "Pod", (member or root).pod.metadata.name
+
+
+def _names_below(group: Group, level: int = 1) -> Iterator[tuple[str, str]]:
+    if group.spec is None or level > DEEPEST:
+        return
+    if not group.spec.rule:  # else it is of our making, and no object
+        yield group.spec.kind, group.spec.name
+    for child in group.ordered():
+        yield from _names_below(child, level + 1)
+    for member in _members(group):
+        yield "Pod", member.pod.metadata.name
 
 
 def _json(core: SchedulerCore, root: Root) -> dict[str, Any]:

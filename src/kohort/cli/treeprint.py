@@ -12,6 +12,7 @@ from rich.tree import Tree
 
 from kohort.api.releases import Release, release
 from kohort.cli.common import count
+from kohort.cli.lines import Hanging
 from kohort.gang.tree import Group, Member, Plan, Template
 from kohort.library import Compiled
 
@@ -25,12 +26,12 @@ def tree(done: Compiled) -> RenderableType:
     title = Text.assemble((done.document.name, "bold"), f" on Kubernetes {done.minor}")
     parts: list[RenderableType] = [title]
     if done.reason and not done.plans:
-        parts.append(Text(f"no groups: {done.reason}"))
+        parts.append(Hanging(f"no groups: {done.reason}"))
     parts += [_plan(plan, made) for plan in done.plans]
     if done.links:
-        parts.append(Text(_legend(done, made), _DIM))
+        parts.append(Hanging(Text(_legend(done, made), _DIM)))
     if done.stand_in_uid and any(plan.hashes_uid for plan in done.plans):
-        parts.append(Text("names with a hash are computed from a stand-in for metadata.uid", _DIM))
+        parts.append(Hanging(Text("names with a hash are computed from a stand-in for metadata.uid", _DIM)))
     return Lines(*parts)
 
 
@@ -40,7 +41,7 @@ def _legend(done: Compiled, made: Release) -> str:
     ((member, inner),) = link.items()
     example = ", ".join(f"{name}: {value}" for name, value in inner.items())
     what = "their PodGroup" if made.has_pod_groups else "their group in the Workload"
-    return f"pods name {what} in spec.{member}, for example {{{example}}}"
+    return f"pods name {what} in spec.{member}: {{{example}}}"
 
 
 def _plan(plan: Plan, made: Release) -> Tree:

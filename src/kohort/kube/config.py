@@ -51,8 +51,7 @@ def load(
     env = os.environ if environment is None else environment
     if path is not None:
         return from_files([Path(path)], context=context, must_exist=True, clock=clock)
-    listed = [Path(one).expanduser() for one in env.get("KUBECONFIG", "").split(os.pathsep) if one]
-    candidates = listed or [Path(env.get("HOME", "~")).expanduser() / ".kube" / "config"]
+    listed, candidates = _candidates(env)
     if any(one.exists() for one in candidates):
         return from_files(candidates, context=context, clock=clock)
     if env.get("KUBERNETES_SERVICE_HOST"):
@@ -65,22 +64,26 @@ def load(
     )
 
 
+def _candidates(env: Mapping[str, str]) -> tuple[bool, list[Path]]:
+    """Files that are looked for; whether KUBECONFIG names them."""
+    listed = [Path(one).expanduser() for one in env.get("KUBECONFIG", "").split(os.pathsep) if one]
+    return bool(listed), listed or [Path(env.get("HOME", "~")).expanduser() / ".kube" / "config"]
+
+
+def context_names(path: str | Path | None = None) -> list[str]:
+    """Of the files that `load` reads."""
+    problems = Problems()
+    merged, _ = _merged([Path(path)] if path is not None else _candidates(os.environ)[1], problems, must_exist=False)
+    problems.check()
+    return sorted(merged["contexts"])
+
+
 def from_files(
     paths: Sequence[Path], *, context: str | None = None, must_exist: bool = False, clock: Clock = REAL
 ) -> Config:
     """Several files merged as kubectl does: of each name, and of current-context, the first one counts."""
     problems = Problems()
-    merged: dict[str, dict[str, Section]] = {kind: {} for kind in _LISTS}
-    current = ""
-    for path in paths:
-        if not must_exist and not path.exists():
-            continue  # kubectl, too, passes over files of KUBECONFIG that are not there
-        root = _read(path, problems)
-        current = current or root.text("current-context")
-        for kind, inner in _LISTS.items():
-            for entry in root.sections(kind):
-                found = entry.section(inner) or Section(entry.file, f"{entry.path}.{inner}", {}, problems)
-                merged[kind].setdefault(entry.text("name"), found)
+    merged, current = _merged(paths, problems, must_exist=must_exist)
     problems.check()
     name = context or current
     files = ", ".join(str(path) for path in paths)
@@ -92,6 +95,24 @@ def from_files(
     problems.check()
     assert config is not None
     return config
+
+
+def _merged(
+    paths: Sequence[Path], problems: Problems, *, must_exist: bool
+) -> tuple[dict[str, dict[str, Section]], str]:
+    """Clusters, users and contexts by name; the current context."""
+    merged: dict[str, dict[str, Section]] = {kind: {} for kind in _LISTS}
+    current = ""
+    for path in paths:
+        if not must_exist and not path.exists():
+            continue  # kubectl, too, passes over files of KUBECONFIG that are not there
+        root = _read(path, problems)
+        current = current or root.text("current-context")
+        for kind, inner in _LISTS.items():
+            for entry in root.sections(kind):
+                found = entry.section(inner) or Section(entry.file, f"{entry.path}.{inner}", {}, problems)
+                merged[kind].setdefault(entry.text("name"), found)
+    return merged, current
 
 
 def in_cluster(
