@@ -1,42 +1,38 @@
 """Groups to domains by configurations: which groups a domain can take together, and one configuration for each domain.
 
-All that a domain might take is counted up by many measures at once (what its nodes can hold of pods at this price and
-at that), which leaves little that it does not take in fact. Which configurations have every group once is a question
-for HiGHS; each that it chooses is asked for, and what a domain does not take is not offered again.
+All that a domain might take is counted up by a few measures (what its nodes can hold of pods at this price and at
+that). There may be many thousands, so only those are looked at that help (column generation): what a group is worth
+follows from the groups that no configuration covers yet, and the domains offer what is worth most. Seen by many
+measures, and then packed in fact, what a domain does not take is not offered again, nor anything with more.
+
+That gives configurations in parts. To have whole ones, one after the other is settled, the surest first, and domains
+may offer others for what is left. If that ends with a group that nobody takes, HiGHS is asked for a choice among all
+that were offered; then it begins anew, in another order.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from kohort.place.effort import Effort
 from kohort.place.ejection import FULL, Takes
-from kohort.place.highs import Program, SolverStatus, run
+from kohort.place.highs import SolverStatus, run
 from kohort.place.levelfit import Flags, Floats, Places
-from kohort.place.patterns import Which
+from kohort.place.masterproblem import MasterProblem
+from kohort.place.offers import DomainOffers
 
-_STATES: Final = 250_000  # configurations of a domain that are counted up
-_FEW: Final = 4  # measures by which they are counted up; those that leave least empty are looked at by all
-_KEPT: Final = 3000
-_OFFERED: Final = 400  # of a domain
 _PART: Final = 1e-6
-_ROUNDS: Final = 60
-_UNSURE: Final = 5  # configurations nobody has asked for yet that a choice may have beside those it must
-
-
-@dataclass(slots=True)
-class _Offer:
-    """What a domain might take beside the groups that must be there: sorts of groups, and what it leaves empty."""
-
-    domain: int
-    sorts: tuple[int, ...]
-    waste: float
-    sure: bool = False  # it was asked, and does
+_WHOLE: Final = 0.999
+_ROUNDS: Final = 400  # of asking domains for more
+_AT_ONCE: Final = 3  # configurations that a domain offers in a round
+_WORK: Final = 40  # looks at the clock of HiGHS while it chooses
+_DIVES: Final = 30
+_WRONG: Final = 4  # configurations that a dive may have to leave out
+_NOISE: Final = 0.1
 
 
 class Configurations:
@@ -57,122 +53,128 @@ class Configurations:
         self._room = room * FULL
         for group, domain in self._homes.items():
             self._room[domain] -= asks[group]
-        self._free: dict[tuple[int, bytes], list[int]] = {}  # equal groups that may go to the same domains
+        free: dict[tuple[int, bytes], list[int]] = {}  # equal groups that may go to the same domains
         for group in np.flatnonzero(~fixed).tolist():
-            self._free.setdefault((names[group], allowed[group].tobytes()), []).append(group)
-        self._members = list(self._free.values())
+            free.setdefault((names[group], allowed[group].tobytes()), []).append(group)
+        self._members = list(free.values())
         self._asks = np.array([asks[some[0]] for some in self._members]).reshape(len(self._members), asks.shape[1])
         self._may = np.array([allowed[some[0]] for some in self._members], bool).reshape(len(self._members), len(room))
+        self._master = MasterProblem(len(room), [len(some) for some in self._members])
+        self._columns: list[tuple[int, tuple[int, ...]]] = []  # domain and sorts
+        self._sure: set[int] = set()
+        self._offers: list[DomainOffers] = []
+        self._dice = np.random.default_rng(0)
 
     def settled(self) -> Places | None:
-        """A domain for every group; None if none was found, or there are too many configurations to look at."""
-        offers = self._offers()
-        if offers is None:
-            return None
-        chosen = self._chosen([one for some in offers for one in some])
-        return None if chosen is None else self._places(chosen)
-
-    def _offers(self) -> list[list[_Offer]] | None:
-        """Per domain, those first that leave least of it empty."""
-        found = []
-        for domain in range(len(self._room)):
-            own = self._counted(domain)
-            if own is None or self._expired():
-                return None
-            found.append(own)
-        return found
-
-    def _counted(self, domain: int) -> list[_Offer] | None:
-        """All that a domain might take, one group more at a time."""
-        room, asks = self._room[domain], self._asks[:, :_FEW]
-        if (room < 0).any():
+        """A domain for every group; None if none was found."""
+        if (self._room < 0).any():
             return None
         most = np.array([len(some) for some in self._members])
-        sorts, left = np.zeros((1, 0), np.intp), room[None, :_FEW]
-        found, seen = [_Offer(domain, (), float(room[0]))], 0
-        while len(sorts):
-            last = sorts[:, -1] if sorts.shape[1] else np.zeros(len(sorts), np.intp)
-            which, more = self._next(left, last, domain)
-            seen += len(which)
-            if seen > _STATES:
+        for domain, room in enumerate(self._room):
+            if self._expired():
                 return None
-            sorts, left = np.column_stack([sorts[which], more]), left[which] - asks[more]
-            enough = (sorts == more[:, None]).sum(axis=1) <= most[more]
-            sorts, left = sorts[enough], left[enough]
-            best = np.argsort(left[:, 0], kind="stable")[:_KEPT]
-            fits = best[(self._asks[sorts[best]].sum(axis=1) <= room).all(axis=1)]
-            found += [_Offer(domain, tuple(sorts[one].tolist()), float(left[one, 0])) for one in fits.tolist()]
-        return sorted(found, key=lambda one: (one.waste, one.sorts))[:_OFFERED]
-
-    def _next(self, left: Floats, last: Which, domain: int) -> tuple[Which, Which]:
-        """Which may take one sort more, and which sort: none that comes before those it has."""
-        fits = np.zeros((len(left), len(self._asks)), bool)
-        for sort in np.flatnonzero(self._may[:, domain]).tolist():
-            fits[:, sort] = (last <= sort) & (left >= self._asks[sort, :_FEW]).all(axis=1)
-        which, more = np.nonzero(fits)
-        return which, more
-
-    # ---- one for each domain
-
-    def _chosen(self, offers: list[_Offer]) -> list[_Offer] | None:
-        """In parts first, which is soon said and shows which are worth to be asked for; then one for each."""
-        parts = True
-        for _ in range(_ROUNDS):
-            status, values = run(self._program(offers, parts=parts), _effort(self._expired), slack=_UNSURE)
-            if status is not SolverStatus.FOUND or self._expired():
-                return None
-            chosen = [one for one, value in zip(offers, values.tolist(), strict=True) if value > _PART]
-            new = [one for one in chosen if not one.sure]
-            wrong = [one for one in new if not self._holds(one)]
-            if not wrong and not parts:
-                return chosen
-            parts = parts and bool(new)
-            offers = [one for one in offers if not any(_has(one, other) for other in wrong)]
+            self._offers.append(DomainOffers(room, self._asks, most, self._may[:, domain], self._dice))
+        if self._covered() is None:
+            return None
+        for dive in range(_DIVES):
+            chosen = self._dived(dive) or self._chosen()
+            if chosen is not None or self._expired():
+                return None if chosen is None else self._places(chosen)
         return None
 
-    def _program(self, offers: list[_Offer], *, parts: bool) -> Program:
-        """Every domain has one at the most, and every sort is there as often as there are groups of it."""
-        rows: list[list[tuple[int, int]]] = [[] for _ in range(len(self._room) + len(self._members))]
-        for column, offer in enumerate(offers):
-            rows[offer.domain].append((column, 1))
-            for sort, count in Counter(offer.sorts).items():
-                rows[len(self._room) + sort].append((column, count))
-        wanted = [float(len(some)) for some in self._members]
-        return Program(
-            np.ones(len(offers)),
-            np.cumsum([0, *(len(row) for row in rows)]),
-            np.array([column for row in rows for column, _ in row], np.int64),
-            np.array([count for row in rows for _, count in row], float),
-            np.array([*[-np.inf] * len(self._room), *wanted]),
-            np.array([*[1.0] * len(self._room), *[np.inf] * len(wanted)]),
-            cost=np.array([0.0 if one.sure else 1.0 for one in offers]),
-            continuous=np.full(len(offers), parts),
-        )
+    # ---- configurations in parts
 
-    def _holds(self, offer: _Offer) -> bool:
-        some = [self._members[sort][place] for sort, count in Counter(offer.sorts).items() for place in range(count)]
-        offer.sure = self._takes(offer.domain, (*self._at(offer.domain), *some))
-        return offer.sure
+    def _covered(self) -> Floats | None:
+        """How much of each configuration, so that every group is covered by such as domains take in fact; None if that
+        cannot be, or time is up."""
+        for _ in range(_ROUNDS):
+            missing, values = self._master.solve()
+            if self._expired():
+                return None
+            if missing > _PART:
+                if not self._priced():
+                    return None
+            elif not self._refused(np.flatnonzero(values > _PART).tolist()):
+                return values
+        return None
+
+    def _priced(self) -> bool:
+        """Domains offer what is worth most; whether anybody did."""
+        costs, worth = self._master.prices()
+        any_new = False
+        for domain, offers in enumerate(self._offers):
+            for sorts in offers.best(worth, float(costs[domain]), _AT_ONCE):
+                self._master.add(domain, sorts)
+                self._columns.append((domain, sorts))
+                any_new = True
+        return any_new
+
+    def _refused(self, columns: Sequence[int]) -> bool:
+        """Whether a domain does not take one of these in fact."""
+        wrong = [one for one in columns if one not in self._sure and not self._holds(one)]
+        for column in wrong:
+            domain, sorts = self._columns[column]
+            self._offers[domain].refuse(sorts)
+            for other, (where, more) in enumerate(self._columns):
+                if where == domain and not Counter(sorts) - Counter(more):
+                    self._master.bound(other, 0.0, 0.0)
+        return bool(wrong)
+
+    def _holds(self, column: int) -> bool:
+        domain, sorts = self._columns[column]
+        some = [self._members[sort][place] for sort, count in Counter(sorts).items() for place in range(count)]
+        if not self._takes(domain, (*self._at(domain), *some)):
+            return False
+        self._sure.add(column)
+        return True
 
     def _at(self, domain: int) -> list[int]:
         return [group for group, home in self._homes.items() if home == domain]
 
-    def _places(self, chosen: list[_Offer]) -> Places:
+    # ---- whole ones
+
+    def _dived(self, dive: int) -> list[int] | None:
+        """One after the other, the surest first (later dives see that with some noise). One that would leave a group
+        without cover is left out."""
+        settled: list[int] = []
+        barred: list[int] = []
+        found: list[int] | None = None
+        while found is None and len(barred) <= _WRONG and (values := self._covered()) is not None:
+            values[settled] = 0.0
+            part = np.flatnonzero((values > _PART) & (values < _WHOLE))
+            if not len(part):
+                found = [*settled, *np.flatnonzero(values >= _WHOLE).tolist()]
+                break
+            surest = int(part[(values[part] * np.exp(self._dice.normal(0, _NOISE * dive, len(part)))).argmax()])
+            self._master.bound(surest, 1.0, 1.0)
+            if self._covered() is not None:
+                settled.append(surest)
+            else:
+                self._master.bound(surest, 0.0, 0.0)
+                barred.append(surest)
+        for column in (*settled, *barred):
+            self._master.bound(column, 0.0, 1.0)
+        return found
+
+    def _chosen(self) -> list[int] | None:
+        """Of those that were offered so far, by HiGHS."""
+        for _ in range(_ROUNDS):
+            status, values = run(self._master.program(), Effort(solver_work=_WORK, expired=self._expired))
+            if status is not SolverStatus.FOUND or self._expired():
+                return None
+            columns = np.flatnonzero(values > _WHOLE).tolist()
+            if not self._refused(columns):
+                return columns
+        return None
+
+    def _places(self, chosen: list[int]) -> Places:
         places = np.zeros(len(self._allowed), np.intp)
         for group, home in self._homes.items():
             places[group] = home
         waiting = [list(some) for some in self._members]
-        for offer in chosen:
-            for sort in offer.sorts:
+        for column in chosen:
+            domain, sorts = self._columns[column]
+            for sort in sorts:
                 if waiting[sort]:  # offered more often than it is there
-                    places[waiting[sort].pop()] = offer.domain
+                    places[waiting[sort].pop()] = domain
         return places
-
-
-def _has(offer: _Offer, other: _Offer) -> bool:
-    """Whether an offer has all that another has."""
-    return offer.domain == other.domain and not Counter(other.sorts) - Counter(offer.sorts)
-
-
-def _effort(expired: Callable[[], bool]) -> Effort:
-    return Effort(solver_work=1 << 30, expired=expired)

@@ -19,6 +19,8 @@ from kohort.place.patterns import Patterns, Which
 _MORE: Final = 0.02  # what a seat more than is asked for is worth, of one that is missing
 _ENOUGH: Final = 4  # such seats of a class that count
 _PATIENCE: Final = 120  # steps without anything better
+_CALM: Final = 20  # steps without anything better after which what is missing is worth more with each step
+_DEARER: Final = np.float32(1.05)
 _REST: Final = 4  # steps for which a node is left alone, at the least
 
 
@@ -33,15 +35,17 @@ class Ring:
 class CoverSearch:
     """`inner`: the innermost ring of every node, -1 for one that has no part. Rings come after those they lie in."""
 
-    def __init__(self, patterns: Patterns, rings: Sequence[Ring], inner: Which, prices: Prices) -> None:
-        self._patterns, self._rings, self._inner, self._prices = patterns, rings, inner, prices
-        self._dice = np.random.default_rng(0)
+    def __init__(
+        self, patterns: Patterns, rings: Sequence[Ring], inner: Which, prices: Prices, dice: np.random.Generator
+    ) -> None:
+        self._patterns, self._rings, self._inner, self._prices, self._dice = patterns, rings, inner, prices, dice
         self._asks = np.array([ring.asks for ring in rings], np.float32)
         self._around = np.array([ring.around for ring in rings], np.intp)
         self._nodes = np.flatnonzero(inner >= 0)
         few = np.flatnonzero(inner[patterns.node] >= 0)
         self._node, self._counts = patterns.node[few], patterns.counts[few]
         self._of = inner[self._node]  # ring of each pattern
+        self._weights = np.repeat(prices[None], len(rings), axis=0)  # of what is missing: ring × class
 
     def search(self, chosen: Which, steps: int, expired: Callable[[], bool]) -> Which | None:
         """From one pattern for each node (numbers of patterns) on; None if nothing was found."""
@@ -50,13 +54,16 @@ class CoverSearch:
         least, since = np.inf, 0
         for step in range(steps):
             have, spare = self._sums(held)
-            missing = np.maximum(self._asks - have, 0) @ self._prices
-            if not missing.any():
+            short = np.maximum(self._asks - have, 0)
+            if not short.any():
                 return self._numbers(held)
-            if (total := float(missing.sum())) < least:
+            if (total := float((short @ self._prices).sum())) < least:
                 least, since = total, step
             if expired() or step - since > _PATIENCE:
                 return None
+            if step - since > _CALM:
+                self._weights[short > 0] *= _DEARER
+            missing = (short * self._weights).sum(axis=1)
             cost = self._costs(held, have, spare, missing)
             cost[rests[self._node] > step] = np.inf
             best = int((cost + self._dice.random(len(cost), np.float32) * 1e-5).argmin())
@@ -91,7 +98,7 @@ class CoverSearch:
         while len(ring):
             now = have[ring] + more
             asked = self._asks[ring]
-            cost += np.maximum(asked - now, 0) @ self._prices - missing[ring]
+            cost += (np.maximum(asked - now, 0) * self._weights[ring]).sum(axis=1) - missing[ring]
             left = np.maximum(now - asked, 0)
             around = self._around[ring]
             if not (around >= 0).any():

@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from kohort.place.packing import Numbers, Packing, Prices, trimmed
+from kohort.place.mixture import mixed
+from kohort.place.packing import Numbers, PackGroup, Packing, Prices, trimmed
 from kohort.place.patterns import Patterns, TooManyPatterns
 from kohort.place.seatsearch import SeatSearch
 from kohort.place.treefit import Placed, TreeFit
@@ -15,6 +16,7 @@ from kohort.place.treefit import Placed, TreeFit
 _PATTERNS: Final = 400_000
 _TURNS: Final = 60  # choices of what is needed
 _CALM: Final = 4  # the first of them, without noise
+_AGAIN: Final = 6  # tries of the same choice, where groups are held to domains
 _LEAST: Final = 0.9999  # of the demand that nodes must be able to hold, by prices
 
 
@@ -48,28 +50,32 @@ class _Within:
         self._size = size / size.max()
 
     def find(self) -> list[int] | None:
-        """What is needed is chosen by prices, which are made by what is chosen; each choice is tried once."""
+        """What is needed is chosen by prices, which are made by what is chosen; each choice is tried some times."""
         if self._packing.limits:
             return self._seated()
         try:
             patterns = _patterns(self._free, self._asks, self._caps, self._size)
         except TooManyPatterns:
             return None if self._packing.levels else self._seated()
+        root, spare = self._packing.root, _has_pods_to_spare(self._packing.root)
+        again = _AGAIN if self._packing.levels else _TURNS
         prices, dice, tried = self._size, np.random.default_rng(0), list[dict[int, dict[int, int]]]()
         for turn in range(_TURNS):
             if self._expired():
                 break
             noise = 0.0 if turn < _CALM else 0.02 * (1 + turn % 8)
-            lean = trimmed(self._packing.root, prices, dice, noise)
+            if spare:  # by turns: as nodes can hold it best together, and the cheapest
+                root = self._packing.root if turn % 2 else mixed(self._packing.root, patterns, self._size, dice, turn)
+            lean = trimmed(root, prices, dice, noise)
             chosen = {leaf.leaf: leaf.pods for leaf in lean.leaves()}
-            if chosen in tried:
+            if tried.count(chosen) >= again:
                 continue
             tried.append(chosen)
-            demand = self._packing.demand([lean]).astype(np.float32)
-            prices, ratio = patterns.prices(demand, prices)
+            prices, ratio = patterns.prices(self._packing.demand([lean]).astype(np.float32), prices)
             if ratio < _LEAST:
                 continue
-            placed = TreeFit(self._packing, patterns, prices, self._expired).place(self._nodes, [self._packing.root])
+            fit = TreeFit(self._packing, patterns, prices, self._expired, seed=turn)
+            placed = fit.place(self._nodes, [root])
             if placed is not None:
                 seats = np.zeros(self._caps.shape, np.int64)
                 _collect(placed, patterns, seats)
@@ -87,6 +93,10 @@ class _Within:
         placed = Placed(self._nodes, list(lean.leaves()), demand.astype(np.float32))
         values = _dealt(self._packing, placed, seats)
         return values if self._packing.holds(values) else None
+
+
+def _has_pods_to_spare(root: PackGroup) -> bool:
+    return any(sum(leaf.pods.values()) > leaf.need for leaf in root.leaves())
 
 
 def _patterns(free: Numbers, asks: Numbers, caps: Numbers, size: Prices) -> Patterns:

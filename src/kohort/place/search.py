@@ -102,6 +102,25 @@ class Search:
         self._extras(assumed)
         return self._result(root, node_set, assumed, answer)
 
+    def fits(
+        self, root: Demand, *, packed: bool = False, found: Mapping[str, int] | None = None
+    ) -> dict[str, int] | None:
+        """Where the minimum of a tree goes by the first way alone (`packed`: by best fit; `found`: as was found
+        before), and not a word about why if it does not. Assumed pods stay in the engine."""
+        engine = self._engine
+        mark, everywhere = engine.mark(), engine.all_nodes
+        try:
+            if found is not None:
+                assumed = self._standing(root, everywhere, found)
+            else:
+                assumed = self._packed(root, everywhere) if packed else self._attempt(root, everywhere, lean_first=True)
+        except TopologyConflict:
+            assumed = None
+        if assumed is None:
+            engine.undo(mark)
+            return None
+        return {key: row for one in assumed.every() for key, row in one.placed.items()}
+
     def _harder(
         self, root: Demand, node_set: NodeSet, *, lean_first: bool, more: bool
     ) -> tuple[AssumedGroup | None, SolverAnswer | None]:

@@ -21,7 +21,7 @@ from kohort.place.ejection import FULL, Ejection, Takes
 from kohort.place.exhaustive import Exhaustive
 from kohort.place.levelfit import Flags, LevelFit, Places
 from kohort.place.packing import Counts, PackGroup, Packing, Prices, trimmed
-from kohort.place.patterns import Patterns, Which
+from kohort.place.patterns import Patterns
 from kohort.place.sides import Sides
 from kohort.place.smallfit import SmallFit
 
@@ -70,7 +70,9 @@ class _Way:
 class TreeFit:
     """One question. Node sets are told apart by their nodes, groups by what they ask for."""
 
-    def __init__(self, packing: Packing, patterns: Patterns, prices: Prices, expired: Callable[[], bool]) -> None:
+    def __init__(
+        self, packing: Packing, patterns: Patterns, prices: Prices, expired: Callable[[], bool], seed: int = 0
+    ) -> None:
         self._packing, self._patterns, self._prices, self._expired = packing, patterns, prices, expired
         free, asks = np.array(packing.free, np.float64), np.array(packing.asks, np.float64)
         scale = np.maximum(free.sum(axis=0), 1)
@@ -88,7 +90,7 @@ class TreeFit:
         self._vectors: dict[int, Counts] = {}
         self._homes: dict[int, PackGroup] = {}
         self._known_ways: dict[int, tuple[list[_Way], PackGroup]] = {}
-        self._dice = np.random.default_rng(0)
+        self._dice = np.random.default_rng(seed)
 
     # ---- what groups ask for
 
@@ -196,7 +198,7 @@ class TreeFit:
             places = fit.begin(self._dice)
             if places is None:
                 return None
-            inner = self._seated(level, domains, held, fit, places)
+            inner = self._seated(level, domains, held, fit, places, tight=not loose)
             if inner is not None:
                 placed = Placed(rows, loose, self._seats(loose), inner)
                 found = self._covered(placed) if loose else placed
@@ -233,9 +235,16 @@ class TreeFit:
         return self._homes.setdefault(id(group), replace(group, level=-1, code=0))
 
     def _seated(
-        self, level: int, domains: Sequence[tuple[int, Rows]], held: Sequence[PackGroup], fit: LevelFit, places: Places
+        self,
+        level: int,
+        domains: Sequence[tuple[int, Rows]],
+        held: Sequence[PackGroup],
+        fit: LevelFit,
+        places: Places,
+        *,
+        tight: bool,
     ) -> list[Placed] | None:
-        """Every domain is asked; groups that find no place push out others."""
+        """Every domain is asked; groups that find no place push out others. `tight`: they have it to themselves."""
         known: dict[tuple[int, tuple[int, ...]], Placed | None] = {}
         names = [self._name(group) for group in held]
 
@@ -254,7 +263,7 @@ class TreeFit:
         if len(held) <= _GROUPS and len(domains) <= _DOMAINS:
             found = Exhaustive(fit, names, takes, self._expired).settled(_LOOKS)
         else:
-            found = self._configured(domains, held, names, fit, takes)
+            found = self._configured(domains, held, names, fit, takes) if tight else None
         if found is None and not (len(held) <= _GROUPS and len(domains) <= _DOMAINS) and not self._expired():
             places = fit.settle(places)
             found = Ejection(fit, takes, self._dice).settled(places, self._expired, _TRIES)
@@ -305,7 +314,8 @@ class TreeFit:
         add(placed, 0)
         everything = np.full(len(self._patterns.starts) - 1, -1, np.intp)
         everything[list(placed.rows)] = inner
-        found = _search(self._patterns, rings, everything, self._prices, chosen, self._expired)
+        search = CoverSearch(self._patterns, rings, everything, self._prices, self._dice)
+        found = search.search(chosen, _STEPS, self._expired)
         if found is None:
             return None
         return Placed(
@@ -317,10 +327,3 @@ def _has_choice(group: PackGroup) -> bool:
     """Whether some of its pods, or children, may be left out."""
     have = len(group.children) if group.children else sum(group.pods.values())
     return group.need < have or any(_has_choice(child) for child in group.children)
-
-
-def _search(
-    patterns: Patterns, rings: list[Ring], inner: Which, prices: Prices, chosen: Which, expired: Callable[[], bool]
-) -> Which | None:
-    search = CoverSearch(patterns, rings, inner, prices)
-    return search.search(chosen, _STEPS, expired)
