@@ -21,6 +21,7 @@ from kohort.place.ejection import FULL, Ejection, Takes
 from kohort.place.exhaustive import Exhaustive
 from kohort.place.levelfit import Flags, LevelFit, Places
 from kohort.place.packing import Counts, PackGroup, Packing, Prices, trimmed
+from kohort.place.patternchoice import choose
 from kohort.place.patterns import Patterns
 from kohort.place.sides import Sides
 from kohort.place.smallfit import SmallFit
@@ -316,11 +317,10 @@ class TreeFit:
         everything[list(placed.rows)] = inner
         search = CoverSearch(self._patterns, rings, everything, self._prices, self._dice)
         found = search.search(chosen, _STEPS, self._expired)
-        if found is None:
-            return None
-        return Placed(
-            placed.rows, placed.loose, placed.seats, placed.inner, {node: int(found[node]) for node in placed.rows}
-        )
+        if found is not None:
+            return replace(placed, patterns={node: int(found[node]) for node in placed.rows})
+        whole = None if self._expired() else choose(self._patterns, rings, everything, self._prices, self._expired)
+        return None if whole is None else replace(placed, patterns=whole)
 
 
 def _has_choice(group: PackGroup) -> bool:
