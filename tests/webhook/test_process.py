@@ -239,3 +239,47 @@ async def test_a_pod_gets_its_group_and_the_group_is_made(client: Client) -> Non
         assert groups[0]["spec"]["schedulingPolicy"]["gang"]["minCount"] == 2
         ours = {**pods[0], "spec": {**pods[0]["spec"], "schedulerName": "kohort"}}
         assert await post(process, context, question(ours), "/group") == {"uid": "u", "allowed": True}
+
+
+def _of_flink(number: int) -> dict[str, Any]:
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    meta = {"name": f"f{number}", "labels": {"app": "counts"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+async def test_rules_of_the_cluster_are_followed(client: Client) -> None:
+    """A GroupingRule counts from when it is there, for pods of a kind that nobody here has heard of."""
+    names = {"plural": "flinks", "singular": "flink", "kind": "Flink", "listKind": "FlinkList"}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "flinks.example.org"},
+        "spec": {"group": "example.org", "scope": "Namespaced", "names": names, "versions": [version]},
+    }  # fmt: skip
+    rule = {
+        "apiVersion": "kohort.dev/v1alpha1", "kind": "GroupingRule", "metadata": {"name": "flink"},
+        "spec": {"apiVersion": "example.org/v1", "kind": "Flink", "membership": {"label": "app"},
+                 "minimum": {"cel": "object.spec.workers + 1"}},
+    }  # fmt: skip
+    owner = {"apiVersion": "example.org/v1", "kind": "Flink", "metadata": {"name": "counts"}, "spec": {"workers": 2}}
+    await client.of(definition).create(definition)
+    while not await client.discovery.versions("example.org", "Flink"):
+        await asyncio.sleep(0.01)
+        await client.discovery.refresh()
+    await client.of(owner).create(owner, "default")
+    nothing = {"uid": "u", "allowed": True}
+    async with running(client) as process, asyncio.timeout(20):
+        context = await trusting(client)
+        assert await post(process, context, question(_of_flink(0)), "/group") == nothing
+        await client.of(rule).create(rule)
+        while (said := await post(process, context, question(_of_flink(0)), "/group")) == nothing:
+            await asyncio.sleep(0.02)
+        (patch,) = msgspec.json.decode(b64decode(said["patch"]))
+        group = await client.kind("scheduling.k8s.io/v1beta1", "PodGroup").get(
+            patch["value"]["podGroupName"], "default"
+        )
+        assert group["spec"]["schedulingPolicy"]["gang"]["minCount"] == 3
+        await client.of(rule).delete("flink")
+        while await post(process, context, question(_of_flink(1)), "/group") != nothing:
+            await asyncio.sleep(0.02)

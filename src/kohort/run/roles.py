@@ -232,6 +232,7 @@ WEBHOOK_GROUPS: Final = Role(
     why="Groups for pods that kube-scheduler places (docs/companion.md).",
     rules=(
         *_companions(("get",)),
+        PolicyRule(("kohort.dev",), ("groupingrules",), READ),
         PolicyRule(_GROUPS, ("workloads", "podgroups", "compositepodgroups"), ("get", "create", "patch")),
     ),
 )

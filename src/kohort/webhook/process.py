@@ -28,6 +28,7 @@ from kohort.run.survey import HOME
 from kohort.scheduler.endpoints import listening
 from kohort.webhook.grouping import GroupWriter
 from kohort.webhook.review import Answer, Question
+from kohort.webhook.rules import ClusterRules
 from kohort.webhook.serve import Reviewer, application
 from kohort.webhook.upkeep import Upkeep
 from kohort.webhook.validating import checked
@@ -52,11 +53,19 @@ class WebhookProcess:
         self.upkeep = Upkeep(client, replace(chosen.webhook, namespace=space))
         self.reviewer = Reviewer(self._look, lambda: self._about, self._group)
         self._writer = GroupWriter(client, chosen.scheduler_names)
-        self.plan, self._about = found, _about(found)
+        self._rules = ClusterRules(client, self._regroup)
+        self._use(found)
         self.port = 0
 
     async def run(self) -> None:
-        await asyncio.gather(self.upkeep.run(), self._follow())
+        await asyncio.gather(self.upkeep.run(), self._follow(), self._rules.run())
+
+    def _use(self, found: Plan) -> None:
+        self.plan, self._about = found, _about(found)
+        self._regroup()
+
+    def _regroup(self) -> None:
+        self._grouping = self._rules.extend(grouping_of(self.chosen, self.plan))
 
     async def _follow(self) -> None:
         """Operators come and go."""
@@ -64,11 +73,9 @@ class WebhookProcess:
             await self.client.clock.sleep(_AGAIN)
             try:
                 await self.client.discovery.refresh()
-                self.plan = (await look(self.client, self.chosen)).plan
+                self._use((await look(self.client, self.chosen)).plan)
             except KubeError as error:
                 log.warning("not looked whose kinds are whose: %s", error)
-                continue
-            self._about = _about(self.plan)
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[int]:
@@ -96,7 +103,7 @@ class WebhookProcess:
             raise
 
     async def _group(self, asked: Question) -> Answer:
-        return await self._writer.answer(asked, grouping_of(self.chosen, self.plan), self.plan.ctx)
+        return await self._writer.answer(asked, self._grouping, self.plan.ctx)
 
     # ---- what it shows
 
