@@ -23,6 +23,7 @@ Json = dict[str, Any]
 HISTORIES = int(os.environ.get("KOHORT_HISTORIES", "10"))
 WORKLOADS = 20
 NODES = 6
+PODS: Json = {"spec": {"schedulerName": "kohort", "containers": [{"resources": {"requests": {"cpu": "1"}}}]}}
 Make = Callable[[Cluster], list[str]]
 
 
@@ -57,7 +58,11 @@ class Workload:
 def jobset(name: str, dice: Random) -> Workload:
     parts = {f"r{number}": dice.randint(1, 3) for number in range(dice.randint(1, 3))}
     jobs = [
-        {"name": part, "replicas": 1, "template": {"spec": {"parallelism": size, "completions": size}}}
+        {
+            "name": part,
+            "replicas": 1,
+            "template": {"spec": {"parallelism": size, "completions": size, "template": PODS}},
+        }
         for part, size in parts.items()
     ]
     spec: Json = {"replicatedJobs": jobs}
@@ -74,7 +79,7 @@ def _only(body: Json, part: str) -> Make:
 
 def lws(name: str, dice: Random) -> Workload:
     size = dice.randint(2, 5)
-    spec: Json = {"replicas": 1, "leaderWorkerTemplate": {"size": size}}
+    spec: Json = {"replicas": 1, "leaderWorkerTemplate": {"size": size, "workerTemplate": PODS}}
     api = "leaderworkerset.x-k8s.io/v1"
     body = {"apiVersion": api, "kind": "LeaderWorkerSet", "metadata": {"name": name}, "spec": spec}
     if dice.random() < 0.5:
@@ -107,7 +112,7 @@ def pytorch(name: str, dice: Random) -> Workload:
 
 def mpi(name: str, dice: Random) -> Workload:
     workers = dice.randint(1, 4)
-    replicas = {"Launcher": {"replicas": 1}, "Worker": {"replicas": workers}}
+    replicas = {"Launcher": {"replicas": 1, "template": PODS}, "Worker": {"replicas": workers, "template": PODS}}
     spec = {"mpiReplicaSpecs": replicas, "launcherCreationPolicy": "WaitForWorkersReady"}
     body = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": name}, "spec": spec}
     first = Stage(lambda found: operators.kubeflow(found, body, "mpiReplicaSpecs", without="launcher"), workers)
@@ -199,11 +204,8 @@ class History:
             create(self.cluster, {"node": self.lost.pop(), "cpu": "4"})
             self.step()
 
-    def end_one(self, *, begun: bool = False) -> None:
-        """`begun`: if none has started, one of which the first stages have: they hold the room that others wait for."""
+    def end_one(self) -> None:
         started = [one for one in self.there if one.started]
-        if begun and not started:
-            started = [one for one in self.there if one.stages[0].started]
         if started:
             one = self.dice.choice(started)
             self.there.remove(one)
@@ -221,7 +223,7 @@ class History:
             for pod in self.cluster.objects["pod"]:
                 assert pod in bound or self.cluster.told(pod), f"{pod} waits without a reason"
             before = len(self.there)
-            self.end_one(begun=True)
+            self.end_one()
             assert len(self.there) < before, f"held up for ever: {[one.name for one in self.there]}"
 
 

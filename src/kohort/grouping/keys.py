@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
-from kohort.grouping.model import GroupNode, Place, Thing, WrongError
+from kohort.grouping.model import GroupNode, Later, Place, Thing, WrongError
 
 GROUP: Final = "kohort.dev/pod-group"  # the group of a pod, by name
 MIN_COUNT: Final = "kohort.dev/min-count"  # pods of it that start together
@@ -16,7 +17,8 @@ PARENT: Final = "kohort.dev/parent-pod-group"  # a group of groups
 MIN_GROUPS: Final = "kohort.dev/parent-min-group-count"
 PARENT_TOPOLOGY: Final = "kohort.dev/parent-topology"
 GANG: Final = "kohort.dev/gang"  # true, false: whether the rule for the owner's kind applies
-OWN: Final = (GROUP, MIN_COUNT, DISRUPTION, PARENT, MIN_GROUPS, PARENT_TOPOLOGY, GANG)
+RESERVE: Final = "kohort.dev/reserve"  # true, false: whether parts that come later must find room from the start
+OWN: Final = (GROUP, MIN_COUNT, DISRUPTION, PARENT, MIN_GROUPS, PARENT_TOPOLOGY, GANG, RESERVE)
 
 
 def number(value: str, where: str, least: int = 1) -> int:
@@ -34,6 +36,17 @@ def switch(said: Mapping[str, str], key: str = GANG) -> bool | None:
     if value.lower() in {"true", "false"}:
         return value.lower() == "true"
     raise WrongError(f"annotation {key}={value}: accepted are true and false")
+
+
+def reserves(*said: Mapping[str, str]) -> bool:
+    """Whether a part starts only with room for those that follow it. What is nearest to the pod counts."""
+    return next((found for one in said if (found := switch(one, RESERVE)) is not None), True)
+
+
+def later(name: str, count: int, template: Any, within: str = "") -> Iterator[Later]:
+    """Pods that are made later, if it is known what they ask for."""
+    if count > 0 and isinstance(template, dict) and template.get("spec"):
+        yield Later(name, count, msgspec.json.encode(template), within)
 
 
 def whole(said: Mapping[str, str]) -> bool:

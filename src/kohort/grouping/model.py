@@ -123,6 +123,16 @@ class WrongError(Exception):
     """What a pod or its owner says cannot be meant: says what was found, and what is accepted."""
 
 
+class Later(Struct, frozen=True, gc=False):
+    """Pods that an operator makes once those of a group run. `template`: of the pods, as JSON; an empty schedulerName
+    is that of the pods that they follow."""
+
+    name: str  # of the group that they will be
+    count: int
+    template: bytes
+    within: str = ""  # label of nodes: one value for them and for those that they follow
+
+
 class GroupNode(Struct, frozen=True, gc=False):
     """A group of a tree. `minimum` None: its pods start one by one."""
 
@@ -133,6 +143,7 @@ class GroupNode(Struct, frozen=True, gc=False):
     topology: str | None = None
     disrupt_all: bool = False
     asks: str = ""  # of the network, besides, in the words of kohort.dev/topology
+    later: tuple[Later, ...] = ()  # of a root: what must find room beside it, though it is not there yet
 
 
 class Place(Struct, frozen=True, gc=False):

@@ -25,6 +25,7 @@ from kohort.scheduler.budgets import DisruptionBudgets
 from kohort.scheduler.companion import Companion
 from kohort.scheduler.defaultselectors import DefaultSelectors
 from kohort.scheduler.groupingrules import GroupingRules
+from kohort.scheduler.laterparts import LaterParts
 from kohort.scheduler.model import (
     FINISHED,
     POD_PREFIX,
@@ -75,6 +76,7 @@ class SchedulerCache:
         self._on_node: set[str] = set()  # uids of pods that have a node, known to us or not
         self._order = itertools.count()
         self.spares = Spares()
+        self.later = LaterParts(self)
         self.companion = Companion(settings.grouping, self.trees, self._regroup, self.mark_group_dirty)
         self.grouping_rules = GroupingRules(settings.grouping)
 

@@ -5,7 +5,7 @@ Nothing here waits and nothing is written: a decision is made on the state as it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -14,7 +14,7 @@ from time import monotonic
 import numpy as np
 
 from kohort.api.scheduling.healing import REPLACEMENT, WIDEN
-from kohort.place.demand import Demand, Outcome, Reason, Result
+from kohort.place.demand import Branch, Demand, Outcome, PendingPod, Reason, Result
 from kohort.place.effort import Effort
 from kohort.place.explain import Explanation, explain, waits
 from kohort.place.interpod import EquivalenceClass
@@ -65,10 +65,12 @@ class Decision:
     assignments: dict[str, str] = field(default_factory=dict)  # uid -> node
     preemption: Preemption | None = None
     nominations: dict[str, str] = field(default_factory=dict)  # uid -> node
+    later: dict[str, tuple[PendingPod, str]] = field(default_factory=dict)  # pods that come once it runs, their nodes
     hint: QueueingHint | None = None
     placements: tuple[int, int] | None = None  # domains there are, domains that may do
     explanation: Explanation | None = None  # why not: numbers, the nearest miss, what would help
     note: str = ""  # about preemption, or about room that is held for others
+    room: str = ""  # what it must have room for beside its pods, and whose it cannot have: part of the note
     minimum_only: bool = False  # surplus was left out, for minimums of others come first: it has its own turn
     searching: bool = False  # not found yet: a search for it goes on elsewhere, and ends in another decision
     swapped: bool = False  # who goes for it are spares of its own
@@ -121,7 +123,8 @@ def _excess(demand: Demand, decision: Decision) -> Iterator[str]:
     for pod in (pod for leaf in demand.leaves() for pod in leaf.pods):
         if (said := pod.eq_class.excess) and said not in told:
             told.add(said)
-            yield f"{decision.members[pod.key].pod.key} is not tried: {said}"
+            member = decision.members.get(pod.key)
+            yield f"{member.pod.key if member is not None else shown(pod.key)} is not tried: {said}"
 
 
 def within(seconds: float) -> Effort:
@@ -165,12 +168,27 @@ class Decider:
                 result = self._elsewhere(root, decision, result)
             if not result.ok:
                 self._refuse(demand, decision, result, allowed=_may_preempt(root))
-                if any(one.backfill for one in others) and decision.kind is DecisionKind.UNSCHEDULABLE:
-                    backfill = ", ".join(shown(one.owner) for one in others if one.backfill)
-                    decision.note = f"room is held for {backfill}, which has waited long"
+                decision.room = self.cache.later.told(_later(demand, decision), others)
+                if decision.room and decision.kind is DecisionKind.UNSCHEDULABLE:
+                    decision.note = decision.room
             if isinstance(root, Group):
                 self._heal(root, decision, result)
         return decision
+
+    def seats_of_later(self, root: Group) -> dict[str, tuple[PendingPod, str]]:
+        """For parts that follow a root that runs; none, if there is no room for all of them."""
+        leaves = list(self._demands.of_later(self.cache.later.missing(root), Asked({})))
+        if not leaves:
+            return {}
+        with self.engine.respecting_nominations(root.key, self.priority(root)):
+            mark = self.engine.mark()
+            found = Search(self.engine, within(_HELD)).place(Branch(root.key, leaves, len(leaves)))
+            self.engine.undo(mark)
+        return self._seats((pod for leaf in leaves for pod in leaf.pods), found.placed) if found.ok else {}
+
+    def _seats(self, pods: Iterable[PendingPod], placed: Mapping[str, int]) -> dict[str, tuple[PendingPod, str]]:
+        name = self.cache.state.node
+        return {pod.key: (pod, name(placed[pod.key]).name) for pod in pods if pod.key in placed}
 
     def _swap(self, root: Group, decision: Decision) -> bool:
         """Members that are lost take the place of their group's spares, if there is no other room in their domain."""
@@ -264,10 +282,12 @@ class Decider:
             if elsewhere.ok and len(elsewhere.placed) >= len(result.placed):
                 result = elsewhere
         if result.ok:
-            name = self.cache.state.node
+            name, members = self.cache.state.node, decision.members
             decision.kind = DecisionKind.SCHEDULED
             decision.outcomes = result.outcomes
-            decision.assignments = {uid: name(row).name for uid, row in result.placed.items()}
+            decision.assignments = {uid: name(row).name for uid, row in result.placed.items() if uid in members}
+            if len(decision.assignments) < len(result.placed):
+                decision.later = self._seats(_later(demand, decision), result.placed)
         return result
 
     def _search(self, demand: Demand, decision: Decision) -> Result:
@@ -290,7 +310,8 @@ class Decider:
         """Nodes with too few volumes for what was placed there, and how many pods they take."""
         cache, name = self.cache, self.cache.state.node
         members = decision.members
-        assignments = {uid: name(row) for uid, row in result.placed.items() if members[uid].pod.spec.volumes}
+        with_volumes = (uid for uid in result.placed if uid in members and members[uid].pod.spec.volumes)
+        assignments = {uid: name(result.placed[uid]) for uid in with_volumes}
         wanted = {uid: (cache.as_json(members[uid]), facts.name, facts.labels) for uid, facts in assignments.items()}
         _, short = cache.storage.choose(wanted)
         limits: Limits = {}
@@ -376,7 +397,10 @@ class Decider:
             return
         decision.kind, decision.preemption = DecisionKind.PREEMPTING, plan
         name = cache.state.node
-        decision.nominations = {uid: name(row).name for uid, row in plan.result.placed.items()}
+        decision.nominations = {
+            uid: name(row).name for uid, row in plan.result.placed.items() if uid in decision.members
+        }
+        decision.later = self._seats(_later(demand, decision), plan.result.placed)
         kind = "pod" if decision.is_pod else "podgroup"
         # In the words of kube-scheduler, which has no singular.
         decision.note = f"found a placement for {kind}, preempting {plan.evictions} victims: {_named_pods(plan)}"
@@ -410,6 +434,11 @@ class Decider:
     def _unit_priority(self, uid: str, own: int) -> int:
         member = self.cache.members.get(uid)
         return own if member is None else self.cache.priority(member)
+
+
+def _later(demand: Demand, decision: Decision) -> Iterator[PendingPod]:
+    """Pods that are not there."""
+    return (pod for leaf in demand.leaves() for pod in leaf.pods if pod.key not in decision.members)
 
 
 def _named_pods(plan: Preemption) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kohort.api.scheduling.healing import WIDEN
@@ -18,6 +18,7 @@ from kohort.scheduler.spares import spare_of
 from kohort.scheduler.trees import Group, PodInfo
 
 DEEPEST = 16  # groups above each other that are looked at
+FIRST = "first"  # what is there of a root, beside parts that come later
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,29 @@ class Demands:
             pods = [self._cache.pending_pod(root, asked.nominated.get(root.uid, ""))]
             group = self._cache.trees.get(spare_of(root)) if spare_of(root) else None
             return Leaf(self._cache.root_key(root), pods) if group is None else self._spare(root, pods, group)
-        return self._tree(root, asked)
+        own, later = self._tree(root, asked), self._cache.later.missing(root)
+        return self._with_later(root, own, later, asked) if later else own
+
+    def _with_later(self, root: Group, own: Demand, later: list[Group], asked: Asked) -> Demand:
+        """With the parts that are made once it runs: all of them, or none. As one group, where none of them asks for a
+        domain of its own: that is quicker to search, and its reason is simpler."""
+        parts, keys = list(self.of_later(later, asked)), root.spec.later if root.spec is not None else ()
+        within = next((one.within for one in keys if one.within), None)
+        if isinstance(own, Leaf) and all(_anywhere(one) for one in (own, *parts)):
+            pods = [*own.pods, *(pod for part in parts for pod in part.pods)]
+            return replace(own, pods=pods, minimum=len(pods) + own.members, topology=within)
+        children = [replace(own, name=f"{root.key}:{FIRST}"), *parts]
+        return Branch(root.key, children, len(children), within)
+
+    def of_later(self, later: list[Group], asked: Asked) -> Iterator[Leaf]:
+        """Pods that are not there. All of a part are alike, and nobody keeps what is known of them."""
+        for part in later:
+            first = next(iter(part.pending.values()))
+            eq_class = self._cache.state.equivalence_class(self._cache.as_json(first))
+            labels, network = first.pod.metadata.labels or {}, group_topology(self._engine, part)
+            row = self._cache.state.row
+            pods = [PendingPod(uid, eq_class, labels, row(asked.nominated.get(uid, ""))) for uid in part.pending]
+            yield Leaf(part.key, pods, len(pods), network.required, preferred=network.preferred)
 
     def _spare(self, spare: PodInfo, pods: list[PendingPod], group: Group) -> Leaf:
         """Where the members of its group are, by what that and those above it ask for."""
@@ -124,3 +147,7 @@ class Demands:
         finally:
             for member in members.values():
                 state.put_pod(self._cache.assigned_pod(member), member.node)
+
+
+def _anywhere(leaf: Leaf) -> bool:
+    return leaf.topology is None and not leaf.preferred

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from kohort.api.scheduling.topology import TOPOLOGY
 from kohort.grouping.keys import root_of
-from kohort.grouping.model import Absent, GroupNode, Level, Place
-from kohort.scheduler.model import MADE_BRANCH, MADE_LEAF, GroupSpec, Owner
+from kohort.grouping.model import Absent, GroupNode, Later, Level, Place
+from kohort.scheduler.model import MADE_BRANCH, MADE_LEAF, GroupSpec, LaterPart, Owner
 from kohort.scheduler.trees import GroupTrees
 
 
@@ -154,7 +154,12 @@ def _spec(place: Place, node: GroupNode) -> GroupSpec:
         said=place.said,
         problem=place.problem,
         queue=place.queue,
+        later=tuple(_later(place, one) for one in node.later) if node.later else (),
     )
+
+
+def _later(place: Place, part: Later) -> LaterPart:
+    return LaterPart(group_key(place, part.name), part.name, part.count, part.template, part.within)
 
 
 def _problem(made: _Made) -> str:

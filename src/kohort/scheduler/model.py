@@ -303,6 +303,17 @@ def claim_source(entry: Json) -> ClaimSource:
     return entry.get("name"), entry.get("resourceClaimName"), entry.get("resourceClaimTemplateName")
 
 
+@dataclass(frozen=True, slots=True)
+class LaterPart:
+    """Pods that an operator makes once those of a group run: see `kohort.grouping.model.Later`."""
+
+    key: str  # of the group that they will be
+    name: str
+    count: int
+    template: bytes
+    within: str = ""
+
+
 @dataclass(slots=True, unsafe_hash=True)  # never changed; with frozen=True one of so many fields is slow to make
 class GroupSpec:
     """A group as the scheduler sees it, whatever version it was written in. `minimum` None: basic."""
@@ -328,6 +339,7 @@ class GroupSpec:
     said: str = ""  # by which key or owner
     problem: str = ""  # what is wrong with that
     queue: str = ""
+    later: tuple[LaterPart, ...] = ()  # that must find room beside it, though it is not there yet
     owners: tuple[Owner, ...] = field(default=(), compare=False)
     conditions: tuple[Condition, ...] = field(default=(), compare=False)
 

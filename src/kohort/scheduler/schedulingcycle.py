@@ -142,6 +142,7 @@ class SchedulingCycle:
         root = self.root(key)
         if root is None:
             self._gone(key, now)
+            self.cache.later.release(key)
         elif isinstance(root, PodInfo):
             namespace = root.pod.metadata.namespace
             priority = root.pod.spec.priority or 0
@@ -153,6 +154,7 @@ class SchedulingCycle:
                 elif self.status.was_satisfied(group):
                     writes.patches += self.status.satisfied(group, self._stamp())
             self.healer.look(root, now)
+            self._hold_later(root)
             if not root.waiting:
                 self._gone(key, now)
                 return
@@ -165,7 +167,7 @@ class SchedulingCycle:
                 size=sum(len(leaf.pending) for leaf in leaves),
                 gated=gated,
                 now=now,
-                begun=self._begun(root),
+                begun=self._begun(root) or self.cache.later.follows(key),
                 surplus=_has_minimum(root),
                 family=root.spec.family if root.spec is not None else "",
                 namespace=next(iter(leaves[0].pending.values())).pod.metadata.namespace,
@@ -175,6 +177,17 @@ class SchedulingCycle:
                 by = root.spec.by if root.spec is not None else ""
                 for leaf in leaves:
                     writes.add(self.status.regressed(leaf, told(gate(root, self.cache), by), self._stamp()))
+
+    def _hold_later(self, root: Group) -> None:
+        """For parts that follow it, while it runs. Whoever decided on it has done so; not so after a restart."""
+        if root.spec is None or not root.spec.later:
+            return
+        if not startable(root):
+            self.cache.later.release(root.key)
+            return
+        self.cache.later.adopt(root)
+        if self.cache.later.missing(root):
+            self.cache.later.hold(root, self.decider.priority(root), self.decider.seats_of_later(root))
 
     def _begun(self, root: Group) -> bool:
         """Some of it is bound, and never was enough: nothing may take the room that the rest needs."""
@@ -203,7 +216,8 @@ class SchedulingCycle:
     def _give_up(self, key: str) -> None:
         """A root no longer needs the room that was to be made for it."""
         self.evictions.drop(key)
-        if not self.healer.holds(key) and self.cache.reservations.drop(key):
+        kept = self.healer.holds(key) or self.cache.later.holds(key)
+        if not kept and self.cache.reservations.drop(key):
             self.cache.move_requests += 1
 
     def _victims_gone(self, now: float) -> None:
@@ -359,6 +373,11 @@ class SchedulingCycle:
         for uid, node in decision.assignments.items():
             self.cache.assume(decision.members[uid], node)
             self.cache.reservations.drop_pod(entry.key, uid)
+        self.cache.later.landed(entry.key)
+        if decision.later and isinstance(root, Group):
+            for pod in decision.later:
+                self.cache.reservations.drop_pod(entry.key, pod)
+            self.cache.later.hold(root, decision.priority, decision.later)
         entry.surplus = _is_gang(root)
         hint_before, entry.hint = entry.hint, None
         self.queue.placed(entry, now, more=bool(decision.leftovers))
@@ -368,6 +387,7 @@ class SchedulingCycle:
     def _failed(self, entry: QueuedRoot, decision: Decision, now: float) -> None:
         self.decisions[entry.key] = decision
         self.evictions.drop(entry.key)
+        self.cache.later.landed(entry.key)  # what was held for it is of no use as it is
         kept = self.cache.reservations.get(entry.key)
         if kept is not None and not kept.backfill and not self.healer.holds(entry.key):
             self.cache.reservations.drop(entry.key)
@@ -384,6 +404,7 @@ class SchedulingCycle:
         if decision.preemption is not None:
             wanted = self.cache.pending_pod
             assignments = {uid: (wanted(decision.members[uid]), node) for uid, node in decision.nominations.items()}
+            assignments |= decision.later
             self.cache.reservations.put(Reservation(entry.key, decision.priority, assignments))
             victims = [victim.pod.uid for one in decision.preemption.victims for victim in one.pods]
             self.evictions.plan(entry.key, victims, now)

@@ -157,7 +157,8 @@ class StatusBuilder:
                 decision.nominations.get(member.uid, "") if decision.kind is not DecisionKind.SCHEDULED else None
             )
             by = _by(trees.get(key))
-            writes.patches += self._pod(member, reason, _text(outcome, advice.get(key, ""), by), nominated, now)
+            said = _text(outcome, decision.room, advice.get(key, ""), by)
+            writes.patches += self._pod(member, reason, said, nominated, now)
             writes.events += self._failed(member, _text(outcome, decision.note, advice.get(key, ""), by))
         for key, outcome in decision.outcomes.items():
             group = trees.get(key)

@@ -111,6 +111,16 @@ class Course:
         with self._lock:
             return sorted(one for one in self.workloads if all(gang.ran for gang in self.gangs[one].values()))
 
+    def _of_use(self) -> list[str]:
+        """The same of one replica at least. The others wait for room that the scheduler may keep for older workloads,
+        and those wait for it."""
+        with self._lock:
+            return sorted(
+                name
+                for name, one in self.workloads.items()
+                if any(all(self.gangs[name][gang].ran for gang in unit) for unit in one.units)
+            )
+
     def _delete(self, names: list[str]) -> None:
         for name in names:
             self.bed.delete(self.workloads[name].kind, name)
@@ -155,7 +165,7 @@ class Course:
         last = self._awake
         while self.workloads and self._awake - last < _STANDSTILL:
             self._settle()
-            running = self._running()
+            running = self._running() or self._of_use()
             if running:
                 last = self._awake
                 self._delete(running)

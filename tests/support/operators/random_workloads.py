@@ -22,15 +22,25 @@ _LABELS: Final = (f"{_JOBSET}jobset-name", f"{_LWS}name", "ray.io/cluster", f"{_
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """`gangs`: pods that start together, by the name of the gang. `gang_of`: which of them a pod belongs to."""
+    """`gangs`: pods that start together, by the name of the gang. `gang_of`: which of them a pod belongs to.
+    `replicas`: names of gangs begin with the number of their replica, and each is of use without the others."""
 
     body: Json
     gangs: dict[str, int]
     gang_of: Callable[[Json], str]
+    replicas: bool = False
 
     @property
     def kind(self) -> str:
         return str(self.body["kind"]).lower()
+
+    @property
+    def units(self) -> list[list[str]]:
+        """Gangs that need each other."""
+        if not self.replicas:
+            return [list(self.gangs)]
+        numbers = {name.partition("/")[0] for name in self.gangs}
+        return [[name for name in self.gangs if name.partition("/")[0] == number] for number in sorted(numbers)]
 
     @property
     def pods(self) -> int:
@@ -72,8 +82,8 @@ def _lws(name: str, dice: random.Random) -> Workload:
     if dice.random() < 0.25:
         spec["startupPolicy"] = "LeaderReady"
         gangs = {f"{group}/leader": 1 for group in groups} | {f"{group}/workers": size - 1 for group in groups}
-        return Workload(body, gangs, _leader_or_workers)
-    return Workload(body, dict.fromkeys(groups, size), lambda pod: label_of(pod, f"{_LWS}group-index"))
+        return Workload(body, gangs, _leader_or_workers, replicas=True)
+    return Workload(body, dict.fromkeys(groups, size), lambda pod: label_of(pod, f"{_LWS}group-index"), replicas=True)
 
 
 def _leader_or_workers(pod: Json) -> str:

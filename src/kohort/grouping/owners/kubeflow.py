@@ -1,15 +1,17 @@
 """The kinds of the training operators: one gang of all replicas.
 
 An MPI launcher belongs to it where its operator makes it at once: the training operator, and the MPI operator unless
-launcherCreationPolicy is WaitForWorkersReady. There it is made once the workers are ready, and starts when it is there.
+launcherCreationPolicy is WaitForWorkersReady. There it is made once the workers are ready, and the workers start once
+there is room for it, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from kohort.grouping import keys
-from kohort.grouping.model import GroupNode, Kind, Level, ObjectLister, Place, Reference, Rule, Subject, Thing
+from kohort.grouping.model import GroupNode, Kind, Later, Level, ObjectLister, Place, Reference, Rule, Subject, Thing
 from kohort.grouping.owners.sizes import JOB, owned, whole
 
 NAME: Final = "training.kubeflow.org/job-name"
@@ -34,15 +36,16 @@ def place(pod: Subject, lister: ObjectLister) -> Place | None:
     if found is None or owner is None or keys.wants(found, pod.annotations) is False:
         return None
     together = {name.lower(): one for name, one in _counts(found).items()}
+    later: tuple[Later, ...] = ()
     if _waits_for_workers(found):
-        together.pop(_LAUNCHER, None)
+        later = tuple(_launcher(found, pod)) if together.pop(_LAUNCHER, 0) else ()
     if _is_launcher(pod) and _LAUNCHER not in together:
         leaf, nodes = f"{found.name}/{_LAUNCHER}", (GroupNode(f"{found.name}/{_LAUNCHER}", None),)
         return Place(RULE.name, Level.OWNER, pod.namespace, leaf, nodes, str(found), found.reference)
     policy: Any = (found.spec.get("runPolicy") or {}).get("schedulingPolicy") or {}
     total = sum(together.values())
     minimum = min(whole(policy.get("minAvailable"), _least(found, together)), total)
-    node = GroupNode(found.name, minimum or None)
+    node = GroupNode(found.name, minimum or None, later=later)
     made = Place(
         RULE.name, Level.OWNER, pod.namespace, found.name, (node,), str(found), found.reference,
         queue=str(policy.get("queue") or ""),
@@ -60,6 +63,14 @@ def _owner(pod: Subject, lister: ObjectLister) -> Reference | None:
     job = owned(pod, lister, owner, wait=False)
     above = job.owner if job is not None else None
     return above if above is not None and above.of in KINDS else None
+
+
+def _launcher(found: Thing, pod: Subject) -> Iterator[Later]:
+    """It is made once all workers are ready."""
+    if keys.reserves(pod.annotations, found.annotations):
+        replicas: Any = found.spec.get(_REPLICAS[found.kind]) or {}
+        spec = next((one for name, one in replicas.items() if str(name).lower() == _LAUNCHER), None) or {}
+        yield from keys.later(f"{found.name}/{_LAUNCHER}", 1, spec.get("template"))
 
 
 def _counts(found: Thing) -> dict[str, int]:
