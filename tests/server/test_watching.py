@@ -184,6 +184,18 @@ async def test_a_watcher_that_is_too_slow_is_told(server: Server) -> None:
     assert (last["type"], last["object"]["code"]) == ("ERROR", 410)
 
 
+async def test_what_is_forgotten_of_others_ends_no_watch(server: Server) -> None:
+    version = await server.put("a")
+    stream = server.watch(resourceVersion=version)
+    await server.put("b")
+    assert (await anext(stream))["type"] == "ADDED"
+    for step in range(3):
+        await server.store.write("pods", "default", f"p{step}", lambda _: b"{}", expect=None)
+    server.store.compact(server.store.revision)
+    await server.put("c")
+    assert (await anext(stream))["object"]["metadata"]["name"] == "c"
+
+
 async def test_tables_are_watched_row_by_row(server: Server) -> None:
     await server.put("a")
     async for event in server.watch(accept="application/json;as=Table;v=v1;g=meta.k8s.io"):

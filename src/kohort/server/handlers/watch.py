@@ -94,7 +94,7 @@ class Watch:
         target = self.core.store.table(self.resource.table)
         while not self._stop.is_set():
             try:
-                events = self.core.store.since(self.resource.table, self.at)
+                events = self.core.store.following(self.resource.table, self.at)
             except CompactedError as error:
                 yield _line("ERROR", status.expired(str(error)).status)
                 return

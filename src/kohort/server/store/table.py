@@ -28,6 +28,7 @@ class Table:
         self.head_listeners: list[Callable[[str, str], None]] = []  # told of namespace and name, before commits
         self.size = 0
         self.changes = 0  # how often something was committed
+        self.forgotten = 0  # the newest revision that the log no longer has
 
     # ---- reading
 
@@ -136,6 +137,8 @@ class Table:
         upto = bisect_right(self._log, revision, key=_revision)
         dropped = self._log[:upto]
         self._log = self._log[upto:]
+        if dropped:
+            self.forgotten = dropped[-1].revision
         return dropped
 
     @property
