@@ -49,7 +49,33 @@ def test_others_pass_by_and_the_order_of_a_namespace_stays() -> None:
 
 
 def test_outside_of_namespaces_every_object_is_for_itself() -> None:
-    assert taken([line("", "n1", LARGE), line("", "n2"), line("", "n1")]) == ["n2", "n1", "n1"]
+    assert taken([line("", "n1", LARGE), line("", "n2"), line("", "n1")]) == ["n2", "n1"]
+
+
+def test_of_an_object_that_changes_while_it_waits_the_newest_state_is_read() -> None:
+    found: list[tuple[str, str, int]] = []
+
+    async def read() -> None:
+        def take(raw: bytes) -> None:
+            event = json.loads(raw)
+            found.append((event["type"], event["object"]["metadata"]["name"], len(event["object"]["data"])))
+
+        late = LateLines(take, REAL)
+        for one in (
+            line("a", "a1", LARGE, "ADDED"),
+            line("a", "a2", LARGE, "ADDED"),
+            line("a", "a1", LARGE + 1),
+            line("a", "a2", 2, "DELETED"),
+            line("a", "a2", 3, "ADDED"),  # another of the same name: both are told
+            line("a", "a2", 4),
+        ):
+            assert late.keeps(one)
+        assert len(late) == 3
+        await late.drained()
+        assert len(late) == 0
+
+    asyncio.run(read())
+    assert found == [("MODIFIED", "a1", LARGE + 1), ("DELETED", "a2", 2), ("MODIFIED", "a2", 4)]
 
 
 def test_small_lines_are_never_kept_when_nothing_waits() -> None:

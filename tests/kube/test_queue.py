@@ -229,3 +229,23 @@ async def test_groups_take_turns_and_have_shares() -> None:
     assert [await queue.get(), await queue.get()] == [("many", 3), ("many", 4)]
     with pytest.raises(ClosedError):
         await queue.get()
+
+
+async def test_a_group_that_rests_lets_others_pass_and_comes_back() -> None:
+    q, clock = queue(
+        group_of=lambda key: key[0], rests=lambda group: max(0.0, ends.get(group, 0.0) - clock.monotonic())
+    )
+    ends = {"h": clock.monotonic() + 0.1}
+    for key in ("h1", "l1"):
+        q.add(key)
+    assert await q.get() == "l1"
+    waiting = asyncio.ensure_future(q.get())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    rests["h"] = 0.0
+    await clock.advance(0.2)
+    assert await waiting == "h1"
+    rests["h"] = 60.0
+    q.add("h2")
+    q.close()
+    assert await q.get() == "h2"  # what is in line when it is closed need not rest

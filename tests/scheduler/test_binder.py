@@ -65,10 +65,10 @@ class Pods:
             raise refusal(404, "NotFound")
         return self.sim.objects["pod"][name]
 
-    async def patch(self, name: str, body: Any, namespace: str, **_: Any) -> None:
+    async def patch_unread(self, name: str, body: Any, namespace: str, **_: Any) -> None:
         await self._call("patch", name)
 
-    async def delete(self, name: str, namespace: str, *, uid: str) -> None:
+    async def delete_unread(self, name: str, namespace: str, *, uid: str) -> None:
         await self._call("delete", name)
         self.sim.delete("pod", name)
 

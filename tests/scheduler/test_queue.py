@@ -191,3 +191,33 @@ def test_failures_that_are_cheap_pause_nobody() -> None:
     queue.charge("cheap", 0.004, 0.0)
     put(queue, "next", namespace="space")
     assert turns(queue, 0.0) == ["next"]
+
+
+def test_a_namespace_that_rests_is_passed_by_those_as_important_only() -> None:
+    queue = Queue(SchedulerSettings())
+    queue.rests = lambda namespace: 0.1 if namespace == "heavy" else 0.0
+    put(queue, "heavy", namespace="heavy", priority=5)
+    put(queue, "same", namespace="light", priority=5)
+    assert turns(queue) == ["same"]
+    assert queue.next_timer() == pytest.approx(0.1)
+    put(queue, "less", namespace="light", priority=4)
+    put(queue, "again", namespace="light", priority=5)
+    assert turns(queue) == ["again", "heavy", "less"]
+
+
+def test_one_that_has_rested_has_its_turn() -> None:
+    queue = Queue(SchedulerSettings())
+    queue.rests = lambda namespace: 0.1 if namespace == "heavy" else 0.0
+    put(queue, "heavy", namespace="heavy")
+    put(queue, "light", namespace="light")
+    assert turns(queue) == ["light"]
+    queue.rests = lambda _: 0.0
+    assert turns(queue, 0.09) == []
+    assert turns(queue, 0.11) == ["heavy"]
+
+
+def test_a_gang_that_was_begun_does_not_rest() -> None:
+    queue = Queue(SchedulerSettings())
+    queue.rests = lambda _: 0.1
+    put(queue, "begun", namespace="heavy", begun=True)
+    assert turns(queue, 0.0) == ["begun"]

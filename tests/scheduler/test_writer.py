@@ -33,7 +33,7 @@ class Api:
     def kind(self, version: str, kind: str) -> Api:
         return self
 
-    async def patch(self, name: str, body: Any, namespace: str, **_: Any) -> None:
+    async def patch_unread(self, name: str, body: Any, namespace: str, **_: Any) -> None:
         if self.faults:
             raise self.faults.pop(0)
         self.patches.append((name, body))
@@ -171,10 +171,10 @@ class CustomApi(Api):
     async def get(self, name: str, namespace: str) -> dict[str, Any]:
         return self.body
 
-    async def patch(self, name: str, body: Any, namespace: str, **options: Any) -> None:
+    async def patch_unread(self, name: str, body: Any, namespace: str, **options: Any) -> None:
         if options["kind"] == "strategic":
             raise ApiError(415, {"reason": "UnsupportedMediaType"})
-        await super().patch(name, body, namespace)
+        await super().patch_unread(name, body, namespace)
 
 
 async def test_custom_resources_are_written_by_merge_patch_and_others_conditions_stay() -> None:
@@ -202,11 +202,11 @@ class SlowApi(Api):
         super().__init__()
         self.under_way, self.answer = 0, asyncio.Event()
 
-    async def patch(self, name: str, body: Any, namespace: str, **options: Any) -> None:
+    async def patch_unread(self, name: str, body: Any, namespace: str, **options: Any) -> None:
         self.under_way += 1
         await self.answer.wait()
         self.under_way -= 1
-        await super().patch(name, body, namespace)
+        await super().patch_unread(name, body, namespace)
 
 
 async def test_beside_bindings_few_statuses_are_written_at_a_time_and_the_others_after_them() -> None:

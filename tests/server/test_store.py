@@ -134,6 +134,43 @@ async def test_a_file_brings_everything_back(tmp_path: Path) -> None:
     await again.close()
 
 
+async def test_large_values_are_packed_and_come_back(tmp_path: Path) -> None:
+    store = Store(_journal("sqlite", tmp_path))
+    await store.open()
+    large, noise = "large " * 100_000, os.urandom(1 << 18).hex()
+    for name, text in (("large", large), ("noise", noise), ("small", "small")):
+        await put(store, name, text)
+    await remove(store, "noise")
+    await put(store, "large", f"{large}2")
+    before = state(store)
+    await store.close()
+    assert (tmp_path / "store.db").stat().st_size < len(large) + len(noise)
+
+    again = Store(_journal("sqlite", tmp_path))
+    await again.open()
+    assert state(again) == before == {"large": f"{large}2".encode(), "small": b"small"}
+    assert again.since("pods", 0)[0].item.value == large.encode()
+    await again.close()
+
+
+async def test_a_file_of_the_release_before_is_read(tmp_path: Path) -> None:
+    """It has no packed values, and after this the release before cannot read it."""
+    store = Store(_journal("sqlite", tmp_path))
+    await store.open()
+    await put(store, "a", "a")
+    await store.close()
+    with sqlite3.connect(tmp_path / "store.db") as db:
+        db.execute("PRAGMA user_version=1")
+    db.close()
+    again = Store(_journal("sqlite", tmp_path))
+    await again.open()
+    assert state(again) == {"a": b"a"}
+    await again.close()
+    with sqlite3.connect(tmp_path / "store.db") as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+    db.close()
+
+
 async def test_a_revision_is_never_given_out_twice(tmp_path: Path) -> None:
     store = Store(_journal("sqlite", tmp_path))
     await store.open()
@@ -161,7 +198,7 @@ async def test_the_file_is_for_one_process_and_one_reader(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        ("PRAGMA user_version=99", "schema 99; this one reads schema 1"),
+        ("PRAGMA user_version=99", "schema 99; this one reads 1 and 2"),
         ("PRAGMA application_id=1", "not a Kohort store"),
         ("UPDATE about SET value = '1.35'", "holds objects of Kubernetes 1.35, not 1.37"),
     ],

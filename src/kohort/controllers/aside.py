@@ -34,17 +34,25 @@ class Aside:
         self.steps = 0  # that ran in the thread
 
     async def step(
-        self, key: Hashable, subject: Callable[[], Any], steps: Reconcile, answers: Sequence[Answer] | None
+        self,
+        key: Hashable,
+        subject: Callable[[], Any],
+        steps: Reconcile,
+        answers: Sequence[Answer] | None,
+        spent: Callable[[float], None] = lambda _: None,
     ) -> Step | Result:
-        """The next step of a reconcile, or its end. `subject`: the object that it is about."""
+        """The next step of a reconcile, or its end. `subject`: the object that it is about. `spent` is told how much
+        processor time it took, there or here: the interpreter is one."""
         if key in self._long or (answers is None and self._is_large(key, subject())):
             self._remember(key)
-            return await self._in_thread(steps, answers)
+            return await self._in_thread(steps, answers, spent)
         began = time.thread_time()
         try:
             return advance(steps, answers)
         finally:
-            if time.thread_time() - began > _LONG:
+            took = time.thread_time() - began
+            spent(took)
+            if took > _LONG:
                 self._remember(key)
 
     def _is_large(self, key: Hashable, obj: Any) -> bool:
@@ -65,12 +73,27 @@ class Aside:
             del self._long[next(iter(self._long))]
         self._long[key] = None
 
-    async def _in_thread(self, steps: Reconcile, answers: Sequence[Answer] | None) -> Step | Result:
+    async def _in_thread(
+        self, steps: Reconcile, answers: Sequence[Answer] | None, spent: Callable[[float], None]
+    ) -> Step | Result:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "reconcile")
             sys.setswitchinterval(_SWITCH)
         self.steps += 1
-        return await asyncio.get_running_loop().run_in_executor(self._thread, advance, steps, answers)
+        took = 0.0
+
+        def timed() -> Step | Result:
+            nonlocal took
+            began = time.thread_time()
+            try:
+                return advance(steps, answers)
+            finally:
+                took = time.thread_time() - began
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, timed)
+        finally:
+            spent(took)
 
     def close(self) -> None:
         if self._thread is not None:

@@ -27,6 +27,7 @@ from kohort.controllers.controller import Controller, Indexer, Key, Reader, Watc
 from kohort.controllers.metrics import Metrics
 from kohort.controllers.overlay import WriteOverlay
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Refusal, Result, Write
+from kohort.kube import shares
 from kohort.kube.client import Client
 from kohort.kube.clock import REAL, Clock
 from kohort.kube.discovery import NotServedError
@@ -147,6 +148,7 @@ class _Workers:
             most=controller.max_delay,
             group_of=_namespace,
             share=controller.workers,
+            rests=shares.rests if runtime.clock is REAL else None,
         )
         self._reader: Reader = _ControllerReader(runtime.observed, controller.name)
         self._slots: dict[str, asyncio.Semaphore] = {}  # by namespace
@@ -237,14 +239,18 @@ class _Workers:
     async def _run(self, key: Key) -> Result:
         steps = self.controller.reconcile(key, self._reader, self._runtime.clock.now())
         answers: Sequence[Answer] | None = None
-        aside = self._runtime.aside
+        aside, of_all, tenant = self._runtime.aside, shares.of_loop(), shares.tenant(key.namespace)
+
+        def spent(seconds: float) -> None:
+            of_all.spent(tenant, seconds)
+
         try:
             while True:
                 if aside is None:
                     step = advance(steps, answers)
                 else:
                     of_this = (self.controller.name, key)
-                    step = await aside.step(of_this, lambda: self._subject(key), steps, answers)
+                    step = await aside.step(of_this, lambda: self._subject(key), steps, answers, spent)
                 if isinstance(step, Result):
                     return step
                 for event in step.events:

@@ -6,6 +6,7 @@ the speed of hot paths comes from.
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -20,6 +21,7 @@ Object = dict[str, Any]
 
 INITIAL_END: Final = "k8s.io/initial-events-end"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
+_LARGE: Final = 1 << 15  # bytes
 _new = tuple.__new__  # a named tuple without the detour through its keyword arguments: half of a hot path's time
 
 
@@ -103,6 +105,17 @@ _raw_line = msgspec.json.Decoder(_Line[msgspec.Raw])
 _bookmark = msgspec.json.Decoder(_HasMarks)
 
 
+def without_collecting(decode: Callable[[bytes], T], body: bytes) -> T:
+    """A large tree of JSON is many new objects and no cycle: the collector would look at all of it, several times."""
+    if len(body) < _LARGE or not gc.isenabled():
+        return decode(body)
+    gc.disable()
+    try:
+        return decode(body)
+    finally:
+        gc.enable()
+
+
 class Codec(Generic[T]):
     """Reads objects, lists and watch lines of one type."""
 
@@ -118,7 +131,7 @@ class Codec(Generic[T]):
 
     def one(self, body: bytes) -> T:
         try:
-            return self._object.decode(body)
+            return without_collecting(self._object.decode, body)
         except msgspec.DecodeError as error:
             raise UnreadableError(f"the answer is not {self._name}: {error}") from error
 
@@ -142,7 +155,7 @@ class Codec(Generic[T]):
     def event(self, line: bytes, unreadable: Callable[[str], object] | None = None) -> Event[T]:
         """An ERROR line is raised as the ApiError it holds."""
         try:
-            found = self._line.decode(line)
+            found = without_collecting(self._line.decode, line)
         except msgspec.ValidationError as error:
             return self._special(line, error, unreadable)
         except msgspec.DecodeError as error:

@@ -2,7 +2,8 @@
 
 Reading an object of a megabyte takes as long as a hundred pods, and somebody may change such objects all day. So lines
 above a limit wait in a queue of their own, and with them whatever follows about the same namespace, in order; lines of
-other namespaces pass by. All queues of a loop are read one line at a time, with a rest after each.
+other namespaces pass by. All queues of a loop are read one line at a time, with a rest after each. Of an object that
+changes while it waits only the newest state is read, in the place of the first: as after a list.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from kohort.kube.shares import of_loop, tenant
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kohort.kube.clock import Clock
 
 LARGE: Final = 1 << 16  # bytes of a line
-_REST: Final = 3.0  # times as long as a line took
-_LONGEST_REST: Final = 0.25  # seconds
+_REST: Final = 5.0  # times as long as a line took
+_LONGEST_REST: Final = 0.4  # seconds
 _MOST: Final = 32 << 20  # bytes that wait; above, there is no rest
 
 
@@ -45,12 +48,20 @@ _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 _turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = WeakKeyDictionary()
 
 
+class _Waiting:
+    __slots__ = ("key", "line", "place", "type")
+
+    def __init__(self, place: str, key: tuple[str, str], kind: str, line: bytes) -> None:
+        self.place, self.key, self.type, self.line = place, key, kind, line
+
+
 class LateLines:
     """Of one watch. `read` takes a line; what it raises is told by `drained`."""
 
     def __init__(self, read: Callable[[bytes], object], clock: Clock) -> None:
         self._read, self._clock = read, clock
-        self._lines: deque[tuple[str, bytes]] = deque()
+        self._lines: deque[_Waiting] = deque()
+        self._newest: dict[tuple[str, str], _Waiting] = {}  # by object
         self._places: Counter[str] = Counter()
         self._bytes = 0
         self._hurry = False
@@ -64,10 +75,20 @@ class LateLines:
         large = len(line) > LARGE
         if not large and not self._lines:
             return False
-        place = _place(line)
-        if not place or not (large or place in self._places):
+        found = _change(line)
+        if found is None:
             return False
-        self._lines.append((place, line))
+        kind, namespace, name = found
+        place, key = namespace or f"/{name}", (namespace, name)
+        if not (large or place in self._places):
+            return False
+        before = self._newest.get(key)
+        if before is not None and before.type != "DELETED":
+            self._bytes += len(line) - len(before.line)
+            before.type, before.line = kind, line
+            return True
+        waiting = self._newest[key] = _Waiting(place, key, kind, line)
+        self._lines.append(waiting)
         self._places[place] += 1
         self._bytes += len(line)
         if self._task is None or self._task.done():
@@ -92,25 +113,32 @@ class LateLines:
         while self._lines:
             async with turns:
                 began = time.perf_counter()
-                place, line = self._lines[0]
+                one = self._lines[0]
                 try:
-                    self._read(line)
+                    self._read(one.line)
                 finally:
-                    self._lines.popleft()
-                    self._bytes -= len(line)
-                    self._places[place] -= 1
-                    if not self._places[place]:
-                        del self._places[place]
-                rest = min(_LONGEST_REST, _REST * (time.perf_counter() - began))
+                    self._passed(one)
+                took = time.perf_counter() - began
+                of_loop().spent(tenant(one.key[0]), took)
+                rest = min(_LONGEST_REST, _REST * took)
                 hurry = self._hurry or self._bytes > _MOST
                 await (asyncio.sleep(0) if hurry else self._clock.sleep(rest))
 
+    def _passed(self, one: _Waiting) -> None:
+        self._lines.popleft()
+        self._bytes -= len(one.line)
+        self._places[one.place] -= 1
+        if not self._places[one.place]:
+            del self._places[one.place]
+        if self._newest.get(one.key) is one:
+            del self._newest[one.key]
 
-def _place(line: bytes) -> str:
-    """What has to stay in order: a namespace, or an object outside of them. Empty: not a change."""
+
+def _change(line: bytes) -> tuple[str, str, str] | None:
+    """Its type, and the namespace and name of the object; None if it is not a change."""
     try:
         found = _decoder.decode(line)
     except msgspec.DecodeError:
-        return ""
+        return None
     meta = found.object.metadata
-    return (meta.namespace or f"/{meta.name}") if found.type in _CHANGES else ""
+    return (found.type, meta.namespace or "", meta.name or "") if found.type in _CHANGES else None

@@ -39,7 +39,7 @@ class WorkQueue(Generic[K]):
     `limit` bounds retries of all keys together; each key's own waits grow from `first` to `most` seconds.
 
     `group_of`: keys of different groups take turns, however many one of them has in line, and no more than `share` of
-    one group are worked on at a time.
+    one group are worked on at a time. `rests`: seconds for which a group has to let others work (`kohort.kube.shares`).
     """
 
     def __init__(
@@ -51,9 +51,12 @@ class WorkQueue(Generic[K]):
         limit: Bucket | None = None,
         group_of: Callable[[K], Hashable] | None = None,
         share: int | None = None,
+        rests: Callable[[Hashable], float] | None = None,
     ) -> None:
         self._group_of = group_of or _one_group
         self._share = share
+        self._rests = rests
+        self._rested: Timer | None = None  # when somebody who rests may go on
         self._held: dict[Hashable, int] = {}  # keys of a group that are worked on
         self._clock = clock
         self._first = first
@@ -136,10 +139,21 @@ class WorkQueue(Generic[K]):
 
     def _turn(self) -> tuple[Hashable] | None:
         """The group whose turn it is, of those that have not had their share."""
+        soonest = float("inf")
         for group in self._ready:
-            if self._share is None or self._held.get(group, 0) < self._share:
+            if self._share is not None and self._held.get(group, 0) >= self._share:
+                continue
+            rest = self._rests(group) if self._rests is not None and not self._closed else 0.0
+            if not rest:
                 return (group,)
+            soonest = min(soonest, rest)
+        if soonest < float("inf") and self._rested is None:
+            self._rested = self._clock.call_later(soonest, self._have_rested)
         return None
+
+    def _have_rested(self) -> None:
+        self._rested = None
+        self._wake()
 
     def done(self, key: K) -> None:
         group = self._group_of(key)
@@ -162,6 +176,8 @@ class WorkQueue(Generic[K]):
         for _, timer in self._later.values():
             timer.cancel()
         self._later.clear()
+        if self._rested is not None:
+            self._rested.cancel()
         while self._waiting:
             self._wake()
 

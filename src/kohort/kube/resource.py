@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from kohort.kube.codec import Codec, Page, encode, identifier, identify
+from kohort.kube.codec import Codec, Page, encode, identifier, identify, without_collecting
 from kohort.kube.errors import KubeError
 from kohort.kube.transport import lines
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
     from kohort.kube.calls import Calls
-    from kohort.kube.codec import Event, Identity, Object
+    from kohort.kube.codec import Event, Identity, Object, without_collecting
     from kohort.kube.discovery import ResourceType
 
 T = TypeVar("T")
@@ -201,9 +201,22 @@ class Resource(Generic[T]):
         subresource: str = "",
         dry_run: bool = False,
     ) -> T:
+        body = await self.patch_unread(name, patch, namespace, kind=kind, subresource=subresource, dry_run=dry_run)
+        return (await self.codec()).one(body)
+
+    async def patch_unread(
+        self,
+        name: str,
+        patch: object,
+        namespace: str = "",
+        *,
+        kind: PatchKind = "merge",
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> bytes:
+        """For whoever watches the object anyway: the answer, which may be megabytes, is not decoded."""
         path, query = await self._path(name, namespace, subresource), self._write_query(dry_run)
-        answer = await self._calls.call("PATCH", path, query=query, body=encode(patch), content_type=_PATCHES[kind])
-        return (await self.codec()).one(answer)
+        return await self._calls.call("PATCH", path, query=query, body=encode(patch), content_type=_PATCHES[kind])
 
     async def apply(
         self,
@@ -237,8 +250,14 @@ class Resource(Generic[T]):
     ) -> Object:
         """The object as it goes (finalizers, grace), or a Status. `uid`, `version`: only if it is still that one."""
         options = _delete_options(propagation, grace, uid, version, dry_run)
-        answer = await self._calls.call("DELETE", await self._path(name, namespace, ""), body=encode(options))
-        return _dictionary(answer)
+        return _dictionary(await self._delete(name, namespace, options))
+
+    async def delete_unread(self, name: str, namespace: str = "", *, grace: int | None = None, uid: str = "") -> None:
+        """For whoever watches the object anyway: the answer, which may be megabytes, is not decoded."""
+        await self._delete(name, namespace, _delete_options(None, grace, uid, "", False))
+
+    async def _delete(self, name: str, namespace: str, options: dict[str, Any]) -> bytes:
+        return await self._calls.call("DELETE", await self._path(name, namespace, ""), body=encode(options))
 
     async def delete_all(
         self,
@@ -319,8 +338,11 @@ def _name_of(body: object) -> str:
     return identify(body).key.name
 
 
+_any_dictionary = msgspec.json.Decoder(dict[str, Any])
+
+
 def _dictionary(body: bytes) -> dict[str, Any]:
-    return msgspec.json.decode(body, type=dict[str, Any])
+    return without_collecting(_any_dictionary.decode, body)
 
 
 def _delete_options(

@@ -219,12 +219,14 @@ class Binder:
         try:
             async with self._slots:
                 await self._insist(
-                    lambda: self._pods.patch(pod.name, patch, pod.namespace, kind="strategic", subresource="status")
+                    lambda: self._pods.patch_unread(
+                        pod.name, patch, pod.namespace, kind="strategic", subresource="status"
+                    )
                 )
                 if eviction.asked:
                     await self._pods.evict(pod.name, pod.namespace, uid=pod.uid)
                 elif not eviction.failed:
-                    await self._insist(lambda: self._pods.delete(pod.name, pod.namespace, uid=pod.uid))
+                    await self._insist(lambda: self._pods.delete_unread(pod.name, pod.namespace, uid=pod.uid))
         except ApiError as error:
             if error.not_found or (error.conflict and await self._goes(pod)):
                 return True

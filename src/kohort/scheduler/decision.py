@@ -77,6 +77,10 @@ class Decision:
     widened: str = ""  # why members were placed outside of their group's domain
     healing: HealingAction | None = None  # what is done about members that are lost and found no place
 
+    @property
+    def namespace(self) -> str:
+        return next((member.pod.metadata.namespace for member in self.members.values()), "")
+
     def facts(self) -> dict[str, str | int]:
         """For the log."""
         known: dict[str, str | int] = {"root": shown(self.root), "result": self.kind.value, "priority": self.priority}

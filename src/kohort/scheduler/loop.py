@@ -22,6 +22,7 @@ from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.events import Recorder
 from kohort.kube.informer import Informer
 from kohort.kube.lease import Leadership
+from kohort.kube.shares import of_loop, tenant
 from kohort.scheduler import snapshot
 from kohort.scheduler.binder import Binder
 from kohort.scheduler.core import SchedulerCore
@@ -181,6 +182,9 @@ class Scheduler:
 
     async def _decide(self, writer: StatusWriter, binder: Binder, solvers: SolverProcesses) -> None:
         """Decisions, one after the other; between them, whoever waits for the event loop gets it."""
+        if self.clock is REAL:
+            shares = of_loop()
+            self.core.queue.rests = lambda namespace: shares.asks(tenant(namespace))
         made, noticed = 0, self.clock.monotonic()
         turn = noticed
         while True:
@@ -205,8 +209,12 @@ class Scheduler:
 
     def _charge(self, step: Step, seconds: float, now: float) -> None:
         """In virtual time nothing costs anything: it goes the same way each time."""
-        if step.decision is not None and not step.decision.assignments and self.clock is REAL:
-            self.core.queue.charge(step.decision.root, seconds, now)
+        decision = step.decision
+        if decision is None or self.clock is not REAL:
+            return
+        of_loop().spent(tenant(decision.namespace), seconds)
+        if not decision.assignments:
+            self.core.queue.charge(decision.root, seconds, now)
 
     def _tell_faults(self) -> None:
         """The whole story once; what fails in the same way again gets a line."""

@@ -24,6 +24,8 @@ from typing import Final
 
 from kohort.scheduler.settings import SchedulerSettings
 
+_DEAR: Final = "DearFailures"
+_RESTS: Final = "NamespaceRests"
 _FREE: Final = 0.005  # seconds that a failure may cost without a pause
 _RETRIES: Final = 10.0  # so many times as long as failures of a namespace took, it has no retry; no first try: once
 _PAUSES: Final = 1000  # that are remembered, before those that are over are looked for
@@ -99,6 +101,8 @@ class Queue:
         self._timers = _Timers()
         self._hints: dict[Hashable, list[Order]] = {}
         self._pauses: dict[tuple[str, bool], float] = {}  # namespace, whether of retries -> end
+        self._resting: dict[str, QueuedRoot] = {}  # or have rested
+        self.rests: Callable[[str], float] = lambda _: 0.0  # seconds for which a namespace lets others work
         self.incoming: Counter[tuple[str, str]] = Counter()  # (place, cause): how often roots came there
 
     def __len__(self) -> int:
@@ -157,17 +161,48 @@ class Queue:
     # ---- turns
 
     def pop(self, now: float) -> QueuedRoot | None:
-        """The next root to decide. Whoever takes it says what came of it."""
+        """The next root to decide. Whoever takes it says what came of it. One that rests is passed by those as
+        important; before one that is less important comes, it has rested enough."""
         self._flush(now)
         while (entry := self._first()) is not None:
+            before = self._more_important(entry.priority)
+            if before is not None:
+                return self._taken(before, now)
             heapq.heappop(self._active)
-            ends = 0.0 if entry.begun else self._pauses.get((entry.namespace, _is_retry(entry)), 0.0)
+            ends, cause = self._held(entry, now)
             if ends <= now:
-                entry.queue, entry.since = SubQueue.IN_FLIGHT, now
-                return entry
+                return self._taken(entry, now)
+            if cause is _RESTS:
+                self._resting[entry.key] = entry
             entry.until = max(entry.until, ends)
-            self._place(entry, SubQueue.BACKOFF, now, "DearFailures")
+            self._place(entry, SubQueue.BACKOFF, now, cause)
         return None
+
+    def _taken(self, entry: QueuedRoot, now: float) -> QueuedRoot:
+        self._resting.pop(entry.key, None)
+        entry.queue, entry.since = SubQueue.IN_FLIGHT, now
+        return entry
+
+    def _more_important(self, priority: int) -> QueuedRoot | None:
+        """Of those that rest."""
+        if not self._resting:
+            return None
+        self._resting = {
+            key: one
+            for key, one in self._resting.items()
+            if one.queue is SubQueue.BACKOFF and self._entries.get(key) is one
+        }
+        found = (one for one in self._resting.values() if one.priority > priority)
+        return min(found, key=lambda one: one.order, default=None)
+
+    def _held(self, entry: QueuedRoot, now: float) -> tuple[float, str]:
+        """Until when a root is not decided, and why."""
+        if entry.begun:
+            return 0.0, ""
+        ends = self._pauses.get((entry.namespace, _is_retry(entry)), 0.0)
+        if ends > now:
+            return ends, _DEAR
+        return now + self.rests(entry.namespace), _RESTS
 
     def charge(self, key: str, seconds: float, now: float) -> None:
         """A decision about a root has failed, and took so many seconds of the processor."""

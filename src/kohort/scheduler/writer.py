@@ -151,7 +151,7 @@ class StatusWriter:
     async def _patch(self, resource: Resource[Object], target: Target, wanted: _Wanted) -> None:
         body = wanted.body(target.uid)
         if target.kind not in self._plain:
-            await resource.patch(target.name, body, target.namespace, kind="strategic", subresource="status")
+            await resource.patch_unread(target.name, body, target.namespace, kind="strategic", subresource="status")
             return
         # A merge patch takes lists as a whole: conditions of others are sent along, as they were a moment ago.
         now = await resource.get(target.name, target.namespace)
@@ -163,7 +163,7 @@ class StatusWriter:
         if wanted.conditions:
             body["status"]["conditions"] = kept + body["status"]["conditions"]
         body["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"]
-        await resource.patch(target.name, body, target.namespace, kind="merge", subresource="status")
+        await resource.patch_unread(target.name, body, target.namespace, kind="merge", subresource="status")
 
     async def _there(self, resource: Resource[Object], target: Target) -> bool:
         """False if it is gone, or another of the same name is in its place."""

@@ -5,7 +5,7 @@ them should not wait for all of them. So requests are begun as they come while a
 with those of its own flow, and each turn begins a few, one flow after the other. Of what this process asks itself a
 flow is what concerns one namespace; of others, what one user asks.
 
-And whoever has used the loop much rests while somebody lighter is at it (`kohort.server.shares`). A tenant there is a
+And whoever has used the loop much rests while somebody lighter is at it (`kohort.kube.shares`). A tenant there is a
 namespace: what our controllers do for it, and what its service accounts ask; other users are tenants of their own.
 Administrators and what belongs to the cluster are nobody's.
 """
@@ -17,7 +17,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kohort.server.shares import Metered, Shares
+from kohort.kube.shares import Metered, of_loop, tenant
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -35,7 +35,6 @@ _MASTERS: Final = "system:masters"
 _PROBES: Final = ("/healthz", "/livez", "/readyz")
 _INSIDE: Final = "/namespaces/"
 _BINDING: Final = "/binding"
-_OF_THE_CLUSTER: Final = frozenset({"", "kube-system", "kube-node-lease", "kube-public"})
 
 Flow = tuple[str, str]
 
@@ -44,7 +43,6 @@ class Pace:
     """Of one loop."""
 
     def __init__(self) -> None:
-        self.shares = Shares()
         self._until = 0.0  # then it is asked again whether this is still the same turn
         self._flows: dict[Flow, deque[tuple[asyncio.Future[None], str, int]]] = {}  # in the order of their turns
         self._came = 0  # requests that had to wait
@@ -53,8 +51,8 @@ class Pace:
 
     async def turn(self, request: Request) -> None:
         """Returns when the request may begin."""
-        tenant = tenant_of(request)
-        rest = self.shares.asks(tenant)
+        whose = tenant_of(request)
+        rest = of_loop().asks(whose)
         if not rest and not self._flows and time.perf_counter() < self._until:
             return
         if request.path.startswith(_PROBES):
@@ -62,7 +60,7 @@ class Pace:
         loop = asyncio.get_running_loop()
         begin: asyncio.Future[None] = loop.create_future()
         self._came += 1
-        self._flows.setdefault(flow_of(request), deque()).append((begin, tenant, self._came))
+        self._flows.setdefault(flow_of(request), deque()).append((begin, whose, self._came))
         if self._serving is not None and self._rests and not rest:
             self._serving.cancel()
             self._serving = None
@@ -73,12 +71,12 @@ class Pace:
 
     def metered(self, request: Request, work: Coroutine[Any, Any, T]) -> Metered[T]:
         """The work on a request, on its tenant's account."""
-        tenant = tenant_of(request)
-        return Metered(work, lambda seconds: self.shares.spent(tenant, seconds))
+        whose, shares = tenant_of(request), of_loop()
+        return Metered(work, lambda seconds: shares.spent(whose, seconds))
 
     def spent(self, namespace: str, seconds: float) -> None:
         """On what has changed in a namespace."""
-        self.shares.spent("" if namespace in _OF_THE_CLUSTER else namespace, seconds)
+        of_loop().spent(tenant(namespace), seconds)
 
     def _serve(self) -> None:
         begun, soonest = 0, float("inf")
@@ -92,7 +90,7 @@ class Pace:
             if waiting and self._overtakes(flow, waiting[0][2]):
                 soonest = 0.0
                 continue
-            rest = self.shares.asks(waiting[0][1]) if waiting else 0.0
+            rest = of_loop().asks(waiting[0][1]) if waiting else 0.0
             if rest:
                 soonest = min(soonest, rest)
                 continue
@@ -134,11 +132,9 @@ def tenant_of(request: Request) -> str:
     if user.name == _SELF:
         if request.path.endswith(_BINDING):  # few at a time, of all tenants: who rests would hold the place of others
             return ""
-        namespace = _namespace(request)
-        return "" if namespace in _OF_THE_CLUSTER else namespace
+        return tenant(_namespace(request))
     if user.name.startswith(_ACCOUNT):
-        namespace = user.name.removeprefix(_ACCOUNT).partition(":")[0]
-        return "" if namespace in _OF_THE_CLUSTER else namespace
+        return tenant(user.name.removeprefix(_ACCOUNT).partition(":")[0])
     return "" if _MASTERS in user.groups else f"user {user.name}"  # no namespace has a space in its name
 
 

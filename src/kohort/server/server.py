@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -55,7 +56,9 @@ _PRELOADED: Final = (
     "kohort.server.admission.webhooks.conditions",
 )
 _FREED: Final = 16 << 20  # bytes of history that were dropped, until memory is given back
-_COMPACTION: Final = 10.0  # seconds between looks at the history
+_COMPACTION: Final = 10.0  # seconds between two times that old history is forgotten
+_LOOK: Final = 1.0  # seconds between looks at how large it is
+_RECENT: Final = 3.0  # seconds of it that stay, however large
 
 
 class Server:
@@ -209,21 +212,24 @@ class Server:
             await asyncio.sleep(_PAUSE)
 
     async def _compact(self) -> None:
-        """Forget history that is older than it needs to be, or larger."""
-        marks: list[tuple[float, int]] = []
-        freed = 0
+        """Forget history that is older than it needs to be, or larger.
+
+        What is large goes as well, but not its last seconds: every watcher would have to list again.
+        """
+        marks: deque[tuple[float, int]] = deque()
+        freed, aged = 0, 0.0
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(min(_COMPACTION, self.settings.history_seconds))
-            now = loop.time()
+            await asyncio.sleep(min(_LOOK, self.settings.history_seconds))
+            now, before, upto = loop.time(), self.store.kept, 0
             marks.append((now, self.store.revision))
-            old = [revision for moment, revision in marks if now - moment >= self.settings.history_seconds]
-            marks = [one for one in marks if now - one[0] < self.settings.history_seconds]
-            before = self.store.kept
-            if old:
-                self.store.compact(old[-1])
-            while self.store.kept > self.settings.history_bytes and marks:
-                self.store.compact(marks.pop(0)[1])
+            if now - aged >= _COMPACTION:
+                aged = now
+                while marks and now - marks[0][0] >= self.settings.history_seconds:
+                    upto = marks.popleft()[1]
+                self.store.compact(upto)
+            while self.store.kept > self.settings.history_bytes and marks and now - marks[0][0] >= _RECENT:
+                self.store.compact(marks.popleft()[1])
             freed += before - min(before, self.store.kept)
             if freed > _FREED:
                 freed = 0

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from kohort.api.kind import Object
 from kohort.apimachinery.times import micros
+from kohort.kube import shares
 from kohort.kube.client import Client
 from kohort.kube.clock import REAL, Clock
 from kohort.kube.errors import ApiError
@@ -75,7 +76,11 @@ class KubeletSimulator:
             indexers={"node": lambda pod: (pod.spec.node_name,), "gang": _gang, "waits for gang": _waits},
         )
         self._pod_queue: WorkQueue[tuple[str, str]] = WorkQueue(
-            clock=clock, first=0.2, most=30.0, group_of=lambda key: key[0]
+            clock=clock,
+            first=0.2,
+            most=30.0,
+            group_of=lambda key: key[0],
+            rests=shares.rests if clock is REAL else None,
         )
         self._node_queue: WorkQueue[str] = WorkQueue(clock=clock, first=0.2, most=30.0)
         self._pod_ips = Addresses(addresses.PODS)
@@ -258,9 +263,9 @@ class KubeletSimulator:
             if found.status is not None:
                 status = {**self._addresses(pod, node or {}, found.status), **found.status}
                 body = {"metadata": {"uid": meta.uid}, "status": status}
-                await resource.patch(meta.name, body, meta.namespace, subresource="status")
+                await resource.patch_unread(meta.name, body, meta.namespace, subresource="status")
             if found.remove:
-                await resource.delete(meta.name, meta.namespace, grace=0, uid=meta.uid)
+                await resource.delete_unread(meta.name, meta.namespace, grace=0, uid=meta.uid)
         except ApiError as error:
             if not error.not_found and not error.conflict:
                 raise

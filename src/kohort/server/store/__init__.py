@@ -182,7 +182,7 @@ class Store:
         return self.table(table).since(revision)
 
     def following(self, table: str, revision: int) -> Sequence[Event]:
-        """As `since`, for whoever has read everything up to a revision: only what was forgotten of this resource counts.
+        """As `since`, for whoever has read everything up to a revision: what was forgotten of others does not count.
 
         Somebody who writes much of one kind makes history short; watchers of other kinds have lost nothing by it.
         """

@@ -2,7 +2,8 @@
 
 A commit is fsynced before anybody is told (WAL, synchronous=FULL), so what was acknowledged survives kill -9 and a
 power cut; a transaction that was not committed is not there at all. There is one table, the log: the current state is
-the newest row of each object, so every write is one insert.
+the newest row of each object, so every write is one insert. Large values are packed: somebody whose objects are large
+and change all day would else make everybody's commits wait for the disk.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import queue
 import sqlite3
 import threading
+import zlib
 from typing import TYPE_CHECKING, Final
 
 from kohort.server.auth import private
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
     from kohort.server.store.records import Entry
 
 log = logging.getLogger(__name__)
-SCHEMA: Final = 1
+SCHEMA: Final = 2
+_READS: Final = (1, SCHEMA)  # in 1 no value is packed
 _APPLICATION: Final = 0x4B6F686F  # "Koho": tells our files from others
 _BATCH: Final = 2_000  # rows of a transaction; more wait for the next one
 _TABLES: Final = """
@@ -36,6 +39,8 @@ CREATE TABLE log (revision INTEGER PRIMARY KEY, change INTEGER NOT NULL, resourc
                   namespace TEXT NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL) STRICT;
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 """
+_LARGE: Final = 16 << 10  # bytes of a value; from there on it is packed
+_PACKED: Final = 8  # added to what a change is
 _PROBE_SECONDS: Final = 0.5  # between looks whether a file that failed can be written again
 _PROBE_BYTES: Final = 64 << 10
 _INSERT: Final = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)"
@@ -83,7 +88,10 @@ class SqliteJournal:
 
     def _rows(self) -> Iterator[tuple[int, int, str, str, str, bytes]]:
         try:
-            yield from self._db.execute("SELECT revision, change, resource, namespace, name, value FROM log ORDER BY 1")
+            yield from map(
+                _unpacked,
+                self._db.execute("SELECT revision, change, resource, namespace, name, value FROM log ORDER BY 1"),
+            )
         except sqlite3.Error as error:
             raise StoreError(f"{self._path}: {_reason(error)}") from None
 
@@ -216,8 +224,17 @@ class SqliteJournal:
 
 
 def _row(entry: Entry) -> tuple[int, int, str, str, str, bytes]:
-    item = entry.event.item
-    return (item.revision, int(entry.event.change), entry.table, item.namespace, item.name, item.value)
+    item, change, value = entry.event.item, int(entry.event.change), entry.event.item.value
+    if len(value) >= _LARGE:
+        packed = zlib.compress(value, 1)  # others run meanwhile
+        if len(packed) < len(value):
+            change, value = change + _PACKED, packed
+    return (item.revision, change, entry.table, item.namespace, item.name, value)
+
+
+def _unpacked(row: tuple[int, int, str, str, str, bytes]) -> tuple[int, int, str, str, str, bytes]:
+    revision, change, table, namespace, name, value = row
+    return (revision, change - _PACKED, table, namespace, name, zlib.decompress(value)) if change >= _PACKED else row
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -269,9 +286,11 @@ def _prepare(db: sqlite3.Connection, path: Path, about: dict[str, str]) -> None:
         raise StoreError(f"{path}: {_reason(error)}") from None
     if application != _APPLICATION:
         raise StoreError(f"{path}: this is not a Kohort store; give another --data-dir")
-    if schema != SCHEMA:
-        raise StoreError(f"{path}: written by another Kohort (schema {schema}; this one reads schema {SCHEMA})")
+    if schema not in _READS:
+        known = " and ".join(map(str, _READS))
+        raise StoreError(f"{path}: written by another Kohort (schema {schema}; this one reads {known})")
     try:
+        db.execute(f"PRAGMA user_version={SCHEMA}")
         _check_facts(db, path, about)
     except sqlite3.Error as error:
         raise StoreError(f"{path}: {_reason(error)}") from None

@@ -3,14 +3,19 @@
 Turns alone are not enough: whoever is light needs many turns one after the other for one gang, and in each of them
 somebody heavy would work as well. So while somebody lighter is at it, whoever has used the loop much works a quarter of
 the time: after each piece of work comes three times as long a rest. Alone, nobody ever rests.
+
+Work is whatever is done for a tenant on the loop: requests, reconciles, decisions about its pods, reading what has
+changed. A tenant is a namespace, or a user outside of all.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Hashable
 from typing import Any, Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
@@ -21,6 +26,7 @@ _LIGHTER: Final = 0.5  # of the use of whoever is to rest
 _FADES: Final = 1.0  # seconds after which a third is left of what was used
 _ACTIVE: Final = 0.1  # seconds since its last work
 _MOST: Final = 1000  # tenants that are kept
+_OF_THE_CLUSTER: Final = frozenset({"", "kube-system", "kube-node-lease", "kube-public"})
 
 
 class _Account:
@@ -70,6 +76,28 @@ class Shares:
                 self._accounts = {name: one for name, one in self._accounts.items() if now - one.at < _FADES}
             found = self._accounts[tenant] = _Account(now)
         return found
+
+
+_of_loops: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Shares]] = WeakKeyDictionary()
+
+
+def of_loop() -> Shares:
+    """Of the loop that runs."""
+    loop = asyncio.get_running_loop()
+    found = _of_loops.get(loop)
+    if found is None:
+        found = _of_loops[loop] = Shares()
+    return found
+
+
+def tenant(namespace: str) -> str:
+    """Empty: what is done there is for everybody."""
+    return "" if namespace in _OF_THE_CLUSTER else namespace
+
+
+def rests(namespace: Hashable) -> float:
+    """For queues by namespace: seconds for which one has to rest."""
+    return of_loop().asks(tenant(str(namespace)))
 
 
 class Metered(Generic[T]):

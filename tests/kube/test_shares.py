@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
+from kohort.kube.shares import Metered, Shares
 from kohort.kube.transport import ADMIN
 from kohort.kube.wire import Request, User
 from kohort.server.pace import Pace, tenant_of
-from kohort.server.shares import Metered, Shares
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr("kohort.server.shares.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("kohort.kube.shares.time.perf_counter", lambda: now[0])
     return now
 
 
