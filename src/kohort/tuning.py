@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import gc
 import resource
+import sys
 import time
 from contextlib import suppress
 from typing import Final
@@ -16,6 +17,9 @@ _LONG: Final = 0.01  # seconds of a look at all of them
 _WHOLE: Final = 6 * 3600.0  # seconds until what was set aside is looked at again
 _PAUSE: Final = 60.0  # seconds between two looks by the clock
 _SHORT: Final = 0.05  # seconds of a look at everything that may be often
+# Seconds for which a thread keeps the interpreter while another one wants it: Python's own 5 ms are what each turn of a
+# loop and each row of a commit would wait for, as often as they come back from the system.
+_SWITCH: Final = 0.0002
 _FILES: Final = 1 << 20  # some systems know no limit; tables of descriptors should not grow without one
 
 
@@ -30,6 +34,7 @@ def settle() -> None:
     if not any(isinstance(one, _SetAside) for one in gc.callbacks):
         gc.callbacks.append(_SetAside())
     gc.enable()
+    sys.setswitchinterval(_SWITCH)
 
 
 class _SetAside:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from kohort.api.kind import Object
 from kohort.controllers.controller import Key, key_of
 from kohort.controllers.overlay import FORGET, WriteOverlay
@@ -81,3 +86,57 @@ def test_nothing_is_believed_for_ever() -> None:
 def test_keys() -> None:
     assert key_of(pod(1)) == KEY
     assert str(KEY) == "lab/p"
+
+
+_STEPS = st.lists(
+    st.tuples(st.sampled_from(["wrote", "deleted", "seen", "gone", "later"]), st.integers(0, 3), st.integers(0, 2)),
+    max_size=40,
+)
+
+
+@given(_STEPS)
+def test_an_index_finds_what_a_look_at_everything_finds(steps: list[tuple[str, int, int]]) -> None:
+    overlay, cache, now = WriteOverlay(), dict[Key, Object](), 0.0
+    asked: list[str] = []
+
+    def counted(obj: Object) -> list[str]:
+        asked.append(obj["metadata"]["name"])
+        return jobs(obj)
+
+    for version, (what, number, job) in enumerate(steps, 1):
+        key, name = Key("lab", f"p{number}"), f"p{number}"
+        one = pod(version, uid=f"u{number}", job=f"j{job}", name=name)
+        if what == "wrote":
+            overlay.wrote(one, "0", now)
+        elif what == "deleted":
+            overlay.deleted(key, f"u{number}", None, "0", now)
+        elif what == "later":
+            now += FORGET / 2
+        elif what == "seen":
+            overlay.seen(cache.get(key), one)
+            cache[key] = one
+        elif key in cache:
+            overlay.seen(cache.pop(key), None)
+        for value in ("j0", "j1", "j2"):
+            found = [obj for obj in cache.values() if value in jobs(obj)]
+            assert _by_name(overlay.over(found, counted, value, now)) == _by_name(_all(overlay, cache, value, now))
+    asked.clear()
+    overlay.over([], counted, "j0", now)
+    assert asked == []  # what waits is not read again for every question
+
+
+def _all(overlay: WriteOverlay, cache: dict[Key, Object], value: str, now: float) -> list[Object]:
+    keys = {*cache, *(Key("lab", f"p{number}") for number in range(4))}
+    seen = [overlay.get(key, cache.get(key), now) for key in keys]
+    return [obj for obj in seen if obj is not None and value in jobs(obj)]
+
+
+def _by_name(objects: list[Object]) -> list[Any]:
+    return sorted((obj["metadata"]["name"], obj["metadata"]["resourceVersion"]) for obj in objects)
+
+
+def test_what_the_watch_never_brings_is_not_kept_for_ever() -> None:
+    overlay = WriteOverlay()
+    for number in range(1000):
+        overlay.wrote(pod(number + 1, uid=f"u{number}", name=f"p{number}"), "0", number * 10.0)
+    assert len(overlay) <= FORGET / 10 + 1

@@ -232,10 +232,8 @@ async def test_groups_take_turns_and_have_shares() -> None:
 
 
 async def test_a_group_that_rests_lets_others_pass_and_comes_back() -> None:
-    q, clock = queue(
-        group_of=lambda key: key[0], rests=lambda group: max(0.0, ends.get(group, 0.0) - clock.monotonic())
-    )
-    ends = {"h": clock.monotonic() + 0.1}
+    rests = {"h": 0.1, "l": 0.0}
+    q, clock = queue(group_of=lambda key: key[0], rests=lambda group: rests[group])
     for key in ("h1", "l1"):
         q.add(key)
     assert await q.get() == "l1"

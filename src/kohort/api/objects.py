@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from kohort.api.kind import Object
 
@@ -39,6 +40,17 @@ def label(obj: Object, key: str) -> str:
     return str((meta_of(obj).get("labels") or {}).get(key) or "")
 
 
+_MANY: Final = 100  # owners
+
+
+class _Last:
+    """The many owners that were looked through last."""
+
+    owners: Sequence[Any] = ()
+    count = 0
+    controller: dict[str, Any] | None = None
+
+
 def annotation(obj: Object, key: str) -> str | None:
     """None: it has no such annotation; an empty one is a value."""
     return (meta_of(obj).get("annotations") or {}).get(key)
@@ -56,6 +68,14 @@ def is_deleting(obj: Object) -> bool:
 def controller_of(obj: Object) -> dict[str, Any] | None:
     """The owner reference of what controls the object; None: nothing does."""
     owners = meta_of(obj).get("ownerReferences") or ()
+    if len(owners) <= _MANY:
+        return _controller(owners)
+    if _Last.owners is not owners or _Last.count != len(owners):  # all who hear of a change ask, one after the other
+        _Last.controller, _Last.owners, _Last.count = _controller(owners), owners, len(owners)
+    return _Last.controller
+
+
+def _controller(owners: Sequence[Any]) -> dict[str, Any] | None:
     return next((owner for owner in owners if isinstance(owner, dict) and owner.get("controller")), None)
 
 

@@ -1,7 +1,7 @@
 """Long steps of reconciles in a thread, so that the event loop goes on meanwhile.
 
 A PodCliqueSet of thousands of cliques is compiled for seconds, in one stretch of Python. In a thread it shares the
-interpreter with the loop, which waits for a millisecond at a time instead of for all of it. Which steps are long is
+interpreter with the loop, which waits for a moment at a time instead of for all of it. Which steps are long is
 guessed from the size of the object, and remembered of those that were. One thread for all: what is long may take long.
 
 A reconcile is a generator without I/O that only reads what it is given, so it does not matter where it runs. In virtual
@@ -11,7 +11,6 @@ time everything runs on the loop: there, nothing takes long.
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,6 @@ from kohort.controllers.reconcile import Answer, Reconcile, Result, Step
 _LARGE: Final = 1500  # values in an object
 _LONG: Final = 0.03  # seconds of a step
 _REMEMBERED: Final = 1000  # objects
-_SWITCH: Final = 0.001  # seconds that a thread may keep the interpreter when another one wants it
 
 
 class Aside:
@@ -78,7 +76,6 @@ class Aside:
     ) -> Step | Result:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "reconcile")
-            sys.setswitchinterval(_SWITCH)
         self.steps += 1
         took = 0.0
 

@@ -26,11 +26,52 @@ class _Written:
     at: float
 
 
+Indexer = Callable[[Object], Iterable[Hashable]]
+
+
 class WriteOverlay:
-    """The writes to one kind. `seen` is told of every change that the informer knows."""
+    """The writes to one kind. `seen` is told of every change that the informer knows.
+
+    Writes of one namespace may wait for the watch by the thousand; who reads another must not look at all of them. So
+    they are indexed, too, by every index that was asked for.
+    """
 
     def __init__(self) -> None:
         self._written: dict[Key, _Written] = {}
+        self._indexes: dict[Indexer, dict[Hashable, set[Key]]] = {}
+
+    def __len__(self) -> int:
+        """Writes that the watch has not brought."""
+        return len(self._written)
+
+    def _put(self, key: Key, written: _Written) -> None:
+        self._drop(key)
+        while self._written and written.at - (oldest := next(iter(self._written.items())))[1].at > FORGET:
+            self._drop(oldest[0])
+        self._written[key] = written
+        for indexer, index in self._indexes.items():
+            _add(indexer, index, key, written)
+
+    def _drop(self, key: Key) -> None:
+        known = self._written.pop(key, None)
+        if known is None or known.object is None:
+            return
+        for indexer, index in self._indexes.items():
+            for value in indexer(known.object):
+                keys = index.get(value)
+                if keys is not None:
+                    keys.discard(key)
+                    if not keys:
+                        del index[value]
+
+    def _index(self, indexer: Indexer) -> dict[Hashable, set[Key]]:
+        found = self._indexes.get(indexer)
+        if found is None:
+            found = {}
+            for key, written in list(self._written.items()):
+                _add(indexer, found, key, written)
+            self._indexes[indexer] = found
+        return found
 
     def wrote(self, obj: Object, reached: str, now: float) -> None:
         """The answer to a create, update or patch. `reached`: the version up to which the informer knows everything."""
@@ -40,7 +81,7 @@ class WriteOverlay:
         key = key_of(obj)
         known = self._written.get(key)
         if known is None or known.version < version:
-            self._written[key] = _Written(obj, str(obj["metadata"].get("uid") or ""), version, now)
+            self._put(key, _Written(obj, str(obj["metadata"].get("uid") or ""), version, now))
 
     def deleted(self, key: Key, uid: str, answer: Object | None, reached: str, now: float) -> None:
         """The answer to a delete: the object on its way out, or something that says that it is out."""
@@ -50,7 +91,7 @@ class WriteOverlay:
             self.wrote(answer, reached, now)
             return
         version = _number(meta.get("resourceVersion")) if same else 0
-        self._written[key] = _Written(None, uid, version, now)
+        self._put(key, _Written(None, uid, version, now))
 
     def seen(self, old: Object | None, new: Object | None) -> None:
         obj = new or old
@@ -63,9 +104,9 @@ class WriteOverlay:
         version = _number(obj["metadata"].get("resourceVersion"))
         if known.uid != obj["metadata"].get("uid"):
             if version > known.version > 0:
-                self._written.pop(key, None)
+                self._drop(key)
         elif new is None or (known.version and version >= known.version):
-            self._written.pop(key, None)
+            self._drop(key)
 
     def get(self, key: Key, found: Object | None, now: float) -> Object | None:
         known = self._current(key, now)
@@ -75,29 +116,34 @@ class WriteOverlay:
             return None if found is None or found["metadata"].get("uid") == known.uid else found
         return known.object
 
-    def over(
-        self, found: list[Object], indexer: Callable[[Object], Iterable[Hashable]], value: Hashable, now: float
-    ) -> list[Object]:
+    def over(self, found: list[Object], indexer: Indexer, value: Hashable, now: float) -> list[Object]:
         """What the informer has under an index, as it is after our writes."""
         if not self._written:
             return found
         kept = {key_of(obj): obj for obj in found}
-        for key in list(self._written):
+        hits = set(self._index(indexer).get(value, ()))
+        for key in [key for key in kept if key in self._written and key not in hits]:
             known = self._current(key, now)
-            if known is None:
-                continue
-            if known.object is not None and value in set(indexer(known.object)):
-                kept[key] = known.object
-            elif key in kept and (known.object is not None or kept[key]["metadata"].get("uid") == known.uid):
+            if known is not None and (known.object is not None or kept[key]["metadata"].get("uid") == known.uid):
                 del kept[key]
+        for key in sorted(hits):
+            known = self._current(key, now)
+            if known is not None and known.object is not None:
+                kept[key] = known.object
         return list(kept.values())
 
     def _current(self, key: Key, now: float) -> _Written | None:
         known = self._written.get(key)
         if known is not None and now - known.at > FORGET:
-            self._written.pop(key, None)  # a long reconcile may look from its own thread
+            self._drop(key)  # a long reconcile may look from its own thread
             return None
         return known
+
+
+def _add(indexer: Indexer, index: dict[Hashable, set[Key]], key: Key, written: _Written) -> None:
+    if written.object is not None:
+        for value in indexer(written.object):
+            index.setdefault(value, set()).add(key)
 
 
 def _number(version: str | None) -> int:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.kube import timeslice
+from kohort.kube.shares import of_loop
 from kohort.server import codec, negotiation, options, storage_codec
 from kohort.server.codec import encode
+from kohort.server.pace import tenant_of
 from kohort.server.printers import table
 
 if TYPE_CHECKING:
@@ -65,9 +69,21 @@ async def stream(
             yield b"".join(waiting)
             waiting, size = [], 0
         if time.perf_counter() >= end:
-            end = await slices.turn()
+            end = await _later(info, slices, end)
     waiting.append(b"" if yaml else b"]}\n")
     yield b"".join(waiting)
+
+
+async def _later(info: RequestInfo, slices: TimeSlices, end: float) -> float:
+    """The next slice: this one is on the account of whoever reads, who may have to rest before another."""
+    shares, tenant = of_loop(), tenant_of(info.request)
+    shares.spent(tenant, time.perf_counter() - end + timeslice.SECONDS)
+    while True:
+        end = await slices.turn()
+        rest = shares.asks(tenant)  # another list of the same tenant may have been faster
+        if not rest:
+            return end
+        await asyncio.sleep(rest)
 
 
 def _open(envelope: Object, name: str) -> bytes:

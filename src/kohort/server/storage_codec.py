@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from kohort.kube.codec import without_collecting
 from kohort.server.codec import encode
 
 if TYPE_CHECKING:
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
     from kohort.server.resources import Resource, Resources
     from kohort.server.store import Event, Item, Store
 
-decode = msgspec.json.Decoder(dict[str, Any]).decode
+_decoder: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+def decode(value: bytes) -> Object:
+    return without_collecting(_decoder.decode, value)
 
 
 def object_prefix(resource: Resource) -> bytes:

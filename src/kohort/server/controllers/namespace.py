@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,24 +57,30 @@ class NamespaceController(Controller[str]):
         if resource is None or key not in self._terminating:
             return True
         failed = await self._empty(key)
-        left = self._left(key)
+        left = await self._left(key)
         now = timestamps.stamp()
         await change(self.core, resource, "", key, lambda one: with_conditions(one, left, failed, now))
         if not left:
             await change(self.core, resource, "", key, finalized)
         return not failed
 
-    def _content(self, namespace: str) -> list[tuple[Resource, Item, PartialMetadata]]:
+    async def _content(self, namespace: str) -> list[tuple[Resource, Item, PartialMetadata]]:
+        """In turns with whoever else needs the event loop: it may be much."""
         found: list[tuple[Resource, Item, PartialMetadata]] = []
+        end = await self.core.slices.turn()
         for table, resource in self.api.resources.stored().items():
-            if resource.namespaced:
-                found += [(resource, item, meta_of(item)) for item in self.store.table(table).items(namespace)]
+            if not resource.namespaced:
+                continue
+            for item in self.store.table(table).items(namespace):
+                found.append((resource, item, meta_of(item)))
+                if time.perf_counter() >= end:
+                    end = await self.core.slices.turn()
         return found
 
     async def _empty(self, namespace: str) -> list[str]:
         """Delete what is not terminating yet, pods first: they may need the rest. Returns what could not be deleted."""
         failed: list[str] = []
-        content = self._content(namespace)
+        content = await self._content(namespace)
         pods = [one for one in content if one[0].full_name == "pods"]
         for resource, item, meta in pods or content:
             if meta.deletionTimestamp is None:
@@ -82,11 +89,11 @@ class NamespaceController(Controller[str]):
                     failed.append(f"{resource.full_name} {item.name}: the server answered {code}")
         return failed
 
-    def _left(self, namespace: str) -> list[tuple[str, tuple[str, ...]]]:
+    async def _left(self, namespace: str) -> list[tuple[str, tuple[str, ...]]]:
         """The resource and the finalizers of each object that is still there."""
         return [
             (f"{resource.plural}.{resource.group}", tuple(meta.finalizers or ()))
-            for resource, _, meta in self._content(namespace)
+            for resource, _, meta in await self._content(namespace)
         ]
 
 
