@@ -166,6 +166,55 @@ async def test_a_grouping_rule_that_comes_while_the_scheduler_works(cluster: Clu
         await rules.delete("flink")
 
 
+@pytest.mark.releases("1.37")
+async def test_a_driver_starts_with_room_for_what_it_makes_later(cluster: Cluster) -> None:
+    """Two Spark applications where there is room for one: their drivers do not hold up each other."""
+    await cluster.create(custom("SparkApplication", "sparkapplications", "sparkoperator.k8s.io"))
+    await cluster.until(lambda: _serves(cluster, "sparkoperator.k8s.io", "SparkApplication"))
+    whole = str(max(int(one["status"]["allocatable"]["cpu"]) for one in await _nodes(cluster)))
+    executor = {"instances": 6, "coreRequest": whole, "memory": "64m", "schedulerName": "kohort"}
+    for name in ("one", "other"):
+        await _application(cluster, name, executor)
+        await cluster.create(spark(name, "driver", "1"))
+
+    async def driven() -> Any:
+        pods = {one["metadata"]["name"]: one for one in await cluster.pods()}
+        bound = [name for name, one in pods.items() if one["spec"].get("nodeName")]
+        waits = [name for name in pods if name not in bound and "made later: 6 pods" in await told(cluster, pods[name])]
+        return (bound, waits) if len(bound) == len(waits) == 1 else None
+
+    (started,), _ = await cluster.until(driven)
+    name = started.removesuffix("-driver")
+    for number in range(6):
+        await cluster.create(spark(name, f"executor-{number}", whole))
+
+    async def runs() -> Any:
+        return sum(bool(one["spec"].get("nodeName")) for one in await cluster.pods()) == 7
+
+    await cluster.until(runs)
+
+
+async def _nodes(cluster: Cluster) -> list[Json]:
+    return (await cluster.client.kind("v1", "Node").list()).items
+
+
+async def _application(cluster: Cluster, name: str, executor: Json) -> None:
+    spec = {"type": "Scala", "executor": executor}
+    api = "sparkoperator.k8s.io/v1"
+    await cluster.create({"apiVersion": api, "kind": "SparkApplication", "metadata": {"name": name}, "spec": spec})
+
+
+def spark(application: str, part: str, cpu: str) -> Json:
+    labels = {
+        "spark-app-selector": f"spark-{application}",
+        "spark-role": part.partition("-")[0],
+        "sparkoperator.k8s.io/app-name": application,
+    }
+    made = plain(f"{application}-{part}", labels)
+    made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+    return made
+
+
 async def _serves(cluster: Cluster, group: str, kind: str) -> Any:
     await cluster.client.discovery.refresh()
     return await cluster.client.discovery.versions(group, kind)
@@ -205,6 +254,6 @@ def custom(kind: str, plural: str, group: str) -> Json:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
+        "metadata": {"name": f"{plural}.{group}", "annotations": {"api-approved.kubernetes.io": "unapproved"}},
         "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
     }
