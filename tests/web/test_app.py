@@ -17,6 +17,7 @@ from kohort.kube.client import Client
 from kohort.plan.loading import load
 from kohort.server.server import Server
 from kohort.server.settings import Settings
+from kohort.web.follower import ClusterFollower
 from kohort.web.serve import for_users, local
 
 
@@ -92,6 +93,44 @@ async def test_another_name_for_this_machine_is_refused(client: Client, visitor:
         status, body, _ = await get(visitor, base + "api/view", headers={"Host": "evil.example:80"})
         assert status == 403
         assert "accepted are 127.0.0.1" in body["error"]
+
+
+async def test_many_nodes_are_shown_before_their_pods_have_been_read(
+    client: Client, visitor: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = asyncio.Event()
+    read = ClusterFollower.read_pods
+
+    async def later(follower: ClusterFollower) -> None:
+        await go_on.wait()
+        await read(follower)
+
+    monkeypatch.setattr(ClusterFollower, "read_pods", later)
+    monkeypatch.setattr("kohort.web.view._MANY", 40)
+    async with local(client) as link:
+        base = await entered(visitor, link)
+        _, first, _ = await get(visitor, base + "api/view")
+        assert (len(first["nodes"]), first["units"], first["reading"]) == (40, [], 0)
+        go_on.set()
+        units: dict[int, Any] = {}
+        async for one in deltas(visitor, base, first):
+            units |= {unit["id"]: unit for unit in one["units"]}
+            if one["reading"] is None and units:
+                break
+        _, view, _ = await get(visitor, base + "api/view")
+        assert {one["name"]: one["placed"] for one in view["units"]} == {
+            one["name"]: one["placed"] for one in units.values()
+        }
+        gang = next(unit for unit in units.values() if unit["name"] == "gang-2")
+        assert (gang["state"], gang["placed"]) == ("Running", 64)
+
+
+async def deltas(visitor: aiohttp.ClientSession, base: str, view: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    address = f"{base}api/stream?number={view['number']}&epoch={view['epoch']}&mark={view['mark']}"
+    async with asyncio.timeout(60), visitor.get(address) as answer:
+        async for line in answer.content:
+            if line.startswith(b"data: "):
+                yield json.loads(line.removeprefix(b"data: "))
 
 
 async def test_what_is_sent(client: Client, visitor: aiohttp.ClientSession) -> None:

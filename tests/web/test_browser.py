@@ -169,7 +169,8 @@ async def test_a_user_sees_their_namespaces_only(tmp_path: Path, page: Page) -> 
 
 
 async def test_a_large_cluster(tmp_path: Path, page: Page) -> None:
-    """Ten pods on every node. KOHORT_DASHBOARD_NODES=5000 measures: the first picture within two seconds of a visit."""
+    """Ten pods on every node. KOHORT_DASHBOARD_NODES=5000 measures: the first picture within two seconds of a visit,
+    also of the first, when nothing has been read yet: pods come into the picture as they are read."""
     nodes = int(os.environ.get("KOHORT_DASHBOARD_NODES", "1000"))
     limit = 2.0 if "KOHORT_DASHBOARD_NODES" in os.environ else 20.0  # machines that test are busy
     async with Server(Settings(tmp_path, "1.37", port=0, in_memory=True)) as server:
@@ -179,6 +180,10 @@ async def test_a_large_cluster(tmp_path: Path, page: Page) -> None:
             await page.open(link)
             await page.until(DRAWN, 120)
             cold = time.monotonic() - began
+            await page.until("document.getElementById('main').getAttribute('aria-busy') === 'false'", 120)
+            whole = time.monotonic() - began
+            assert await page.run("document.getElementById('notice').hidden")
+            assert await page.run("document.querySelectorAll('.legend li').length") > 10
             await page.open(urlsplit(link)._replace(query="", path="/").geturl())
             await page.until(f"{DRAWN} && performance.now() > 0", 60)
             warm = await page.run("performance.getEntriesByName('map-drawn')[0].startTime") / 1000
@@ -187,8 +192,9 @@ async def test_a_large_cluster(tmp_path: Path, page: Page) -> None:
                 "document.querySelector('.scroller').dispatchEvent(new Event('scroll'));"
                 "requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - began))); })"
             )
-            print(f"{nodes} nodes: {warm:.2f} s, with reading the cluster {cold:.2f} s, drawn again in {frame:.0f} ms")
+            print(f"{nodes} nodes: first visit {cold:.2f} s, with all pods {whole:.2f} s; later visits {warm:.2f} s")
+            print(f"drawn again in {frame:.0f} ms")
             assert f"{nodes:,}" in await page.run("document.querySelector('.big').innerText")
             await keep(page, "dashboard-large")
             assert page.problems == []
-            assert warm < limit
+            assert max(cold, warm) < limit

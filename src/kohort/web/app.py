@@ -307,6 +307,7 @@ def _delta(view: View, session: Session, units: set[int], nodes: set[str], mark:
     rows = [view.nodes[name] for name in sorted(nodes) if name in view.nodes] if sight.nodes else []
     return {
         "number": view.number,
+        "reading": view.reading,
         "units": [row.data for _, row in found if row is not None and sight.may_see(row.namespace)],
         "goneUnits": [number for number, row in found if row is None],
         "nodes": [without(row, seen) for row in rows] if seen is not None else rows,

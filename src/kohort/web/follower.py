@@ -41,10 +41,16 @@ def owners() -> tuple[tuple[str, str], ...]:
 
 
 class ClusterFollower:
-    """`touched`, `nodes`: what has changed since somebody last took it away; `changed` is set then."""
+    """`touched`, `nodes`: what has changed since somebody last took it away; `changed` is set then.
 
-    def __init__(self, client: Client, settings: SchedulerSettings | None = None) -> None:
+    `pods_later`: pods, of which there are ten times as many as of all else, are read when `read_pods` is called.
+    """
+
+    def __init__(self, client: Client, settings: SchedulerSettings | None = None, *, pods_later: bool = False) -> None:
         self.client = client
+        self.whole = False  # everything that there was at the beginning has been read
+        self._pods_later = pods_later
+        self._pods: Informer[Pod]
         self._settings = settings or SchedulerSettings()
         self.changed = asyncio.Event()
         self.touched: set[Unit] = set()
@@ -89,13 +95,18 @@ class ClusterFollower:
             version = types.get((group, kind), "")
             if version and await self._may(version, kind, needed=False):
                 informers.append(self._owners(version, kind))
-        pods = next(one for one, (source, _) in zip(informers, found, strict=False) if source.kind == "Pod")
-        first = [one for one in informers if one is not pods]
+        self._pods = next(one for one, (source, _) in zip(informers, found, strict=False) if source.kind == "Pod")
+        first = [one for one in informers if one is not self._pods]
         for informer in first:
             await self._stack.enter_async_context(informer)
         await asyncio.gather(*(informer.ready() for informer in first))
-        await self._stack.enter_async_context(pods)
-        await pods.ready()
+        if not self._pods_later:
+            await self.read_pods()
+
+    async def read_pods(self) -> None:
+        await self._stack.enter_async_context(self._pods)
+        await self._pods.ready()
+        self.whole = True
 
     async def _may(self, version: str, kind: str, *, needed: bool) -> bool:
         try:

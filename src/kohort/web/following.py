@@ -19,7 +19,7 @@ IDLE: Final = 900.0  # seconds without a visitor, after which nothing is followe
 
 
 class Following:
-    """Begins with the first visitor; others wait until everything has been read once."""
+    """Begins with the first visitor; others wait until there is something to show."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -49,7 +49,7 @@ class Following:
 
     async def _follow(self, ready: asyncio.Future[View]) -> None:
         try:
-            async with ClusterFollower(self._client) as follower:
+            async with ClusterFollower(self._client, pods_later=True) as follower:
                 view = View(follower)
                 work = asyncio.create_task(view.run())
                 try:

@@ -33,6 +33,8 @@ _ASK_AGAIN: Final = 15.0  # seconds after which an answer about something that w
 _ASK_SOON: Final = 1.0  # the same, if it has changed itself
 _LOGGED: Final = 20_000  # changes that a browser may be behind
 _PAST: Final = 500  # units that are gone, and still on the timeline
+_MANY: Final = 1_000  # nodes: of so many a picture is shown before their pods have been read
+_READING: Final = 1.0  # seconds between two pictures meanwhile
 
 
 @dataclass(slots=True)
@@ -77,7 +79,14 @@ class View:
                 self._on_pod(None, pod, unit)
         follower.on_pod, follower.on_node = self._on_pod, self._on_node
 
+    @property
+    def reading(self) -> int | None:
+        """So many pods have been read, while that lasts; None: all of them."""
+        return None if self.follower.whole else len(self.follower.core.cache.members)
+
     async def run(self) -> None:
+        if not self.follower.whole:
+            await self._read()
         asking = asyncio.create_task(self._ask())
         try:
             while True:
@@ -89,8 +98,26 @@ class View:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
 
+    async def _read(self) -> None:
+        """The pods. A large cluster is shown without them first, and as they come."""
+        if self.follower.core.cache.state.alive.sum() >= _MANY:
+            await self._update()
+            self._first.set()
+            await self.clock.sleep(TICK)  # for whoever waits for it: reading takes the event loop for seconds
+        reading = asyncio.create_task(self.follower.read_pods())
+        try:
+            while not reading.done():
+                await asyncio.wait({reading}, timeout=_READING)
+                if self._first.is_set():
+                    await self._update()
+            reading.result()
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+        self.follower.touched |= set(self.follower.units.by_id.values())  # only now their stories are known
+
     async def told(self) -> None:
-        """Until all that there was at the beginning has become rows."""
+        """Until there is something to show: all that there was at the beginning, or `reading` says that more comes."""
         await self._first.wait()
 
     async def refresh(self) -> None:
@@ -166,7 +193,9 @@ class View:
             return
         story = self._stories.get(unit.id)
         if story is None:
-            story = self._stories[unit.id] = first_story(unit.pods.values())
+            story = first_story(unit.pods.values())
+            if self.follower.whole:
+                self._stories[unit.id] = story
         names = self.follower.owners.chain(unit.owners)
         self.rows[unit.id] = UnitRow(unit.namespace, self._data(unit, names, story), names)
 

@@ -75,9 +75,12 @@ function frame() {
   namespaces();
   document.getElementById("who").title = store.user ? `Log out ${store.user}` : "Log out";
   const notice = document.getElementById("notice");
-  notice.hidden = !store.unread.length && store.everything;
+  const reading = store.reading !== null;
+  notice.hidden = !store.unread.length && store.everything && !reading;
   const some = store.everything ? "" : "You see the namespaces whose pods you may list. ";
-  notice.textContent = some + (store.unread.length ? `Not looked at: ${store.unread.join("; ")}` : "");
+  const far = reading ? `Pods are being read, ${store.reading.toLocaleString("en")} so far: until all are there, nodes seem freer than they are. ` : "";
+  notice.textContent = far + some + (store.unread.length ? `Not looked at: ${store.unread.join("; ")}` : "");
+  document.getElementById("main").setAttribute("aria-busy", String(reading));
 }
 
 function namespaces() {

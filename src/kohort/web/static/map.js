@@ -142,6 +142,7 @@ export function mapPage(main, rest) {
     const counted = (unit) => (store.device ? `${shares.get(unit.id) || 0}` : `${amount("cpu", shares.get(unit.id) || 0)} cpu`);
     const text = units.map((unit) => `${unit.id} ${counted(unit)} ${unit.placed} ${unit.state}`).join() + selected;
     none.hidden = units.length > 0;
+    none.textContent = store.reading === null ? "Nothing runs." : "Pods are being read.";
     if (text === legendText) return;
     legendText = text;
     const focused = [...legend.querySelectorAll("button")].indexOf(document.activeElement);

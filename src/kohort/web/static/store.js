@@ -3,7 +3,7 @@ import { ask } from "./dom.js";
 
 export const store = {
   units: new Map(), nodes: new Map(), marks: [], levels: [], device: "", mayNodes: false, everything: true,
-  user: "", unread: [], ready: false, skew: 0, version: 0, namespace: "",
+  user: "", unread: [], reading: null, ready: false, skew: 0, version: 0, namespace: "",
   now() { return Date.now() / 1000 + this.skew; },
   visible(unit) { return !this.namespace || unit.ns === this.namespace; },
 };
@@ -26,6 +26,7 @@ function tell() {
 }
 
 function take(data) {
+  store.reading = data.reading; // pods so far; null: all of them
   for (const unit of data.units) store.units.set(unit.id, unit);
   for (const id of data.goneUnits) store.units.delete(id);
   for (const row of data.nodes) {
