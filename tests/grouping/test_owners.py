@@ -354,6 +354,33 @@ def test_a_raycluster_is_a_tree_of_head_and_worker_groups() -> None:
     assert len(found.bound) == 6
 
 
+def test_a_raycluster_that_grows_waits_for_what_it_lacks_and_not_for_its_head() -> None:
+    found, body = cluster(2, "2"), one("ray")
+    body["spec"] = {"workerGroupSpecs": [{"groupName": "w", "replicas": 1, "minReplicas": 1}]}
+    operators.ray(found, body)
+    found.pod("other")
+    found.settle()
+    assert len(found.bound) == 3
+    body = deepcopy(body)
+    body["spec"]["workerGroupSpecs"][0]["replicas"] = 3
+    found.own(body)
+    name = body["metadata"]["name"]
+    for number in (1, 2):
+        labels = {"ray.io/cluster": name, "ray.io/node-type": "worker", "ray.io/group": "w"}
+        found.pod(f"{name}-w-{number}", body, labels)
+    found.settle(30)
+    waits = found.status(f"{name}-w-1").explanation
+    assert waits is not None
+    assert waits.detail.startswith("2 of its 2 groups must fit, 1 can; first cause: 2 pods need 2 cpu, 2 nodes have 1")
+    assert [one.ok for one in waits.children] == [True, False]
+    told = found.told(f"{name}-w-1")
+    assert "with a minimum of 2, now" in told  # its own words for that are the operator's
+    assert "minCount" not in told
+    events = [one.text for one in found.events if one.regarding.kind == "RayCluster"]
+    assert any(f"in default/{name}/w (level 1)" in one for one in events)
+    assert not any("minGroupCount 1, now" in one for one in events)
+
+
 def test_an_autoscaling_raycluster_needs_its_least_workers() -> None:
     found, body = cluster(cpu="2"), one("ray")
     body["spec"]["enableInTreeAutoscaling"] = True

@@ -33,7 +33,7 @@ def _of(engine: Engine, group: Demand, node_set: NodeSet, found: dict[str, Outco
 
 def _branch(branch: Branch, children: list[Outcome]) -> Outcome:
     """Too few children fit even alone: the cause most of them share. Otherwise they do not fit together."""
-    alone = [child for child in children if child.reason is not Reason.BLOCKED_BY_SIBLING]
+    alone = [child for child in children if not child.ok and child.reason is not Reason.BLOCKED_BY_SIBLING]
     total, need = len(children), branch.need
     if total < need:
         text = f"{total} of {need} groups exist"
@@ -52,6 +52,8 @@ def _branch(branch: Branch, children: list[Outcome]) -> Outcome:
 
 def why_not(engine: Engine, leaf: Leaf, node_set: NodeSet, *, alone: bool) -> Outcome:
     """A leaf that was not placed: the cause that most of it failed for, with numbers. `alone`: it has no siblings."""
+    if not leaf.pods and not leaf.missing:
+        return Outcome(True)  # all of it runs: whatever its tree waits for, it is not this
     exist = leaf.members + len(leaf.pods)
     if exist < leaf.need:
         return Outcome(False, reason=Reason.WAITING_FOR_MEMBERS, detail=f"{exist} of {leaf.need} members exist")

@@ -26,6 +26,7 @@ from kohort.scheduler.demands import Asked, Demands
 from kohort.scheduler.evictions import Evictions
 from kohort.scheduler.hardquestions import HardQuestions
 from kohort.scheduler.healing import HealingAction, Replacements, swapped
+from kohort.scheduler.madetrees import in_words_of_rules
 from kohort.scheduler.model import is_pod_key, shown
 from kohort.scheduler.queueinghint import QueueingHint, fits_empty, placements, queueing_hint
 from kohort.scheduler.spares import spare_of
@@ -371,7 +372,7 @@ class Decider:
         elif decision.searching:
             decision.explanation = waits(decision.root, Reason.NOT_FOUND, result.of(demand.name).detail)
         elif self.cache.settings.explains:  # it costs about as much as the search: only for those that have to wait
-            decision.explanation = explain(self.engine, demand, result)
+            decision.explanation = in_words_of_rules(explain(self.engine, demand, result), self.cache.trees)
 
     def _decide_on_others(self, demand: Demand, decision: Decision, *, allowed: bool) -> None:
         if not allowed:

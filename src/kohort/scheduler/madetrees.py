@@ -15,6 +15,9 @@ from msgspec.structs import replace
 from kohort.api.scheduling.topology import TOPOLOGY
 from kohort.grouping.keys import root_of
 from kohort.grouping.model import Absent, GroupNode, Later, Level, Place
+from kohort.grouping.schedulers.kohort import RULE as KOHORT_RULE
+from kohort.place.explain import Explanation
+from kohort.place.remedies import Remedy, RemedyKind
 from kohort.scheduler.model import MADE_BRANCH, MADE_LEAF, GroupSpec, LaterPart, Owner
 from kohort.scheduler.trees import GroupTrees
 
@@ -176,6 +179,26 @@ def _problem(made: _Made) -> str:
                     f"all of them must say the same"
                 )
     return ""
+
+
+def in_words_of_rules(explanation: Explanation, trees: GroupTrees) -> Explanation:
+    """A group that no object stands for has no minCount that somebody could lower: keys or the owner say its minimum.
+    Groups of a tree all belong to their owner, and parts that are made later are not anybody's to leave out."""
+    for one in explanation.every():
+        group = trees.get(one.group)
+        spec = group.spec if group is not None else None
+        if spec is not None and spec.rule:
+            one.remedies = [made for remedy in one.remedies if (made := _in_words(remedy, spec)) is not None]
+    return explanation
+
+
+def _in_words(remedy: Remedy, spec: GroupSpec) -> Remedy | None:
+    if remedy.kind is not RemedyKind.MINIMUM:
+        return remedy
+    if spec.later or (spec.composite and spec.rule != KOHORT_RULE.name):
+        return None
+    of = " groups" if spec.composite else ""
+    return replaced(remedy, text=f"with a minimum of {remedy.amount}{of}, now")
 
 
 def _told(node: GroupNode) -> str:

@@ -17,11 +17,12 @@ from kohort.api.scheduling import constants as words
 from kohort.api.scheduling.healing import FAIL, GANG_FAILED, MOVE, RESTART, SPARES
 from kohort.place.demand import Outcome
 from kohort.place.diagnosis import count
+from kohort.place.explain import Explanation
 from kohort.place.victims import VictimSet
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.decision import Decision, DecisionKind
 from kohort.scheduler.healing import DEFRAGMENT, EVICT, HealingAction
-from kohort.scheduler.model import COMPOSITE_PREFIX, Condition, GroupSpec, Pod
+from kohort.scheduler.model import COMPOSITE_PREFIX, Condition, GroupSpec, Pod, shown
 from kohort.scheduler.trees import Group, GroupTrees, PodInfo, having
 
 POD_SCHEDULED: Final = "PodScheduled"
@@ -432,7 +433,7 @@ def _advice(decision: Decision) -> dict[str, str]:
     """By group: what came closest, and what would help."""
     if decision.explanation is None or decision.kind is not DecisionKind.UNSCHEDULABLE:
         return {}
-    return {one.group: _plain(one.advice()) for one in decision.explanation.every() if not one.ok}
+    return {one.group: _plain(one) for one in decision.explanation.every() if not one.ok}
 
 
 def _by(group: Group | None) -> str:
@@ -448,8 +449,10 @@ def _minimum(group: Group, decision: Decision) -> str:
     return f"{name} ({spec.minimum}) cannot be satisfied: "
 
 
-def _plain(text: str) -> str:
-    return text.replace(COMPOSITE_PREFIX, "")
+def _plain(explanation: Explanation) -> str:
+    """Its advice, with names as people read them."""
+    below = explanation.culprit().group
+    return explanation.advice().replace(below, shown(below)).replace(COMPOSITE_PREFIX, "")
 
 
 def scheduler_error(pod: Pod) -> str:
