@@ -77,6 +77,13 @@ async def keep_small() -> None:
         await asyncio.to_thread(give_back)
 
 
+async def give_back_regularly() -> None:
+    """Until cancelled. For a process with a heap so large that looks at all of it have to be few."""
+    while True:
+        await asyncio.sleep(_PAUSE)
+        await asyncio.to_thread(give_back)
+
+
 def give_back() -> None:
     """Memory that is free goes back to the system, where its library can. Other threads go on meanwhile."""
     with suppress(OSError, AttributeError):

@@ -28,15 +28,29 @@ def test_alone_nobody_rests(clock: list[float]) -> None:
         clock[0] += 0.1
 
 
-def test_the_heavy_one_rests_three_times_as_long_as_it_worked(clock: list[float]) -> None:
+def test_the_heavy_one_rests_seven_times_as_long_as_it_worked(clock: list[float]) -> None:
     of = Shares()
     of.spent("heavy", 0.5)
     clock[0] += 0.2
     of.spent("light", 0.01)
     of.spent("heavy", 0.02)
-    assert of.asks("heavy") == pytest.approx(0.06)
-    assert of.asks("light") == 0.0
-    clock[0] += 0.07
+    rested = 0.0
+    while rest := of.asks("heavy"):
+        assert of.asks("light") == 0.0
+        clock[0] += rest
+        rested += rest
+        of.spent("light", 0.001)
+    assert rested == pytest.approx(0.14)
+
+
+def test_a_rest_ends_when_nobody_lighter_is_at_it(clock: list[float]) -> None:
+    of = Shares()
+    of.spent("heavy", 0.5)
+    of.spent("light", 0.01)
+    of.spent("heavy", 0.02)
+    rest = of.asks("heavy")
+    assert 0.0 < rest < 0.05
+    clock[0] += rest
     assert of.asks("heavy") == 0.0
 
 
@@ -44,8 +58,13 @@ def test_a_debt_is_short_and_forgotten(clock: list[float]) -> None:
     of = Shares()
     for _ in range(100):
         of.spent("heavy", 0.5)
+    rested = 0.0
     of.spent("light", 0.01)
-    assert of.asks("heavy") <= 0.1
+    while rest := of.asks("heavy"):
+        clock[0] += rest
+        rested += rest
+        of.spent("light", 0.0)
+    assert rested == pytest.approx(0.2)
     clock[0] += 10.0
     of.spent("light", 0.01)
     of.spent("heavy", 0.01)

@@ -80,6 +80,20 @@ def test_namespaces_are_selected_by_their_labels_now() -> None:
     assert short.place(short.pod("p", **rule))
 
 
+def test_labels_that_no_rule_looks_at_count_nothing_anew() -> None:
+    short = Short(n1=8)
+    short.run("far", "n1", labels=RED, namespace="other")
+    interpod = short.state.interpod
+    interpod.set_namespace("other", {"team": "x"})
+    assert not short.place(short.pod("p", **pod_anti_affinity(RED, namespaceSelector={"matchLabels": {"team": "x"}})))
+    counters = list(interpod.counters())
+    interpod.set_namespace("other", {"team": "x", "cost": "much"})
+    interpod.set_namespace("empty", {})
+    assert all(one is other for one, other in zip(interpod.counters(), counters, strict=True))
+    interpod.set_namespace("other", {"team": "y"})
+    assert not any(one is other for one, other in zip(interpod.counters(), counters, strict=True))
+
+
 # ---- affinity
 
 

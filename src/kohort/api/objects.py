@@ -69,6 +69,8 @@ def controller_of(obj: Object) -> dict[str, Any] | None:
     """The owner reference of what controls the object; None: nothing does."""
     owners = meta_of(obj).get("ownerReferences") or ()
     if len(owners) <= _MANY:
+        if _Last.count:
+            _Last.controller, _Last.owners, _Last.count = None, (), 0
         return _controller(owners)
     if _Last.owners is not owners or _Last.count != len(owners):  # all who hear of a change ask, one after the other
         _Last.controller, _Last.owners, _Last.count = _controller(owners), owners, len(owners)

@@ -59,5 +59,9 @@ async def until(
     write(ready)
     sys.stdout.flush()
     announce()
-    with watching() as server.api.metrics.watchdog:
-        await stopped.wait()
+    keeping = asyncio.create_task(tuning.give_back_regularly())
+    try:
+        with watching() as server.api.metrics.watchdog:
+            await stopped.wait()
+    finally:
+        keeping.cancel()

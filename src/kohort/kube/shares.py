@@ -1,8 +1,9 @@
 """How much of the event loop each tenant has used of late, and who has to rest for it.
 
 Turns alone are not enough: whoever is light needs many turns one after the other for one gang, and in each of them
-somebody heavy would work as well. So while somebody lighter is at it, whoever has used the loop much works a quarter of
-the time: after each piece of work comes three times as long a rest. Alone, nobody ever rests.
+somebody heavy would work as well. So while somebody lighter is at it, whoever has used the loop much works an eighth of
+the time: after each piece of work comes seven times as long a rest. Alone, nobody ever rests, and a rest ends when
+whoever is lighter has had nothing to do for a moment.
 
 Work is whatever is done for a tenant on the loop: requests, reconciles, decisions about its pods, reading what has
 changed. A tenant is a namespace, or a user outside of all.
@@ -19,12 +20,12 @@ from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
-_REST: Final = 3.0  # times as long as the work before it
-_LONGEST: Final = 0.1  # seconds of rest
-_HEAVY: Final = 0.3  # of the loop's time of late
+_REST: Final = 7.0  # times as long as the work before it
+_LONGEST: Final = 0.2  # seconds of rest
+_HEAVY: Final = 0.2  # of the loop's time of late
 _LIGHTER: Final = 0.5  # of the use of whoever is to rest
 _FADES: Final = 1.0  # seconds after which a third is left of what was used
-_ACTIVE: Final = 0.1  # seconds since its last work
+_ACTIVE: Final = 0.04  # seconds since its last work
 _MOST: Final = 1000  # tenants that are kept
 _OF_THE_CLUSTER: Final = frozenset({"", "kube-system", "kube-node-lease", "kube-public"})
 
@@ -54,7 +55,7 @@ class Shares:
         account.rests_until = min(max(account.rests_until, now) + _REST * seconds, now + _LONGEST)
 
     def asks(self, tenant: str) -> float:
-        """Seconds that it has to rest before it goes on: 0.0 for whoever is light, or alone."""
+        """Seconds that it has to rest before it asks again: 0.0 for whoever is light, or alone."""
         if not tenant:
             return 0.0
         now = time.perf_counter()
@@ -63,7 +64,7 @@ class Shares:
         account.used, account.at = used, now
         if used < _HEAVY or account.rests_until <= now or not self._disturbs(account, used, now):
             return 0.0
-        return account.rests_until - now
+        return min(account.rests_until - now, _ACTIVE)
 
     def _disturbs(self, account: _Account, used: float, now: float) -> bool:
         limit = used * _LIGHTER

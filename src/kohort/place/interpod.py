@@ -114,7 +114,8 @@ class InterPodTerms:
         return self._spaces
 
     def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
-        """Labels of a namespace (None: it is gone). Terms that select namespaces are counted anew."""
+        """Labels of a namespace (None: it is gone). Terms that select it and did not, or the other way round, are
+        counted anew."""
         known = self._spaces.get(name)
         if known == labels:
             return
@@ -122,7 +123,14 @@ class InterPodTerms:
             del self._spaces[name]
         else:
             self._spaces[name] = dict(labels)
-        moved = {term: counter.carrier for term, counter in self._selecting.items()}
+        before, after = ({NAMESPACE_NAME: name, **(one or {})} for one in (known, labels))
+        moved = {
+            term: counter.carrier
+            for term, counter in self._selecting.items()
+            if any(_selects(one, before) != _selects(one, after) for one in (counter, *counter.also))
+        }
+        if not moved:
+            return
         for term in moved:
             self._forget(term)
         self._renew()
@@ -326,6 +334,10 @@ def _counter(term: Term, carrier: str) -> TermCounter:
     spaces = None if term.namespace_selector is None else msgspec.json.decode(term.namespace_selector)
     also = tuple(_counter(one, carrier) for one in term.also)
     return TermCounter(term, msgspec.json.decode(term.text), spaces, also, carrier)
+
+
+def _selects(counter: TermCounter, labels: Mapping[str, str]) -> bool:
+    return counter.namespaces is not None and matches(counter.namespaces, labels)
 
 
 def _keys(counter: TermCounter) -> set[str]:

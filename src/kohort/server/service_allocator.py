@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import secrets
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -32,20 +32,27 @@ class _Port(msgspec.Struct, rename="camel"):
     node_port: int | None = None
 
 
-class _Given(msgspec.Struct, rename="camel"):
+class _Spec(msgspec.Struct, rename="camel"):
     cluster_ip: str | None = msgspec.field(default=None, name="clusterIP")
     ports: list[_Port] | None = None
 
-    @property
-    def node_ports(self) -> set[int]:
-        return {one.node_port for one in self.ports or () if one.node_port}
-
 
 class _Service(msgspec.Struct):
-    spec: _Given = msgspec.field(default_factory=_Given)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
-_read: Final = msgspec.json.Decoder(_Service).decode
+class _Given(NamedTuple):
+    cluster_ip: str | None
+    node_ports: frozenset[int]
+
+
+_service: Final = msgspec.json.Decoder(_Service)
+
+
+def _read(value: bytes) -> _Given:
+    """As much as has to be kept: some have thousands of ports."""
+    spec = _service.decode(value).spec
+    return _Given(spec.cluster_ip, frozenset(one.node_port for one in spec.ports or () if one.node_port))
 
 
 class ServiceAllocator:
@@ -85,7 +92,7 @@ class ServiceAllocator:
         for item in self._lister.items("", "services"):
             before = known.get(item.key)
             if before is None or before[0] != item.revision:
-                before = (item.revision, _read(item.value).spec)
+                before = (item.revision, _read(item.value))
             self._known[item.key] = before
         return [one for _, one in self._known.values()]
 
