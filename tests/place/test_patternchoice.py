@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from kohort.place.coversearch import Ring
-from kohort.place.patternchoice import choose
+from kohort.place.packing import Limit
+from kohort.place.patternchoice import choose, choose_within
 from kohort.place.patterns import Patterns
 
 ASKS = [(5, 2), (3, 4), (2, 7)]
@@ -64,3 +65,17 @@ def test_one_pod_too_many_has_no_answer() -> None:
     held, patterns = _planted(0, 20)
     asked = held.sum(axis=0).astype(np.float32) + 1
     assert choose(patterns, [Ring(asked)], np.zeros(20, np.intp), _prices(patterns, asked), _never) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_limits_of_some_nodes_together_are_kept(seed: int) -> None:
+    """As planted: of the first class each five nodes have no more than they hold in the answer."""
+    held, patterns = _planted(seed, 20)
+    asked = held.sum(axis=0).astype(np.float32)
+    racks = [list(range(first, first + 5)) for first in range(0, 20, 5)]
+    limits = [Limit(rack, [0], int(held[rack, 0].sum())) for rack in racks]
+    seats = choose_within(patterns, limits, asked, _prices(patterns, asked), _never)
+    assert seats is not None
+    assert seats.sum(axis=0).tolist() == asked.tolist()
+    assert (seats @ np.array(ASKS) <= held @ np.array(ASKS)).all()
+    assert all(seats[one.nodes, 0].sum() <= one.most for one in limits)

@@ -21,6 +21,7 @@ _ENOUGH: Final = 4  # such seats of a class that count
 _PATIENCE: Final = 120  # steps without anything better
 _CALM: Final = 20  # steps without anything better after which what is missing is worth more with each step
 _DEARER: Final = np.float32(1.05)
+_MANY: Final = 20_000  # patterns that are looked at in each step
 _REST: Final = 4  # steps for which a node is left alone, at the least
 
 
@@ -43,6 +44,10 @@ class CoverSearch:
         self._around = np.array([ring.around for ring in rings], np.intp)
         self._nodes = np.flatnonzero(inner >= 0)
         few = np.flatnonzero(inner[patterns.node] >= 0)
+        if len(few) > _MANY:  # those that are worth least on their nodes are left out
+            worth = patterns.counts @ prices
+            lost = (np.maximum.reduceat(worth, patterns.starts[:-1])[patterns.node] - worth)[few]
+            few = np.sort(few[np.argpartition(lost, _MANY)[:_MANY]])
         self._node, self._counts = patterns.node[few], patterns.counts[few]
         self._of = inner[self._node]  # ring of each pattern
         self._weights = np.repeat(prices[None], len(rings), axis=0)  # of what is missing: ring × class

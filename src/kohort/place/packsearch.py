@@ -9,6 +9,7 @@ import numpy as np
 
 from kohort.place.mixture import mixed
 from kohort.place.packing import Numbers, PackGroup, Packing, Prices, trimmed
+from kohort.place.patternchoice import choose_within
 from kohort.place.patterns import Patterns, TooManyPatterns
 from kohort.place.seatsearch import SeatSearch
 from kohort.place.treefit import Placed, TreeFit
@@ -87,12 +88,27 @@ class _Within:
         """Pod by pod: of many classes, and where rules between pods are to be kept."""
         lean = trimmed(self._packing.root, self._size, np.random.default_rng(0), 0)
         demand = self._packing.demand([lean])
-        seats = SeatSearch(self._free, self._asks, self._caps, self._packing.limits).find(demand, self._expired)
+        search = SeatSearch(self._free, self._asks, self._caps, self._packing.limits)
+        seats = search.find(demand, self._expired, 1)
+        if seats is None and not self._expired():
+            seats = self._chosen(demand)
+        if seats is None and not self._expired():
+            seats = search.find(demand, self._expired)
         if seats is None:
             return None
         placed = Placed(self._nodes, list(lean.leaves()), demand.astype(np.float32))
         values = _dealt(self._packing, placed, seats)
         return values if self._packing.holds(values) else None
+
+    def _chosen(self, demand: Numbers) -> Numbers | None:
+        """Where there are few classes: by HiGHS, from the patterns of all nodes."""
+        try:
+            patterns = _patterns(self._free, self._asks, np.minimum(self._caps, demand), self._size)
+        except TooManyPatterns:
+            return None
+        asked = demand.astype(np.float32)
+        prices, _ = patterns.prices(asked, self._size)
+        return choose_within(patterns, self._packing.limits, asked, prices, self._expired)
 
 
 def _has_pods_to_spare(root: PackGroup) -> bool:

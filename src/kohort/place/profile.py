@@ -21,6 +21,7 @@ from kohort.place.levels import WELL_KNOWN, Level
 from kohort.place.signatures import SCORED
 
 _MOST_WEIGHT: Final = 100  # as for kube-scheduler's plugins
+_MOST_ROOTS: Final = 64  # that are looked at together
 _STRATEGIES: Final = ("least", "most")
 
 
@@ -48,6 +49,7 @@ class Profile:
     topology_levels: Sequence[Level] = WELL_KNOWN  # of the network, widest first
     healing: Healing = NO_HEALING  # of groups that say nothing themselves
     defragmentation: Defragmenting | None = None  # None: nothing is moved to make room
+    lookahead: int = 10  # gangs of equal priority, ready together, that are looked at as one; 1: each by itself
 
     @property
     def weights(self) -> dict[str, int]:
@@ -83,7 +85,7 @@ _HEALING: Final = {
 
 def read_profile(data: object) -> Profile:
     """A profile from what a file holds: strategy, resources, weights, defaultSpread, topologyLevels, healing,
-    defragmentation.
+    defragmentation, lookahead.
 
     Absent parts keep defaults."""
     if not isinstance(data, Mapping):
@@ -194,9 +196,12 @@ class _Reader:
 
         return {"defragmentation": read_defragmentation(value, wrong)}
 
-    def _weight(self, field: str, value: object, least: int) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_WEIGHT:
-            self.wrong(field, f"found {value!r}", f"a whole number from {least} to {_MOST_WEIGHT} is wanted")
+    def lookahead(self, value: object) -> dict[str, Any]:
+        return {"lookahead": self._weight("lookahead", value, 1, _MOST_ROOTS)}
+
+    def _weight(self, field: str, value: object, least: int, most: int = _MOST_WEIGHT) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            self.wrong(field, f"found {value!r}", f"a whole number from {least} to {most} is wanted")
             return 0
         return value
 
@@ -209,6 +214,7 @@ _PARTS: Final[dict[str, Callable[[_Reader, object], dict[str, Any]]]] = {
     "topologyLevels": _Reader.topology_levels,
     "healing": _Reader.healing,
     "defragmentation": _Reader.defragmentation,
+    "lookahead": _Reader.lookahead,
 }
 
 

@@ -41,9 +41,9 @@ class SeatSearch:
         self._rests = np.zeros(caps.shape, np.int64)
         self._dice = np.random.default_rng(0)
 
-    def find(self, demand: Numbers, expired: Callable[[], bool]) -> Numbers | None:
+    def find(self, demand: Numbers, expired: Callable[[], bool], turns: int = _TURNS) -> Numbers | None:
         """How many pods of each class every node takes, or None if none was found; which proves nothing."""
-        for turn in range(_TURNS):
+        for turn in range(turns):
             if not self._begin(demand, expired, noise=0.05 * turn):
                 return None
             if self._settled(expired):

@@ -79,8 +79,7 @@ class JointSearch:
 
     def seated(self, seats: Seats) -> dict[int, Seats]:
         """Which roots have their minimum with these seats."""
-        whole = Branch("", self._roots, 0)
-        return self._kept(Search(self._engine, self._light()).fits(whole, found=seats) or {})
+        return self._kept(seats)
 
     # ---- ways to find a set
 
@@ -110,9 +109,11 @@ class JointSearch:
         return self._kept(seats or {})
 
     def _patterns(self, question: PackingQuestion, most: int) -> tuple[dict[int, Seats], bool]:
-        solver = self._effort.solver or Inline()
-        if solver.under_way() or self._effort.spent:
-            return {}, solver.under_way()
+        effort, solver = self._effort, self._effort.solver or Inline()
+        if not effort.solver_size or (effort.spent and effort.solver is None):
+            return {}, False
+        if solver.under_way():
+            return {}, True
         said = solver.ask(question.packing, self._effort, question.answer, last=True)
         if said.status is not SolverStatus.FOUND:
             return {}, said.status is SolverStatus.SEARCHING

@@ -148,12 +148,17 @@ class Decider:
         self._evictions = evictions
         self._questions = questions
         self._effort = Effort()
+        self._seats: Mapping[str, str] = {}
         self._demands = Demands(cache)
         self.replacements = Replacements(cache, self._demands)
 
-    def decide(self, root: Group | PodInfo, *, minimum_only: bool = False) -> Decision:
+    def decide(
+        self, root: Group | PodInfo, *, minimum_only: bool = False, seats: Mapping[str, str] | None = None
+    ) -> Decision:
+        """`seats`: where its pods were found to fit (pod -> node), taken if it still holds."""
         decision = self._start(root)
         decision.minimum_only = minimum_only
+        self._seats = seats or {}
         if not decision.members:
             decision.kind = DecisionKind.NOTHING
             return decision
@@ -162,7 +167,7 @@ class Decider:
         demand = self.demand(root)
         if wrong := list(_excess(demand, decision)):
             return _misconfigured(decision, root, wrong)
-        self._effort = self._limits_of(decision.root)
+        self._effort = self.limits_of(decision.root)
         with self.engine.respecting_nominations(decision.root, decision.priority) as others:
             if self.cache.settings.explains:
                 decision.placements = placements(self.engine, demand)
@@ -271,11 +276,12 @@ class Decider:
 
     # ---- where it goes
 
-    def _limits_of(self, root: str) -> Effort:
+    def limits_of(self, root: str, most: float | None = None) -> Effort:
+        """Of a decision; `most`: seconds of a search for it."""
         seconds = self.cache.settings.search_seconds
         if self._questions is None:
-            return within(seconds)
-        return replace(within(min(seconds, _HELD)), solver=self._questions.of(root))
+            return within(seconds if most is None else min(seconds, most))
+        return replace(within(min(seconds, _HELD)), solver=self._questions.of(root, most))
 
     def _place(self, demand: Demand, decision: Decision) -> Result:
         """Without the nodes that refused a binding, if it can be."""
@@ -299,6 +305,9 @@ class Decider:
         """Where pods wait for volumes: until each finds one on its node, a node taking fewer pods with each try."""
         limits: Limits = {}
         found = {} if self._questions is None else self._questions.found(decision.root)
+        if self._seats:
+            rows = {uid: self.cache.state.row(node) for uid, node in self._seats.items()}
+            found = {uid: row for uid, row in rows.items() if row is not None}
         for _ in range(_VOLUME_TRIES):
             mark = self.engine.mark()
             with self._limited(limits):
@@ -394,7 +403,7 @@ class Decider:
             decision.note = _NO_HELP
             return
         victim_sets = find_victim_sets(cache.state, cache.trees.group_infos, self._evictions.protected())
-        effort = replace(self._limits_of(decision.root), solver=None)
+        effort = replace(self.limits_of(decision.root), solver=None)
         preemptor = Preemptor(self.engine, victim_sets, cache.budgets.cover(cache.state), effort)
         plan = (preemptor.plan_pod if decision.is_pod else preemptor.plan)(demand, decision.priority)
         if plan is None or not plan.victims:

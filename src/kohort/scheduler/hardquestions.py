@@ -31,6 +31,7 @@ class HardQuestion:
     data: bytes
     read: Callable[[list[int]], dict[str, str]]
     last: bool = True  # of those that the root has
+    seconds: float | None = None  # that it may take at the most, where that is less than others may
     sent: bool = False
 
     @property
@@ -57,8 +58,8 @@ class HardQuestions:
     def __len__(self) -> int:
         return len(self._open)
 
-    def of(self, root: str) -> RootSolver:
-        return RootSolver(self, root)
+    def of(self, root: str, seconds: float | None = None) -> RootSolver:
+        return RootSolver(self, root, seconds)
 
     def is_open(self, root: str) -> bool:
         return root in self._open
@@ -71,14 +72,14 @@ class HardQuestions:
         rows = {uid: self._state.row(node) for uid, node in known.found.items()}
         return {uid: row for uid, row in rows.items() if row is not None}
 
-    def put(self, root: str, model: HardModel, back: Back, *, last: bool) -> Verdict:
+    def put(self, root: str, model: HardModel, back: Back, *, last: bool, seconds: float | None = None) -> Verdict:
         """What is known of this very question; else it is put aside."""
         names = [None if info is None else info.name for info in self._state.node_infos]
 
         def read(values: list[int]) -> dict[str, str]:
             return {uid: name for uid, row in back(values).items() if (name := names[row]) is not None}
 
-        asked = HardQuestion(root, type(model).__name__, _encode(model), read, last)
+        asked = HardQuestion(root, type(model).__name__, _encode(model), read, last, seconds)
         known = self._known.setdefault(root, _Known())
         known.found = {}  # it did not hold
         verdict = known.verdicts.get(asked.digest)
@@ -117,11 +118,11 @@ class HardQuestions:
 class RootSolver:
     """For one decision about one root."""
 
-    def __init__(self, questions: HardQuestions, root: str) -> None:
-        self._questions, self._root = questions, root
+    def __init__(self, questions: HardQuestions, root: str, seconds: float | None = None) -> None:
+        self._questions, self._root, self._seconds = questions, root, seconds
 
     def under_way(self) -> bool:
         return self._questions.is_open(self._root)
 
     def ask(self, model: HardModel, effort: Effort, back: Back, *, last: bool) -> Verdict:  # noqa: ARG002
-        return self._questions.put(self._root, model, back, last=last)
+        return self._questions.put(self._root, model, back, last=last, seconds=self._seconds)

@@ -70,6 +70,7 @@ class QueuedRoot:
     hint: Hashable | None = None
     reason: str = ""
     refusal: str = ""  # of its last binding, if that was refused
+    passed_since: float | None = None  # when others that came later first had their turn before it
 
     @property
     def order(self) -> Order:
@@ -203,6 +204,38 @@ class Queue:
         if ends > now:
             return ends, _DEAR
         return now + self.rests(entry.namespace), _RESTS
+
+    def following(self, entry: QueuedRoot, count: int, now: float) -> list[QueuedRoot]:
+        """Who has its turn after an entry, of those as important as it that want their minimum as well."""
+        found: list[QueuedRoot] = []
+        reached = [(self._active[0], 0)] if self._active else []
+        while reached and len(found) < count:  # a heap, from its top on: only as much of it as is asked for
+            order, place = heapq.heappop(reached)
+            if order[:3] != entry.order[:3]:
+                break
+            one = self._entries.get(order[-1])
+            if one is not None and one is not entry and one.queue is SubQueue.ACTIVE and one.order == order:
+                found += [one] if one not in found and self._held(one, now)[0] <= now else []
+            for below in (2 * place + 1, 2 * place + 2):
+                if below < len(self._active):
+                    heapq.heappush(reached, (self._active[below], below))
+        return found
+
+    def take(self, key: str, now: float) -> QueuedRoot | None:
+        """An entry out of its turn, if it is ready."""
+        entry = self._entries.get(key)
+        if entry is None or entry.queue is not SubQueue.ACTIVE or self._held(entry, now)[0] > now:
+            return None
+        return self._taken(entry, now)
+
+    def back(self, entry: QueuedRoot, now: float) -> None:
+        """It was taken, and is not decided now: it is the next again."""
+        self._place(entry, SubQueue.ACTIVE, now, "PassedOver")
+
+    def hold(self, entry: QueuedRoot, now: float, until: float) -> None:
+        """It is ready, and waits for others to be looked at together with it."""
+        entry.until = until
+        self._place(entry, SubQueue.BACKOFF, now, "Lookahead")
 
     def charge(self, key: str, seconds: float, now: float) -> None:
         """A decision about a root has failed, and took so many seconds of the processor."""

@@ -21,6 +21,7 @@ from kohort.scheduler.faults import Fault, failed_decision, members_of
 from kohort.scheduler.grouphealing import lacking
 from kohort.scheduler.hardquestions import HardQuestion, HardQuestions
 from kohort.scheduler.healing import Healer, HealingAction, Seats
+from kohort.scheduler.lookahead import TOGETHER, Lookahead
 from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
 from kohort.scheduler.queue import MayFit, Queue, QueuedRoot, SubQueue
 from kohort.scheduler.queueinghint import QueueingHint, may_fit_now
@@ -61,6 +62,7 @@ class SchedulingCycle:
         self.status = StatusBuilder(group_condition, next(iter(sorted(settings.names)), "kohort"))
         self.backfill = BackfillReservation(self.cache.engine, settings, self._freed)
         self.healer = Healer(self.cache, stamp)
+        self.lookahead = Lookahead(self.cache, self.queue, self.decider, self.questions, self.root)
         self.decisions: dict[str, Decision] = {}  # the last failure of each root that waits
         self.unwritten = Writes()  # found between two steps
         self.faults: list[Fault] = []  # of ours, for the log
@@ -208,6 +210,7 @@ class SchedulingCycle:
 
     def _gone(self, key: str, now: float) -> None:
         self._no_question(key)
+        self.lookahead.gone(key)
         self.queue.remove(key)
         self.decisions.pop(key, None)
         self.backfill.release(now, key)
@@ -241,6 +244,9 @@ class SchedulingCycle:
             return Step(writes=writes) if writes else None
         members: dict[str, PodInfo] = {}
         mark = self.cache.engine.mark()
+        entry = self.lookahead.turn(entry, now)
+        if entry is None:
+            return Step(writes=writes)
         try:
             root = self.root(entry.key)
             if root is None:
@@ -298,7 +304,7 @@ class SchedulingCycle:
         if entry.surplus and self.queue.hold_surplus(entry, now):
             return Step(writes=writes)
         aside = _is_gang(root) and not entry.surplus and self.queue.minimums_wait(entry)
-        decision = self.decider.decide(root, minimum_only=aside)
+        decision = self.decider.decide(root, minimum_only=aside, seats=self.lookahead.seats(entry.key))
         step = Step(decision, writes=writes)
         if decision.kind is DecisionKind.SCHEDULED:
             self._scheduled(entry, decision, root, now)
@@ -355,6 +361,9 @@ class SchedulingCycle:
         """A search that went on elsewhere has ended: its root has its turn again. What was found is wanted at once, and
         so is the next question; if nothing was found, its pause has to be over."""
         if self.questions is None or not self.questions.answered(question, verdict):
+            return
+        if question.root == TOGETHER:
+            self.lookahead.answered(verdict, now)
             return
         entry = self.queue.get(question.root)
         if verdict.status is SolverStatus.FOUND or not question.last:

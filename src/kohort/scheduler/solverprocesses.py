@@ -52,9 +52,10 @@ class SolverProcesses:
         self._answered(question, await self._verdict(question))
 
     async def _verdict(self, question: HardQuestion) -> Verdict:
+        seconds = self._seconds if question.seconds is None else min(self._seconds, question.seconds)
         try:
-            async with self._pool.borrowed() as process, asyncio.timeout(self._seconds + _GRACE):
-                await process.send([self._seconds, question.last, question.kind, question.data])
+            async with self._pool.borrowed() as process, asyncio.timeout(seconds + _GRACE):
+                await process.send([seconds, question.last, question.kind, question.data])
                 status, values = await process.read()
             return Verdict(SolverStatus(status), values)
         except (TimeoutError, ChildEndedError, OSError) as error:
