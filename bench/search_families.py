@@ -339,6 +339,40 @@ def preemption(plot: Plot) -> Instance:
     )
 
 
+def victims(plot: Plot) -> Instance:
+    """The same with victims and pods of unlike sizes, gangs over one to three nodes, and budgets that are soon used up:
+    who goes is a question of its own."""
+    rng = plot.rng
+    for host in plot.hosts:
+        plot.state.put_node(host.name, {"cpu": 16_000, "memory": 64 * GI, "pods": 110}, host.labels)
+    groups: dict[str, GroupInfo] = {}
+    guarded: list[list[str]] = [[], [], []]
+    free = {host.name: 16_000 for host in plot.hosts}
+    for number in range(len(plot.hosts) * 2):
+        group = f"default/v{number}"
+        groups[group] = GroupInfo(disrupt_all=rng.random() < 0.3, priority=rng.choice((0, 0, 10)))
+        begin, cpu = rng.randrange(len(plot.hosts)), rng.choice((1000, 2000, 3000, 5000))
+        for host in plot.hosts[begin : begin + rng.randint(1, 3)]:
+            for index in range(rng.randint(1, 2)):
+                if free[host.name] >= cpu:
+                    free[host.name] -= cpu
+                    uid = f"v{number}-{host.name}-{index}"
+                    held = {"cpu": cpu, "memory": rng.randint(1, 8) * GI}
+                    plot.run(uid, held, host.name, group, groups[group].priority or 0)
+                    if rng.random() < 0.3:
+                        rng.choice(guarded).append(uid)
+    asks = [
+        {"cpu": rng.choice((2000, 3000, 4000, 6000)), "memory": rng.randint(1, 12) * GI}
+        for _ in range(rng.randint(1, 3))
+    ]
+    lacking = sum(free.values()) * len(asks) // sum(one["cpu"] for one in asks) + len(plot.hosts) // 4
+    gang = [rng.choice(asks) for _ in range(lacking)]
+    if plot.twin:
+        gang = [{"cpu": 16_000, "memory": GI}] * (len(plot.hosts) + 1)
+    budgets = [Budget(f"default/b{number}", frozenset(some), 1) for number, some in enumerate(guarded)]
+    return Instance(plot.engine, [plot.leaf("gang", gang)], groups, budgets)
+
+
 def queue(plot: Plot) -> Instance:
     """Several gangs that all fit if each is packed well."""
     rng = plot.rng
@@ -361,6 +395,7 @@ FAMILIES: Final[Mapping[str, Callable[[Plot], Instance]]] = {
     "rules": rules,
     "running": running,
     "preemption": preemption,
+    "victims": victims,
     "queue": queue,
 }
 

@@ -12,9 +12,11 @@ from tests.place import model
 from tests.place.build import pending
 from tests.place.short import HOST, Short, pod_anti_affinity
 
+from kohort.place.cheapestvictims import fewest_by_rows, fewest_by_sums
 from kohort.place.demand import Branch, Demand, Leaf
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
+from kohort.place.leastdisruption import VictimArrays
 from kohort.place.preempt import Preemption, Preemptor
 from kohort.place.search import Search
 from kohort.place.state import AssignedPod, ClusterState
@@ -146,6 +148,32 @@ def test_a_broken_budget_is_the_last_resort() -> None:
     both = _plan(short, _gang(short, 2), budgets=[budget])
     assert both is not None
     assert both.over_budget == 1
+
+
+def test_more_victims_rather_than_a_budget_or_a_gang_that_is_broken() -> None:
+    """One large pod under a budget, one of a gang that needs it, or four small ones."""
+    short = Short(n1=4, n2=4, n3=4, n4=4)
+    _run(short, "guarded", "n1", 4)
+    _run(short, "member", "n2", 4, group="gang")
+    for number in range(4):
+        _run(short, f"small-{number}", f"n{3 + number // 2}", 2)
+    groups = {"gang": GroupInfo(disrupt_all=True)}
+    budget = Budget("b", frozenset({"guarded"}), 0)
+    two = _plan(short, _gang(short, 2, 4), groups, [budget])
+    assert _gone(two) == {f"small-{number}" for number in range(4)}
+    three = _plan(short, _gang(short, 3, 4), groups, [budget])
+    assert _gone(three) == {"member", *(f"small-{number}" for number in range(4))}
+
+
+def test_by_sums_and_by_nodes_what_must_go_at_the_least() -> None:
+    short = Short(n1=4, n2=4)
+    for number in range(8):
+        _run(short, f"v{number}", f"n{1 + number // 4}")
+    arrays = VictimArrays(short.engine, find_victim_sets(short.state, {}), set())
+    assert fewest_by_sums(short.engine, _gang(short, 2, 3), arrays) == 6
+    assert fewest_by_rows(short.engine, _gang(short, 2, 3), arrays) == 6
+    assert fewest_by_sums(short.engine, _gang(short, 1, 2.5), arrays) == 3
+    assert fewest_by_rows(short.engine, _gang(short, 1, 2.5), arrays) == 3
 
 
 def test_a_pod_that_keeps_away_from_the_preemptor_goes_though_there_is_room() -> None:
@@ -354,7 +382,12 @@ def test_victims_against_the_optimum(effort: Effort, percent: int) -> None:
             engine.undo(0)
             assert best == (0, 0), seed
             continue
-        plan = Preemptor(engine, find_victim_sets(state, groups), effort=effort).plan(root, 100)
+        found = find_victim_sets(state, groups)
+        if best is not None and case.root.key is None:
+            arrays = VictimArrays(engine, found, set())
+            assert fewest_by_sums(engine, root, arrays) <= best[0], seed
+            assert fewest_by_rows(engine, root, arrays) <= best[0], seed
+        plan = Preemptor(engine, found, effort=effort).plan(root, 100)
         assert (plan is None) == (best is None), f"seed {seed}: {plan} against {best}"
         if plan is None or best is None:
             continue

@@ -12,18 +12,14 @@ from itertools import islice
 
 import numpy as np
 
+from kohort.place.cheapestvictims import CheapestVictims, ChosenVictims, fewest_by_rows, fewest_by_sums
 from kohort.place.demand import Demand, PendingPod, Result, renewed
 from kohort.place.domains import TopologyConflict, domains, least_pods
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
-from kohort.place.exact import settle
-from kohort.place.exact_model import SolverQuestion
-from kohort.place.exact_seats import KeptVictims
-from kohort.place.highs import SolverStatus
 from kohort.place.interpod import EquivalenceClass
 from kohort.place.interpodfilter import allowed
 from kohort.place.leastdisruption import LeastDisruption, VictimArrays
-from kohort.place.linear import NotExpressible
 from kohort.place.nodesets import NodeSet
 from kohort.place.reservations import Reservation
 from kohort.place.search import Search
@@ -31,8 +27,8 @@ from kohort.place.victims import LOWEST, Budget, VictimSet, exceeded, reverse, v
 
 _DOMAINS = 32  # root domains compared by what they cost
 _SPARED = 12  # up to so many victims, each is tried to be spared by another placement
-_UNITS = 200  # up to so many victim sets the exact solver is asked for the cheapest plan
-_UNKNOWNS = 4000
+_UNITS = 2000  # up to so many victim sets the exact solver is asked for the cheapest plan,
+_UNKNOWNS = 4000  # if the pods of each class, on each node, are not more than this
 _CANDIDATES = 100  # nodes compared for a single pod, or a tenth of all: kube-scheduler's defaults
 
 
@@ -162,6 +158,15 @@ class Preemptor:
         gone = tuple(victim_set for victim_set in removable if victim_set.name not in back)
         return Preemption(gone, result, exceeded(gone, self._budgets))
 
+    def _is_least(self, root: Demand, removable: Sequence[VictimSet], plan: Preemption) -> bool:
+        """Whether sums show that no plan is better in what counts most: budgets, gangs broken, victim sets."""
+        over, _, broken, sets, *_ = plan.cost
+        whole = all(one.breaks for one in removable) or not broken
+        if over or not whole:
+            return False
+        victims = self._victims(removable, violating(removable, self._budgets))
+        return any(sets <= fewest(self._engine, root, victims) for fewest in (fewest_by_sums, fewest_by_rows))
+
     def _spare(self, root: Demand, plan: Preemption) -> Preemption:
         """Try to spare each victim, the most important first: perhaps the others make room enough elsewhere."""
         if len(plan.victims) > _SPARED:
@@ -179,25 +184,39 @@ class Preemptor:
     def _cheapest(self, root: Demand, removable: Sequence[VictimSet], plan: Preemption) -> Preemption | None:
         """The cheapest plan there is, from the exact solver; None if it is not asked or cannot say.
 
-        It is asked about small trees whose pods are all needed, and that no rule between pods touches.
+        It is asked about trees whose pods are all needed, and that no rule between pods touches.
         """
-        pods = [pod for leaf in root.leaves() for pod in leaf.pods]
+        engine, kinds = self._engine, root.eq_classes
         near = {victim.row for victim_set in removable for victim in victim_set.pods}
-        small = len(removable) <= _UNITS and len(pods) * len(near) <= _UNKNOWNS
-        plain = not any(pod.eq_class.matched or not pod.eq_class.signature.is_plain for pod in pods)
-        if not (small and plain and least_pods(root) == len(pods) and self._effort.solver_size):
+        small = len(removable) <= _UNITS and len(kinds) * len(near) <= _UNKNOWNS
+        plain = not any(kind.matched or not kind.signature.is_plain for kind in kinds)
+        if not (small and plain and least_pods(root) == sum(kinds.values()) and self._effort.solver_size):
             return None
+        if self._is_least(root, removable, plan):
+            return plan
+        mark = engine.mark()
+        victims = self._victims(removable, set())
+        victims.remove(engine)
+        chosen = CheapestVictims(engine, root, victims, self._budgets).find(self._effort)
+        engine.undo(mark)
+        if chosen is None:
+            return None
+        found = self._seated(root, chosen)
+        return plan if found is None else min(plan, found, key=lambda one: one.cost)
+
+    def _seated(self, root: Demand, chosen: ChosenVictims) -> Preemption | None:
+        """A plan with these victims at the most, and the tree where the solver has put it."""
         engine = self._engine
         mark = engine.mark()
-        over = violating(removable, self._budgets)
-        victims = self._victims(removable, over)
-        victims.remove(engine)
-        gone = _settled(engine, root, victims, self._effort)
+        over = violating(chosen.gone, self._budgets)
+        self._victims(chosen.gone, over).remove(engine)
+        result = Search(engine, replace(self._effort)).place(root, found=chosen.seats)
+        back = _Reprieve(engine, root, result).all(chosen.gone, over) if result.ok else set()
         engine.undo(mark)
-        if gone is None:
+        if not result.ok:
             return None
-        found = (self._on(root, gone, node_set) for node_set in self._choices(root, gone))
-        return min((plan, *(one for one in found if one is not None)), key=lambda one: one.cost)
+        gone = tuple(victim_set for victim_set in chosen.gone if victim_set.name not in back)
+        return Preemption(gone, result, exceeded(gone, self._budgets))
 
     # ---- a pod alone (5.5)
 
@@ -240,28 +259,6 @@ class Preemptor:
         engine.undo(mark)
         gone = tuple(victim_set for victim_set in victim_sets if victim_set.name not in back)
         return Preemption(gone, result, exceeded(gone, self._budgets))
-
-
-def _settled(engine: Engine, root: Demand, victims: VictimArrays, effort: Effort) -> list[VictimSet] | None:
-    """Who goes in the cheapest way to place the root, everybody being removed now."""
-    stays = [KeptVictims({}) for _ in victims.victim_sets]
-    for row, victim_set, amounts in zip(
-        victims.rows.tolist(), victims.victim_set.tolist(), victims.amounts, strict=True
-    ):
-        held = stays[victim_set].holds.setdefault(row, {})
-        for column in np.flatnonzero(amounts).tolist():
-            held[column] = held.get(column, 0) + int(amounts[column])
-    try:
-        question = SolverQuestion(engine, root, engine.all_nodes, effort.solver_size, stays)
-    except NotExpressible:
-        return None
-    costs = [0] * len(question.model.upper)
-    for one, price in zip(stays, victims.price.tolist(), strict=True):
-        costs[one.unknown] = -price
-    status, values = settle(question.model, effort, costs)
-    if status is not SolverStatus.FOUND:
-        return None
-    return [victim_set for victim_set, one in zip(victims.victim_sets, stays, strict=True) if not values[one.unknown]]
 
 
 def _ranked(plan: Preemption) -> tuple[object, ...]:

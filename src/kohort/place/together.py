@@ -63,7 +63,7 @@ class JointSearch:
         best = self._one_by_one(every)
         if len(best) == len(self._roots):
             return Together(best)
-        most, question = self._most()
+        most, question = self.most()
         if most <= len(best):
             return Together(best)
         found = self._joint(self._tree(most), packed=True)
@@ -133,7 +133,7 @@ class JointSearch:
         inner = Branch("-", rest, max(most - len(self._required), 0))
         return Branch("", [*(self._roots[number] for number in self._required), inner], len(self._required) + 1)
 
-    def _most(self) -> tuple[int, PackingQuestion | None]:
+    def most(self) -> tuple[int, PackingQuestion | None]:
         """How many roots can be placed at the most, by sums; and the question whether so many can."""
         question: PackingQuestion | None = None
         for most in range(len(self._roots), 0, -1):
