@@ -148,7 +148,7 @@ class Decider:
         self._evictions = evictions
         self._questions = questions
         self._effort = Effort()
-        self._seats: Mapping[str, str] = {}
+        self._planned: Mapping[str, str] = {}
         self._demands = Demands(cache)
         self.replacements = Replacements(cache, self._demands)
 
@@ -158,7 +158,7 @@ class Decider:
         """`seats`: where its pods were found to fit (pod -> node), taken if it still holds."""
         decision = self._start(root)
         decision.minimum_only = minimum_only
-        self._seats = seats or {}
+        self._planned = seats or {}
         if not decision.members:
             decision.kind = DecisionKind.NOTHING
             return decision
@@ -305,8 +305,8 @@ class Decider:
         """Where pods wait for volumes: until each finds one on its node, a node taking fewer pods with each try."""
         limits: Limits = {}
         found = {} if self._questions is None else self._questions.found(decision.root)
-        if self._seats:
-            rows = {uid: self.cache.state.row(node) for uid, node in self._seats.items()}
+        if self._planned:
+            rows = {uid: self.cache.state.row(node) for uid, node in self._planned.items()}
             found = {uid: row for uid, row in rows.items() if row is not None}
         for _ in range(_VOLUME_TRIES):
             mark = self.engine.mark()
