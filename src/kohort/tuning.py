@@ -16,7 +16,7 @@ _YOUNG, _OLD = 3, 1  # looks at the younger, until older ones are looked at as w
 _LONG: Final = 0.01  # seconds of a look at all of them
 _WHOLE: Final = 6 * 3600.0  # seconds until what was set aside is looked at again
 _PAUSE: Final = 60.0  # seconds between two looks by the clock
-_SHORT: Final = 0.05  # seconds of a look at everything that may be often
+_FEW: Final = 300_000  # objects that were set aside: a look at all of them takes 30 ms, and may be often
 # Seconds for which a thread keeps the interpreter while another one wants it: Python's own 5 ms are what each turn of a
 # loop and each row of a commit would wait for, as often as they come back from the system.
 _SWITCH: Final = 0.0002
@@ -64,16 +64,11 @@ async def keep_small() -> None:
     when little is new, and free memory goes back. A lost lease leaves a whole set of informers in a cycle, which by
     then is set aside: where a look at everything is short, everything is looked at.
     """
-    took = 0.0
     while True:
         await asyncio.sleep(_PAUSE)
-        if took > _SHORT:
-            gc.collect()
-        else:
+        if gc.get_freeze_count() < _FEW:
             gc.unfreeze()
-            began = time.perf_counter()
             gc.collect()
-            took = time.perf_counter() - began
         await asyncio.to_thread(give_back)
 
 

@@ -128,6 +128,20 @@ async def test_connections_are_kept_and_bounded() -> None:
         await transport.close()
 
 
+async def test_namespaces_take_turns_at_the_connections() -> None:
+    """A hundred writes for one namespace are in line: the one for another does not wait for all of them."""
+    api = Script()
+    async with served(api) as url:
+        transport = Http(Config(url), connections=2)
+        wanted = [*["many"] * 100, "one"]
+        asked = [Request("POST", f"/api/v1/namespaces/{name}/pods") for name in wanted]
+        await asyncio.gather(*(transport.request(one, timeout=10) for one in asked))
+        order = [one.path.split("/")[4] for one in api.seen]
+        assert order.index("one") <= 4
+        assert len(order) == 101
+        await transport.close()
+
+
 async def test_a_server_that_is_too_slow_is_given_up() -> None:
     class Slow:
         async def handle(self, request: Request) -> Response:

@@ -94,6 +94,19 @@ def test_labels_that_no_rule_looks_at_count_nothing_anew() -> None:
     assert not any(one is other for one, other in zip(interpod.counters(), counters, strict=True))
 
 
+def test_rules_of_pods_that_have_gone_are_forgotten() -> None:
+    short = Short(n1=1000)
+    for number in range(300):
+        short.run(f"p{number}", "n1", labels=RED, **pod_anti_affinity({"app": f"a{number}"}))
+    interpod = short.state.interpod
+    assert len(list(interpod.counters())) == 300
+    for number in range(1, 300):
+        short.state.remove_pod(f"p{number}")
+    interpod.tidy()
+    assert len(list(interpod.counters())) == 1
+    assert not short.place(short.pod("q", labels={"app": "a0"}))  # who is there still has its rule
+
+
 # ---- affinity
 
 

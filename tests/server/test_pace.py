@@ -23,6 +23,20 @@ def test_flows_are_users_and_of_our_own_requests_namespaces() -> None:
     assert flow_of(Request("GET", path)) != flow_of(_own("a"))
 
 
+@pytest.mark.parametrize(
+    ("user", "apart"),
+    [
+        (User("admin", groups=("system:masters",)), True),
+        (User("system:serviceaccount:kube-system:operator"), True),
+        (User("somebody"), False),
+        (User("system:serviceaccount:a:tenant"), False),
+    ],
+)
+def test_who_works_for_the_whole_cluster_does_it_for_one_namespace_after_the_other(user: User, apart: bool) -> None:
+    flows = {flow_of(Request("POST", f"/api/v1/namespaces/{name}/pods", user=user)) for name in ("a", "b")}
+    assert len(flows) == (2 if apart else 1)
+
+
 def _order(monkeypatch: pytest.MonkeyPatch, requests: list[Request], seconds: float) -> list[int]:
     """In which order requests that come together begin; `seconds` is what each of them takes."""
     now = [0.0]

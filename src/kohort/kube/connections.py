@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 60.0  # less than servers wait before they hang up
 _GOODBYE_SECONDS: Final = 1.0
+_INSIDE: Final = "/namespaces/"
 # Methods whose calls may be repeated without harm: sent again if a kept connection turns out to be dead before anything
 # was answered, and where a server refuses to work now.
 REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
@@ -103,8 +104,45 @@ class _Connection(asyncio.Protocol):
             waiting.set_exception(error)
 
 
+class _Line:
+    """Who waits for a connection: namespaces take turns, however many requests concern one of them."""
+
+    def __init__(self) -> None:
+        self._called: deque[asyncio.Future[None]] = deque()  # had a turn, and found nothing
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # by namespace, in the order of their turns
+
+    def __bool__(self) -> bool:
+        return bool(self._called or self._waiting)
+
+    def add(self, namespace: str, turn: asyncio.Future[None]) -> None:
+        self._waiting.setdefault(namespace, deque()).append(turn)
+
+    def add_first(self, turn: asyncio.Future[None]) -> None:
+        self._called.appendleft(turn)
+
+    def take(self) -> asyncio.Future[None]:
+        if self._called:
+            return self._called.popleft()
+        namespace = next(iter(self._waiting))
+        turns = self._waiting.pop(namespace)
+        turn = turns.popleft()
+        if turns:
+            self._waiting[namespace] = turns  # behind the others
+        return turn
+
+    def leave(self, namespace: str, turn: asyncio.Future[None]) -> None:
+        with contextlib.suppress(ValueError):
+            self._called.remove(turn)
+        turns = self._waiting.get(namespace)
+        if turns is not None:
+            with contextlib.suppress(ValueError):
+                turns.remove(turn)
+            if not turns:
+                del self._waiting[namespace]
+
+
 class Connections:
-    """At most `limit` connections; who finds none free waits for one, in the order of coming."""
+    """At most `limit` connections; who finds none free waits for one: in turns by namespace, each in order."""
 
     def __init__(
         self, server: str, context: ssl.SSLContext | bool, *, limit: int, name: str = "", headers: Mapping[str, str]
@@ -121,7 +159,7 @@ class Connections:
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
         self._opening = 0
-        self._line: deque[asyncio.Future[None]] = deque()
+        self._line = _Line()
         self._closed = self._retired = False
 
     @property
@@ -134,7 +172,7 @@ class Connections:
         data = request(method, self._prefix + target, {**self._headers, **headers}, body)
         async with asyncio.timeout(seconds):
             while True:
-                connection = await self._take(seconds)
+                connection = await self._take(target.partition(_INSIDE)[2].partition("/")[0], seconds)
                 first = connection.uses == 0
                 try:
                     answer = await connection.ask(method, data)
@@ -174,7 +212,7 @@ class Connections:
 
     # ---- inside
 
-    async def _take(self, seconds: float) -> _Connection:
+    async def _take(self, namespace: str, seconds: float) -> _Connection:
         called = False
         while True:
             if self._closed:
@@ -186,7 +224,10 @@ class Connections:
                 if len(self._open) + self._opening < self._limit:
                     return await self._connect(min(seconds, CONNECT_SECONDS))
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            (self._line.appendleft if called else self._line.append)(turn)
+            if called:
+                self._line.add_first(turn)
+            else:
+                self._line.add(namespace, turn)
             called = True
             try:
                 await turn
@@ -195,8 +236,7 @@ class Connections:
                     self._next()  # it was ours to take, and is not taken
                 raise
             finally:
-                with contextlib.suppress(ValueError):
-                    self._line.remove(turn)
+                self._line.leave(namespace, turn)
 
     def _from_idle(self) -> _Connection | None:
         now = asyncio.get_running_loop().time()
@@ -240,9 +280,9 @@ class Connections:
         self._next()
 
     def _next(self) -> None:
-        """Whoever has waited longest may look again."""
+        """Whose turn it is may look again."""
         while self._line:
-            turn = self._line.popleft()
+            turn = self._line.take()
             if not turn.done():
                 turn.set_result(None)
                 return

@@ -257,6 +257,12 @@ class InterPodTerms:
             eq_class.stale = True
         self._classes.clear()
 
+    def tidy(self) -> None:
+        """Forget the rules of pods that have gone. Classes of those that are there are asked for again."""
+        if len(self._counters) + len(self._classes) > _SWEEP:
+            self._renew()
+            self._sweep()
+
     def _sweep(self) -> None:
         """Forget counters whose terms no signature has any more."""
         alive = {term for signature in self._state.signatures for term in signature.terms()}

@@ -21,6 +21,7 @@ from kohort.scheduler.trees import Group, startable
 from kohort.scheduler.volumes import VolumeBinding
 
 _ABOVE_ALL: Final = 2**31 - 1  # of all priorities
+_TIDY: Final = 60.0  # seconds between two times that rules of pods that have gone are forgotten
 
 
 class SchedulerCore(SchedulingCycle):
@@ -37,6 +38,7 @@ class SchedulerCore(SchedulingCycle):
         super().__init__(settings, stamp, group_condition, aside=aside)
         self.bindings: Counter[str] = Counter()  # by what the API server said
         self.why = PendingDiagnosis(self.cache, self.decider, self.decisions, self.evictions.victims)
+        self._tidied = 0.0
         self._notices = Notices(self.cache, self.queue, self.status, settings.notice_after, stamp)
 
     # ---- carrying out
@@ -185,4 +187,7 @@ class SchedulerCore(SchedulingCycle):
     def notices(self, now: float) -> Writes:
         """For roots that have not been ready for a while, pods without a group, claims without a volume; said once."""
         self.cache.companion.overdue(now)
+        if now - self._tidied >= _TIDY:
+            self._tidied = now
+            self.cache.state.interpod.tidy()
         return self._notices.due(now)

@@ -2,8 +2,9 @@
 
 A controller sends fifty writes together and each is short; all of them in one turn are not, and whoever comes behind
 them should not wait for all of them. So requests are begun as they come while a turn is young; then they wait, each
-with those of its own flow, and each turn begins a few, one flow after the other. Of what this process asks itself a
-flow is what concerns one namespace; of others, what one user asks.
+with those of its own flow, and each turn begins a few, one flow after the other. Of what this process asks itself, and
+of what administrators and the cluster's own components ask, a flow is what concerns one namespace; of others, what one
+user asks.
 
 And whoever has used the loop much rests while somebody lighter is at it (`kohort.kube.shares`). A tenant there is a
 namespace: what our controllers do for it, and what its service accounts ask; other users are tenants of their own.
@@ -119,7 +120,8 @@ class Pace:
 def flow_of(request: Request) -> Flow:
     name = request.user.name if request.user is not None else ""
     if name != _SELF:
-        return name, ""
+        # Whoever works for the whole cluster (`kohort run`, an operator) does it for one namespace after the other.
+        return name, "" if request.user is None or tenant_of(request) else _namespace(request)
     namespace = _namespace(request)
     return name, f"{namespace}{_BINDING}" if request.path.endswith(_BINDING) else namespace
 
