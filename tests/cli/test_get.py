@@ -86,6 +86,12 @@ async def test_top_in_a_pipe(config: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert re.search(r"Pod huge +default +\d+ s +InsufficientResource", done.output)
 
 
+async def test_top_where_nothing_waits(config: str) -> None:
+    done = await kohort("top", "-n", "nobody", "--kubeconfig", config)
+    assert done.exit_code == 0, done.output
+    assert done.output.endswith("\nRUNNING\nnothing\n\nQUEUE\nnothing\n")
+
+
 async def test_top_for_programs(config: str) -> None:
     done = await kohort("top", "-o", "json", "-n", "lab", "--kubeconfig", config)
     assert done.exit_code == 0, done.output

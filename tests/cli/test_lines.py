@@ -23,6 +23,7 @@ def shown(text: str, width: int, hang: int) -> list[str]:
         ("  label  a sentence that is long", 20, 9, ["  label  a sentence", "         that is", "         long"]),
         ("and topology.kubernetes.io/rack b", 10, 2, ["and", "  topology.kubernetes.io/rack", "  b"]),
         ("averylongword", 4, 2, ["averylongword"]),
+        ("on node-1\u00a0(2)", 10, 2, ["on", "  node-1 (2)"]),
         ("first\nsecond line", 9, 2, ["first", "  second", "  line"]),
         ("  label  averylongword after", 12, 9, ["  label  averylongword", "         after"]),
     ],

@@ -14,7 +14,7 @@ from rich.text import Text
 from kohort.api.scheduling.constants import REASON_SCHEDULER_ERROR
 from kohort.apimachinery import times
 from kohort.cli.common import count
-from kohort.cli.lines import Hanging
+from kohort.cli.lines import JOINED, Hanging
 from kohort.cli.lookup import Found
 from kohort.place.demand import Reason
 from kohort.place.explain import Explanation
@@ -186,7 +186,7 @@ def _fits(answer: RootStatus, shown: Extent) -> Iterator[RenderableType]:
 
 
 def _where(place: GroupPlacement, answer: RootStatus, shown: Extent) -> str:
-    nodes = some([f"{node} ({pods})" if pods > 1 else node for node, pods in place.nodes.items()], shown.nodes)
+    nodes = some([f"{node}{JOINED}({pods})" if pods > 1 else node for node, pods in place.nodes.items()], shown.nodes)
     of_group = f"{place.group}: " if place.group and len(answer.names) > 1 else ""
     domain = f", in {place.domain}" if place.domain else ""
     return f"{of_group}{count(sum(place.nodes.values()), 'pod')} on {nodes}{domain}"
@@ -202,8 +202,8 @@ def standing_lines(standing: Standing, shown: Extent = SHORT) -> Iterator[Render
         yield label_line("", Text(f"and {len(domains) - shown.domains} domains more", _DIM), indent=_WIDTH)
     crossed = [one for one in standing.levels if one.crossings is not None]
     if crossed:
-        each = ", ".join(f"{one.key} {one.crossings}" for one in crossed)
-        yield label_line("crossings", f"{each}, of {count(crossed[0].neighbours, 'neighbour')}")
+        each = ", ".join(f"{one.key}{JOINED}{one.crossings}" for one in crossed)
+        yield label_line("crossings", f"{each}, of {count(crossed[0].neighbours, 'neighbour').replace(' ', JOINED)}")
     for one in standing.levels:
         if one.note:
             yield label_line("given up", Text(f"{one.key} ({one.mode}): {one.note}", "yellow"))

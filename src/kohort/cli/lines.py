@@ -15,6 +15,7 @@ from rich.console import Console, ConsoleDimensions, ConsoleOptions
 from rich.text import Text
 
 UNBROKEN: Final = 100_000  # columns
+JOINED: Final = "\u00a0"  # a space at which no line breaks; printed as any other
 _LEAST: Final = 24  # columns in which a sentence can still be read
 _BELOW: Final = 4  # a cell that has no room beside the others stands below them, so far in
 
@@ -49,11 +50,12 @@ class Hanging:
         self.hang = hang
 
     def __str__(self) -> str:
-        return self.text.plain
+        return self.text.plain.replace(JOINED, " ")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         for number, (begin, end) in enumerate(_pieces(self.text.plain, options.max_width, self.hang)):
             piece = self.text[begin:end]
+            piece.plain = piece.plain.replace(JOINED, " ")
             yield Text.assemble(" " * self.hang, piece) if number else piece
 
 

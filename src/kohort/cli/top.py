@@ -219,7 +219,7 @@ def _waiting(rows: Sequence[Row], view: View, *, wide: bool) -> Iterator[Text]:
     """Two lines each: who, since when and why; and the reason in words, as much of it as fits."""
     now = view.clock.now()
     cells = [[f"{one['top'][0]} {one['top'][1]}", one["ns"], age(one["since"], now), one["reason"]] for one in rows]
-    for one, line in zip(rows, _lines(cells), strict=True):
+    for one, line in zip(rows, _lines(cells) if rows else (), strict=True):
         yield line
         yield Text(f"  {one['message']}", "dim", no_wrap=True, overflow="ignore" if wide else "ellipsis")
 

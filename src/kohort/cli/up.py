@@ -265,9 +265,10 @@ def _ready(
 ) -> str:
     where = "in memory" if settings.in_memory else f"in {settings.store_path}"
     count = sum(pool.count for pool in pools or ())
-    what = "API" if pools is None else f"with controllers, gang scheduler and {count} virtual nodes"
+    what, more = (" API", "") if pools is None else ("", f"controllers, gang scheduler and {count} virtual nodes; ")
     lines = [
-        f"Kubernetes {settings.minor} {what} at {url}, ready after {seconds:.1f} s; objects are kept {where}",
+        f"Kubernetes {settings.minor}{what} at {url}, ready after {seconds:.1f} s",
+        f"  {more}objects are kept {where}",
         f"  export KUBECONFIG={settings.kubeconfig_path}",
     ]
     if pools is None:

@@ -117,10 +117,10 @@ async def preempts(stage: Stage) -> Act:
     before = {uid_of(pod) for pod in await stage.running("low", 8)}
     stage.tell("low", "8 pods run, with 48 of 64 cpu, at priority 0")
     await stage.create(jobset("urgent", 6, 6, priorityClassName="urgent"))
-    stage.tell("urgent", "6 pods of 6 cpu come, at priority 1000; no node has so much free")
+    stage.tell("urgent", "6 pods of 6 cpu come, priority 1000; no node has so much free")
     await stage.running("urgent", 6)
     left = before & {uid_of(pod) for pod in await stage.pods("low") if _runs(pod)}
-    stage.tell("urgent", "all 6 run; low made room, all 8 pods of it: half a gang is of no use")
+    stage.tell("urgent", "all 6 run; low made room as a whole: half a gang is of no use")
     if left:
         act.faults.append(f"{count(len(left), 'pod')} of low went on running beside the others' end")
     await stage.ended("urgent")
@@ -142,7 +142,7 @@ async def heals(stage: Stage) -> Act:
     stage.tell(node, "dies: its kubelet says nothing any more", "yellow")
     healed = await stage.running("train", 4, without=node)
     where = ", ".join(sorted({str(pod["spec"]["nodeName"]) for pod in healed}))
-    stage.tell("train", f"has begun anew, all 4 pods together, on {where}", "green")
+    stage.tell("train", f"runs anew, all 4 together, on {where}", "green")
     if lost & {uid_of(pod) for pod in healed}:
         act.faults.append("pods of the first attempt went on beside those of the second")
     await nodes.patch(node, {"metadata": {"annotations": {STATE: None}}})

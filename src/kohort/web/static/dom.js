@@ -59,6 +59,12 @@ export const title = (unit) => `${unit.top[0]} ${unit.top[1]}`;
 // What a unit is below its topmost owner, if that is not all.
 export const below = (unit) => (unit.kind === unit.top[0] && unit.name === unit.top[1] ? "" : `${unit.kind} ${unit.name}`);
 
+// With its own name, where its owner has several: replicas can be told apart.
+export const named = (unit, units) => {
+  const several = units.some((one) => one !== unit && one.ns === unit.ns && title(one) === title(unit));
+  return several && below(unit) ? `${unit.top[0]} ${unit.name}` : title(unit);
+};
+
 export async function ask(path) {
   const answer = await fetch(path, { headers: { Accept: "application/json" } });
   const body = await answer.json().catch(() => ({ error: answer.statusText }));

@@ -1,5 +1,5 @@
 // Starts, waits, preemptions and failures over time.
-import { age, below, clockTime, colour, fill, h, plural, swatch, title } from "./dom.js";
+import { age, clockTime, colour, fill, h, named, plural, swatch, title } from "./dom.js";
 import { store } from "./store.js";
 
 const WINDOWS = [["1 min", 60], ["5 min", 300], ["15 min", 900], ["1 h", 3600], ["6 h", 21600], ["1 d", 86400]];
@@ -30,7 +30,7 @@ export function timelinePage(main) {
     fill(chart,
       h("div", { class: "axis", "aria-hidden": "true" }, ticks(start, seconds).map((at) => [h("span", { style: { left: place(at) } }, seconds > 3600 ? clockTime(at).slice(0, 5) : clockTime(at)), h("i", { style: { left: place(at), height: `${29 * lanes}px` } })])),
       whole.length > 0 && h("div", { class: "lane" }, h("div", { class: "label" }, "Nodes"), h("div", { class: "track" }, whole.map((mark) => sign(mark, place)))),
-      units.slice(0, LANES).map((unit) => lane(unit, marks.filter((mark) => mark.unit === unit.id), place, end)));
+      units.slice(0, LANES).map((unit, _, shown) => lane(unit, named(unit, shown), marks.filter((mark) => mark.unit === unit.id), place, end)));
     if (!units.length) chart.append(h("p", { class: "empty" }, "Nothing in this window."));
     note.textContent = units.length > LANES ? `The latest ${LANES} of ${plural(units.length, "workload")} are shown.` : "";
     fill(log, entries(units, marks, start).slice(0, 200).map((one) => h("tr", {},
@@ -51,10 +51,10 @@ function fitting() {
 
 const begin = (unit) => (unit.spans.length ? unit.spans[0][1] : 0);
 
-function lane(unit, marks, place, end) {
+function lane(unit, label, marks, place, end) {
   const words = unit.spans.map(([what, from, to]) => `${what === "waiting" ? "waited" : "ran"} ${age((to || end) - from)}${to ? "" : " so far"}`).join(", ");
   return h("div", { class: "lane" },
-    h("div", { class: "label" }, swatch(unit.id), unit.state === "Gone" ? h("span", { class: "dim" }, title(unit)) : h("a", { href: `#/workload/${unit.id}`, title: below(unit) || title(unit) }, title(unit)), h("span", { class: "sr" }, words)),
+    h("div", { class: "label" }, swatch(unit.id), unit.state === "Gone" ? h("span", { class: "dim" }, label) : h("a", { href: `#/workload/${unit.id}`, title: label }, label), h("span", { class: "sr" }, words)),
     h("div", { class: "track", title: words },
       unit.spans.map(([what, from, to]) => {
         const left = parseFloat(place(from));
