@@ -90,6 +90,7 @@ def test_in_memory_leaves_nothing(tmp_path: Path) -> None:
     command = [*KOHORT, "up", "--bare", "--port", "0", "--in-memory", "--kubeconfig", str(config)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
+    assert process.stdout.readline().startswith("Kubernetes 1.37 API at https://127.0.0.1:")
     assert "in memory" in process.stdout.readline()
     assert config.stat().st_mode & 0o777 == 0o600
     process.terminate()

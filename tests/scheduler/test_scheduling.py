@@ -71,6 +71,39 @@ def test_a_gang_that_can_never_fit_holds_nothing() -> None:
     assert "small-1" in sim.bound
 
 
+def decisions(sim: Sim) -> int:
+    return sum(step.decision is not None for step in sim.steps)
+
+
+def test_by_the_clock_nobody_is_decided_for_whom_nothing_has_changed() -> None:
+    """A gang that waits for days costs nothing meanwhile; pods that are bound beside it take room, and free none."""
+    sim = cluster(n="4")
+    gang(sim, "huge", 5)
+    sim.settle(400.0)
+    before = decisions(sim)
+    sim.settle(86_400.0)
+    assert decisions(sim) == before
+    small(sim, 1)
+    sim.settle(86_400.0)
+    assert decisions(sim) == before + 1, "the small pod alone"
+    create(sim, {"node": "more", "cpu": "4"})
+    sim.settle(60.0)
+    assert {f"huge-{number}" for number in range(5)} <= set(sim.bound)
+
+
+@pytest.mark.parametrize(("explains", "again"), [(True, 1), (False, 0)])
+def test_where_failures_are_told_the_numbers_are_new_after_five_minutes(explains: bool, again: int) -> None:
+    sim = Sim(settings=replace(SETTINGS, explains=explains))
+    create(sim, {"node": "n", "cpu": "4"})
+    small(sim, 1)
+    gang(sim, "huge", 5)
+    sim.settle(400.0)
+    before = decisions(sim)
+    sim.delete("pod", "small-1")
+    sim.settle(400.0)
+    assert decisions(sim) == before + again
+
+
 def test_room_is_held_for_a_limited_time_only() -> None:
     sim = cluster(n="4")
     create(sim, {"pod": "long", "cpu": "2", "node": "n"})
@@ -331,7 +364,10 @@ def test_what_was_said_is_not_said_again() -> None:
     sim.settle()
     explanation = len(sim.events)
     writes = sum(len(step.writes.patches) for step in sim.steps)
-    sim.settle(2000.0)
+    for number in range(5):  # it is tried again, for something has changed, and it is told the same
+        sim.objects["node"]["n1"]["metadata"].setdefault("labels", {})["seen"] = str(number)
+        sim.tell("node", "n1")
+        sim.settle(400.0)
     assert sim.counts()["unschedulable"] > 3
     assert (len(sim.events), sum(len(step.writes.patches) for step in sim.steps)) == (explanation, writes)
 

@@ -59,6 +59,7 @@ class Reservations:
 
     def __init__(self) -> None:
         self._of: dict[str, Reservation] = {}
+        self.version = 0  # another one: room is kept elsewhere, or by others
 
     def __len__(self) -> int:
         return len(self._of)
@@ -71,6 +72,9 @@ class Reservations:
 
     def put(self, reservation: Reservation) -> None:
         """In place of the one that its owner had; one for no pods is none."""
+        known = self._of.get(reservation.owner)
+        if known is None or known.priority != reservation.priority or known.nodes() != reservation.nodes():
+            self.version += 1
         if reservation.pods:
             self._of[reservation.owner] = reservation
         else:
@@ -83,7 +87,9 @@ class Reservations:
 
     def drop(self, owner: str) -> bool:
         """Its owner landed or gave up; whether there was one."""
-        return self._of.pop(owner, None) is not None
+        found = self._of.pop(owner, None) is not None
+        self.version += found
+        return found
 
     def drop_pod(self, owner: str, pod: str) -> None:
         """One of its pods landed or went away."""

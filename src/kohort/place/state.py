@@ -408,7 +408,7 @@ class ClusterState:
     def take_many(self, signature: PodSignature, rows: Rows, counts: Amounts) -> None:
         """The same for many rows, each given once, of a signature without ports and claims."""
         self.widen()
-        self.used[np.ix_(rows, signature.columns)] += counts[:, None] * signature.amounts
+        self.used[rows[:, None], signature.columns] += counts[:, None] * signature.amounts
         self.weighed[rows] += counts[:, None] * signature.weight
         self.usage.add_many(rows.tolist())
 

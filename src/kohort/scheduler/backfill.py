@@ -7,13 +7,16 @@ not fit an empty cluster, and no longer than a limit; then others have their tur
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import groupby
 
 import numpy as np
 
 from kohort.place.columns import Mask
 from kohort.place.demand import Demand, PendingPod
 from kohort.place.engine import Engine
+from kohort.place.interpod import EquivalenceClass
 from kohort.place.reservations import Reservation
 from kohort.scheduler.queue import QueuedRoot
 from kohort.scheduler.queueinghint import QueueingHint, fits_empty, whole
@@ -87,13 +90,17 @@ class BackfillReservation:
         mark = engine.mark()
         assignments: dict[str, tuple[PendingPod, str]] = {}
         node_set = self._candidate_nodes(demand)
-        for leaf in demand.leaves():
-            for pod in leaf.pods:
-                room = np.where(node_set, engine.room(pod.eq_class), 0)
+        for eq_class, pods in _runs(demand):
+            room = np.where(node_set, engine.room(eq_class), 0)
+            taken: Counter[int] = Counter()
+            for pod in pods:
                 row = int(room.argmax())
-                if room[row] > 0:
-                    engine.assume_on(pod.eq_class, row)
-                    assignments[pod.key] = (pod, state.node(row).name)
+                if room[row] <= 0:
+                    break
+                room[row] -= 1
+                taken[row] += 1
+                assignments[pod.key] = (pod, state.node(row).name)
+            engine.assume_many(eq_class, np.array(list(taken), np.intp), np.array(list(taken.values()), np.int64))
         engine.undo(mark)
         return assignments
 
@@ -113,3 +120,15 @@ class BackfillReservation:
         best = int(column.codes[running[0]]) if running else int(sums.argmax())
         mask: Mask = state.alive & (column.codes == best)
         return mask
+
+
+def _runs(demand: Demand) -> Iterator[tuple[EquivalenceClass, list[PendingPod]]]:
+    """Pods of one class after another: each takes one from the room of its row. Not so of pods with claims, which may
+    share a device: they come one by one."""
+    for leaf in demand.leaves():
+        for _, found in groupby(leaf.pods, key=lambda pod: id(pod.eq_class)):
+            pods = list(found)
+            if pods[0].eq_class.signature.claims:
+                yield from ((pod.eq_class, [pod]) for pod in pods)
+            else:
+                yield pods[0].eq_class, pods

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -70,9 +70,7 @@ class SchedulerCache:
         self._replicas: dict[str, set[str]] = {}  # 1.35: workload -> groups that pods name
         self.storage = VolumeCache(self.state.claims)
         self.default_selectors = DefaultSelectors()
-        self._eq_classes: dict[
-            str, tuple[EquivalenceClass, int, int]
-        ] = {}  # uid -> class; versions of claims, owners it rests on
+        self._pending_pods: dict[str, tuple[PendingPod, tuple[int, int]]] = {}  # by uid; the versions that it rests on
         self._on_node: set[str] = set()  # uids of pods that have a node, known to us or not
         self._order = itertools.count()
         self.spares = Spares()
@@ -153,7 +151,7 @@ class SchedulerCache:
             self.trees.leave(member.group, member)
 
     def _join_group(self, member: PodInfo) -> None:
-        self._eq_classes.pop(member.uid, None)
+        self._pending_pods.pop(member.uid, None)
         if member.group is not None:
             self.trees.join(member.group, member)
             if job := member.pod.job:
@@ -256,7 +254,7 @@ class SchedulerCache:
         known.pod = pod
         if not changed:
             return
-        self._eq_classes.pop(known.uid, None)
+        self._pending_pods.pop(known.uid, None)
         if known.group is not None:
             self.trees.leave(known.group, known)
             known.gated, known.leaving = gated, leaving
@@ -285,7 +283,7 @@ class SchedulerCache:
         if member.node:
             self._remove_from_node(member)
         self.reservations.drop_pod(self.root_key(member), member.uid)
-        self._eq_classes.pop(member.uid, None)
+        self._pending_pods.pop(member.uid, None)
         group = member.group
         if group is not None:
             self.trees.leave(group, member, finished=finished)
@@ -301,7 +299,7 @@ class SchedulerCache:
             self._on_node.add(member.uid)
             self.priorities[member.pod.spec.priority or 0] += 1
         self.state.put_pod(self.assigned_pod(member), member.node)
-        self._eq_classes.pop(member.uid, None)
+        self._pending_pods.pop(member.uid, None)
         if self.state.interpod:
             self.move_requests += 1  # a pod that comes can be the one that another wants to be near
 
@@ -373,7 +371,7 @@ class SchedulerCache:
             return
         if before is not None and before.spec is not None and before.spec.claims != spec.claims:
             for uid in before.pending:
-                self._eq_classes.pop(uid, None)
+                self._pending_pods.pop(uid, None)
         group = self.trees.set(spec)
         self._mark_root_dirty(group)
 
@@ -447,17 +445,12 @@ class SchedulerCache:
 
     def equivalence_class(self, member: PodInfo) -> EquivalenceClass:
         """What the engine sees of a pending pod; asked again when rules between pods or claims changed."""
+        return self.pending_pod(member).eq_class
+
+    def _versions(self) -> tuple[int, int]:
+        """Of claims and of owners' selectors, which classes rest on."""
         self.storage.flush()
-        claims, default_selectors = self.state.claims.version, self.default_selectors.version
-        known = self._eq_classes.get(member.uid)
-        if known is not None and not known[0].stale and known[1:] == (claims, default_selectors):
-            return known[0]
-        equivalence_class = self.state.equivalence_class(
-            msgspec.to_builtins(member.pod), claims=list(self._devices(member)), defaults=self._defaults(member)
-        )
-        if not equivalence_class.excess:  # one that is too much today may be none tomorrow
-            self._eq_classes[member.uid] = (equivalence_class, self.state.claims.version, default_selectors)
-        return equivalence_class
+        return self.state.claims.version, self.default_selectors.version
 
     def _devices(self, member: PodInfo) -> Iterator[str]:
         if not member.pod.spec.resource_claims:
@@ -476,9 +469,33 @@ class SchedulerCache:
 
     def pending_pod(self, member: PodInfo, nominated: str = "") -> PendingPod:
         """A pending pod as the engine places it."""
-        row = self.state.row(nominated) if nominated else None
-        pod = member.pod
-        return PendingPod(member.uid, self.equivalence_class(member), pod.metadata.labels or {}, row, pod.rank)
+        known = self._pending_pods.get(member.uid)
+        if known is None or known[0].eq_class.stale or known[1] != self._versions():
+            found = self._as_pending(member)
+        else:
+            found = known[0]
+        return replace(found, nominated=self.state.row(nominated)) if nominated else found
+
+    def pending_pods(self, members: Mapping[str, PodInfo], nominated: Mapping[str, str]) -> Iterator[PendingPod]:
+        """The same of those that are not leaving. A gang that waits is asked about again and again."""
+        versions, pending = self._versions(), self._pending_pods
+        for uid, member in members.items():
+            if not member.leaving:
+                known = pending.get(uid)
+                if known is None or known[1] != versions or known[0].eq_class.stale or nominated:
+                    yield self.pending_pod(member, nominated.get(uid, ""))
+                else:
+                    yield known[0]
+
+    def _as_pending(self, member: PodInfo) -> PendingPod:
+        pod, (_, default_selectors) = member.pod, self._versions()
+        eq_class = self.state.equivalence_class(
+            msgspec.to_builtins(pod), claims=list(self._devices(member)), defaults=self._defaults(member)
+        )
+        found = PendingPod(member.uid, eq_class, pod.metadata.labels or {}, None, pod.rank)
+        if not eq_class.excess:  # one that is too much today may be none tomorrow
+            self._pending_pods[member.uid] = (found, (self.state.claims.version, default_selectors))
+        return found
 
     def as_json(self, member: PodInfo) -> Json:
         """The pod as the API has it, as far as it is read."""

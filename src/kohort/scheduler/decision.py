@@ -77,6 +77,7 @@ class Decision:
     swapped: bool = False  # who goes for it are spares of its own
     widened: str = ""  # why members were placed outside of their group's domain
     healing: HealingAction | None = None  # what is done about members that are lost and found no place
+    rests_on: tuple[int, ...] = ()  # of a failure: versions of what the cluster had then
 
     @property
     def namespace(self) -> str:

@@ -121,9 +121,7 @@ class Demands:
         return sliced(state, leaf, network.slices) if network.slices else leaf
 
     def _pods(self, group: Group, asked: Asked) -> Iterator[PendingPod]:
-        for uid, member in group.pending.items():
-            if not member.leaving:
-                yield self._cache.pending_pod(member, asked.nominated.get(uid, ""))
+        yield from self._cache.pending_pods(group.pending, asked.nominated)
         for uid in asked.moved & group.placed.keys():
             yield self._as_pending(group.placed[uid])
 

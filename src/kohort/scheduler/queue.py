@@ -26,6 +26,7 @@ from kohort.scheduler.settings import SchedulerSettings
 
 _DEAR: Final = "DearFailures"
 _RESTS: Final = "NamespaceRests"
+_TIMEOUT: Final = "UnschedulableTimeout"
 _FREE: Final = 0.005  # seconds that a failure may cost without a pause
 _RETRIES: Final = 10.0  # so many times as long as failures of a namespace took, it has no retry; no first try: once
 _PAUSES: Final = 1000  # that are remembered, before those that are over are looked for
@@ -66,6 +67,7 @@ class QueuedRoot:
     attempts: int = 0  # failures in a row: did not fit
     errors: int = 0  # failures in a row: could not even be tried, or bound
     until: float = 0.0  # not decided before
+    timed_out: bool = False  # it has its turn by the clock alone
     failing_since: float | None = None
     hint: Hashable | None = None
     reason: str = ""
@@ -373,6 +375,7 @@ class Queue:
         entry.queue, entry.since = queue, now
         self.incoming[queue.value, cause] += 1
         if queue is SubQueue.ACTIVE:
+            entry.timed_out = cause == _TIMEOUT
             heapq.heappush(self._active, entry.order)
         elif queue is SubQueue.BACKOFF:
             self._timers.add(entry.until, entry.key)
@@ -393,7 +396,7 @@ class Queue:
                 if entry.until <= now:
                     self._place(entry, SubQueue.ACTIVE, now, "BackoffComplete")
             elif entry.queue in {SubQueue.UNSCHEDULABLE, SubQueue.PREEMPTING} and self._long_enough(entry, now):
-                self._place(entry, SubQueue.ACTIVE, now, "UnschedulableTimeout")
+                self._place(entry, SubQueue.ACTIVE, now, _TIMEOUT)
 
     def _long_enough(self, entry: QueuedRoot, now: float) -> bool:
         """It waited as long as anybody does, or its patience has ended since it was last tried."""

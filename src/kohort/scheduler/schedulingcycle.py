@@ -68,6 +68,7 @@ class SchedulingCycle:
         self.faults: list[Fault] = []  # of ours, for the log
         self._stamp = stamp
         self._move_requests = (0, 0)
+        self._hopeless: tuple[tuple[int, ...], set[Hashable]] = ((), set())  # what cannot be met, as things stand
         self._gained = False  # since somebody was last asked whether room is to be held for them
 
     def _freed(self) -> None:
@@ -142,6 +143,8 @@ class SchedulingCycle:
 
     def _update(self, key: str, now: float, writes: Writes) -> None:
         root = self.root(key)
+        if key in self.decisions:
+            self.decisions[key].rests_on = ()  # it is not what it was
         if root is None:
             self._gone(key, now)
             self.cache.later.release(key)
@@ -252,6 +255,9 @@ class SchedulingCycle:
             if root is None:
                 self._gone(entry.key, now)
                 return Step(writes=writes)
+            if entry.timed_out and self._fails_again(entry):
+                self._failed(entry, self.decisions[entry.key], now)
+                return Step(writes=writes)
             members = members_of(root)
             return self._decide(entry, root, writes, now)
         except Exception as error:
@@ -321,7 +327,8 @@ class SchedulingCycle:
             if decision.healing.seats:
                 self.cache.reservations.put(Reservation(entry.key, decision.priority, decision.healing.seats))
                 self.healer.hold(entry.key, now)
-        if decision.leftovers and not (decision.minimum_only and decision.kind is DecisionKind.SCHEDULED):
+        told = self.cache.settings.explains and not (decision.minimum_only and decision.kind is DecisionKind.SCHEDULED)
+        if told and decision.leftovers:
             writes.add(self.status.failure(decision, self.cache.trees, self._stamp()))
         return step
 
@@ -393,6 +400,41 @@ class SchedulingCycle:
         if hint_before is not None:
             self.queue.wake_next(hint_before, now, self._may_fit_now())
 
+    def _versions(self) -> tuple[int, ...]:
+        """Of all that may make room for a root that did not fit."""
+        cache = self.cache
+        return (
+            cache.move_requests,
+            cache.storage.version,
+            cache.state.claims.version,
+            cache.default_selectors.version,
+            cache.reservations.version,
+        )
+
+    def _fails_again(self, entry: QueuedRoot) -> bool:
+        """A root has its turn by the clock, and nothing was freed or changed since it failed: pods bound since then
+        leave no more room. A search that ended without a proof may find it yet. Where failures are not told, so that
+        nobody waits for new numbers, it is enough that even by an upper bound it cannot fit."""
+        known = self.decisions.get(entry.key)
+        if known is None or known.kind is not DecisionKind.UNSCHEDULABLE or entry.surplus or self.evictions.protected():
+            return False
+        if not all(one.proven for one in known.outcomes.values()) or not known.rests_on:
+            return False
+        versions = self._versions()
+        if known.rests_on == versions:
+            return True
+        if self.cache.settings.explains:
+            return False
+        if self._hopeless[0] != versions:
+            self._hopeless = (versions, set())
+        owner = self.cache.reservations.get(entry.key) is not None  # room is kept for it, not from it
+        if entry.hint in self._hopeless[1] and not owner:
+            return True
+        may = self._may_fit_now()(entry.hint, entry.key)
+        if not may and not owner:
+            self._hopeless[1].add(entry.hint)
+        return not may
+
     def _failed(self, entry: QueuedRoot, decision: Decision, now: float) -> None:
         self.decisions[entry.key] = decision
         self.evictions.drop(entry.key)
@@ -406,6 +448,7 @@ class SchedulingCycle:
             return
         self.queue.failed(entry, decision.hint, now, str(decision.reason or ""))
         self.backfill.failed(entry, decision.hint, now)
+        decision.rests_on = self._versions()
 
     def _preempting(self, entry: QueuedRoot, decision: Decision, root: Group | PodInfo, step: Step, now: float) -> None:
         self.decisions[entry.key] = decision

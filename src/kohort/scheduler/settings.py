@@ -30,7 +30,7 @@ class SchedulerSettings:
     surplus_wait: float = 10.0  # so long pods above a minimum wait for minimums of the same owner that are not ready
     search_seconds: float = 5.0  # so long a decision searches; what it has not found by then is NotFoundInTime
     search_processes: int = 1  # that search what is hard while others are decided; 0: the scheduler does it itself
-    explains: bool = True  # whether a failure is told with numbers and remedies, which decides nothing
+    explains: bool = True  # whether failures are told, with numbers and remedies; that decides nothing
     notice_after: float = 5.0  # a root that is not ready for so long gets an event that says why
     bind_concurrency: int = 64
     write_concurrency: int = 16

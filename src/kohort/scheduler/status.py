@@ -151,16 +151,18 @@ class StatusBuilder:
         writes = Writes()
         reason = words.REASON_SCHEDULER_ERROR if decision.kind is DecisionKind.ERROR else words.REASON_UNSCHEDULABLE
         advice = _advice(decision)
+        texts: dict[str, tuple[str, str]] = {}  # of each group, alike for all its pods: condition, event
+        waits = decision.kind is not DecisionKind.SCHEDULED
         for member in decision.leftovers:
             key = member.group or decision.root
-            outcome = decision.outcomes.get(key)
-            nominated = (
-                decision.nominations.get(member.uid, "") if decision.kind is not DecisionKind.SCHEDULED else None
-            )
-            by = _by(trees.get(key))
-            said = _text(outcome, decision.room, advice.get(key, ""), by)
+            if key not in texts:
+                outcome, by = decision.outcomes.get(key), _by(trees.get(key))
+                both = (_text(outcome, note, advice.get(key, ""), by) for note in (decision.room, decision.note))
+                texts[key] = (next(both), next(both))
+            said, event = texts[key]
+            nominated = decision.nominations.get(member.uid, "") if waits else None
             writes.patches += self._pod(member, reason, said, nominated, now)
-            writes.events += self._failed(member, _text(outcome, decision.note, advice.get(key, ""), by))
+            writes.events += self._failed(member, event)
         for key, outcome in decision.outcomes.items():
             group = trees.get(key)
             if group is None or group.spec is None or outcome.ok:

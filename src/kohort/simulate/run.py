@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -102,6 +102,9 @@ class Simulation:
         self._ended = self._waiting = self._decisions = 0
         self._usage: list[tuple[float, int, int, int, int]] = []
         self._resource = _counted(trace, self.core)
+        self._touched = set(self._nodes)  # nodes that may not be what they were when they were last counted
+        self._counts: dict[str, tuple[int, int]] = {}  # node -> (there, used)
+        self._sums = (0, 0, 0)  # of all nodes: used, there, free on those that are partly used
         self._leaving: set[str] = set()
         self._progressed = 0.0  # when something last started or ended
 
@@ -181,6 +184,18 @@ class Simulation:
         run.waiting[uid] = pod
         self.core.cache.set_pod(pod)
 
+    def _finish_together(self, run: JobRun, uids: list[str], attempt: int) -> None:
+        """Pods that have started together end together; where all of a job do, it ends as a whole."""
+        whole = attempt == run.attempt and not run.waiting and len(uids) == len(run.running)
+        if not whole or self._leaving & run.running.keys():
+            for uid in uids:
+                self._finish(run, uid, attempt)
+            return
+        run.done += len(uids)
+        run.running = {}
+        self._progressed = self.now
+        self._end(run)
+
     def _finish(self, run: JobRun, uid: str, attempt: int) -> None:
         pod = run.running.pop(uid, None)
         if pod is None or attempt != run.attempt or uid in self._leaving:
@@ -192,12 +207,14 @@ class Simulation:
         if not run.running and not run.waiting:
             self._end(run)
             return
+        self._touched.add(pod.spec.node_name)
         status = msgspec.structs.replace(pod.status, phase="Succeeded")
         self.core.cache.set_pod(msgspec.structs.replace(pod, status=status))
 
     def _end(self, run: JobRun) -> None:
         run.ended = self.now
         self._ended += 1
+        self._touched.update(run.nodes.values())
         name = _name(run)
         for index in range(run.job.pods):
             uid = f"p-{name}-{run.attempt}-{index}"
@@ -213,18 +230,24 @@ class Simulation:
             return
         lost = {id(run): run for run in self.runs if run.running and failure.node in run.nodes.values()}
         self.core.cache.drop_node(failure.node)
+        self._touched.add(failure.node)
         for run in lost.values():
             if any(pod.spec.node_name == failure.node for pod in run.running.values()):
                 run.restarts += 1
                 self._restart(run)
         if failure.seconds:
-            self._at(failure.at + failure.seconds, lambda: self.core.cache.set_node(node))
+            self._at(failure.at + failure.seconds, lambda: self._return(node))
+
+    def _return(self, node: Node) -> None:
+        self.core.cache.set_node(node)
+        self._touched.add(node.metadata.name)
 
     def _restart(self, run: JobRun) -> None:
         """It lost a pod: all of it stops and comes anew. What it had done is lost."""
         if run.started < 0 or run.attempt < 1:
             self._waiting -= 1
         pods = [*run.running.values(), *run.waiting.values()]
+        self._touched.update(run.nodes.values())
         run.running, run.waiting = {}, {}
         run.started = -1.0
         for pod in pods:
@@ -247,19 +270,33 @@ class Simulation:
         if step.decision is not None:
             self._decisions += 1
             if step.decision.assignments:
-                for uid, node in self.core.confirm(step.decision).items():
-                    self._bind(uid, node)
+                self._start(self.core.confirm(step.decision))
         for eviction in step.evictions:
             self._evict(eviction.pod.uid)
 
-    def _bind(self, uid: str, node: str) -> None:
-        run = self._of[uid]
+    def _start(self, nodes: Mapping[str, str]) -> None:
+        """Pods of one job."""
+        for uid, node in nodes.items():
+            self._bind(self._of[uid], uid, node)
+        if not nodes:
+            return
+        run, uids = self._of[next(iter(nodes))], list(nodes)
+        attempt, ends = run.attempt, self.now + run.job.duration
+        self._progressed = self.now
+        if self._one_by_one:
+            for one in uids:
+                self._at(ends, lambda uid=one: self._finish(run, uid, attempt))  # type: ignore[misc]
+        else:
+            self._at(ends, lambda: self._finish_together(run, uids, attempt))
+
+    def _bind(self, run: JobRun, uid: str, node: str) -> None:
         pod = run.waiting.pop(uid)
         spec = msgspec.structs.replace(pod.spec, node_name=node)
         status = msgspec.structs.replace(pod.status, phase="Running", start_time=self._stamp())
         bound = msgspec.structs.replace(pod, spec=spec, status=status)
         run.running[uid] = bound
         run.nodes[int(uid.rpartition("-")[2])] = node
+        self._touched.add(node)
         self.core.bound(uid, node)
         self.core.cache.set_pod(bound)
         if run.started < 0 and len(run.nodes) >= (run.job.minimum or run.job.pods):
@@ -267,9 +304,6 @@ class Simulation:
             self._waiting -= 1
             if run.first_started < 0:
                 run.first_started = self.now
-        attempt = run.attempt
-        self._progressed = self.now
-        self._at(self.now + run.job.duration, lambda: self._finish(run, uid, attempt))
 
     def _evict(self, uid: str) -> None:
         run = self._of.get(uid)
@@ -293,20 +327,33 @@ class Simulation:
     # ---- numbers
 
     def _measure(self) -> None:
-        state = self.core.cache.state
-        column = state.resources.find(self._resource)
+        column = self.core.cache.state.resources.find(self._resource)
         if column is None:
             return
-        there, used = state.alloc[:, column], state.used[:, column]
-        alive = state.alive
-        total, taken = int(there[alive].sum()), int(used[alive].sum())
-        partly = alive & (used > 0) & (used < there)
-        scraps = int((there[partly] - used[partly]).sum())
+        touched, self._touched = self._touched, set()
+        for name in touched:
+            self._count(name, column)
+        taken, total, scraps = self._sums
         point = (self.now, taken, total, self._waiting, scraps)
         if self._usage and self._usage[-1][0] == self.now:
             self._usage[-1] = point
         elif not self._usage or self._usage[-1][1:] != point[1:]:
             self._usage.append(point)
+
+    def _count(self, name: str, column: int) -> None:
+        """Of one node, into the sums."""
+        state, (there, used) = self.core.cache.state, self._counts.get(name, (0, 0))
+        row = state.row(name)
+        now = (int(state.alloc[row, column]), int(state.used[row, column])) if row is not None else (0, 0)
+        self._counts[name] = now
+        taken, total, scraps = self._sums
+        more = _scraps(*now) - _scraps(there, used)
+        self._sums = (taken + now[1] - used, total + now[0] - there, scraps + more)
+
+
+def _scraps(there: int, used: int) -> int:
+    """What is free on a node that is partly used."""
+    return there - used if 0 < used < there else 0
 
 
 def _name(run: JobRun) -> str:
