@@ -61,7 +61,9 @@ def jobset(cluster: Cluster, body: Json, only: str = "", leaders: bool = False, 
                 "jobset.sigs.k8s.io/restart-attempt": "0",
             }
             one = _job_of(body, f"{meta['name']}-{part['name']}-{index}", part["template"]["spec"])
-            made += _pods_of_job(cluster, one, labels, notes, leaders=leaders, followers=followers)
+            own = (part["template"]["spec"].get("template") or {}).get("metadata") or {}
+            said = ({**own.get("labels", {}), **labels}, {**own.get("annotations", {}), **notes})
+            made += _pods_of_job(cluster, one, *said, leaders=leaders, followers=followers)
     return made
 
 

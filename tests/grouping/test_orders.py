@@ -280,3 +280,42 @@ def test_a_part_that_was_there_is_not_held_room_for_again() -> None:
     found.pod("small")
     found.settle(30)
     assert "small" in found.bound
+
+
+def test_room_is_held_after_a_part_that_has_succeeded_until_its_pods_are_gone() -> None:
+    """In order means ready, and a part that has ended was."""
+    found, body = cluster(3), jobset("one", {"a": 1, "b": 3})
+    (pod,) = operators.jobset(found, body, only="a")
+    found.nodes(1, "1")
+    found.settle(5)
+    found.objects["pod"][pod]["status"] = {"phase": "Succeeded"}
+    found.tell("pod", pod)
+    found.settle(5)
+    for name in ("small", "smaller"):
+        found.pod(name)
+    found.settle(30)
+    assert set(found.bound) - {pod} == {"small"}, "the part that has ended leaves its room, the next has its own"
+    found.delete("pod", pod)
+    found.settle(30)
+    assert {"small", "smaller"} <= set(found.bound)
+    found.core.cache.later.release("nobody")
+    assert not list(found.core.cache.reservations)
+
+
+def test_a_part_that_fails_holds_nothing() -> None:
+    found = cluster(3)
+    leader(found, lws("one"))
+    found.settle(5)
+    found.objects["pod"]["one-0"]["status"] = {"phase": "Failed"}
+    found.tell("pod", "one-0")
+    found.pod("small")
+    found.settle(30)
+    assert "small" in found.bound
+
+
+def test_numbers_that_nobody_can_mean_are_not_counted_out() -> None:
+    found = cluster(3)
+    (pod,) = operators.jobset(found, jobset("one", {"a": 1, "b": 2**31 - 1}), only="a")
+    found.settle(30)
+    assert found.bound == {}
+    assert "10000 pods of one/b" in found.told(pod)

@@ -74,9 +74,10 @@ def test_the_minimum_of_a_job_follows_its_parallelism() -> None:
     assert len(found.bound) == 2
 
 
-def test_volcanos_annotation_on_a_job_asks_as_well() -> None:
+@pytest.mark.parametrize("key", ["scheduling.volcano.sh/group-min-member", "kai.scheduler/batch-min-member"])
+def test_annotations_of_other_schedulers_on_a_job_ask_as_well(key: str) -> None:
     found, body = cluster(cpu="2"), deepcopy(JOB)
-    body["metadata"]["annotations"] = {"scheduling.volcano.sh/group-min-member": "3"}
+    body["metadata"]["annotations"] = {key: "3"}
     operators.job(found, body)
     found.settle()
     assert found.tree() == {"sums": (3, None)}

@@ -42,7 +42,7 @@ RULES: Final = (
 
 
 READ: Final = frozenset(  # annotations that rules read, of pods and owners
-    {*OWN, volcano.MIN_MEMBER, jobset.NODE_SELECTOR, leaderworkerset.EXCLUSIVE}
+    {*OWN, volcano.MIN_MEMBER, kai.BATCH_MIN_MEMBER, jobset.NODE_SELECTOR, leaderworkerset.EXCLUSIVE}
     | {key for rule in RULES for key in (*rule.keys, *rule.also)}
 )
 

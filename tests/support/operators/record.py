@@ -6,6 +6,7 @@ made by then is `first`. Then nodes take pods, and what comes after that is `lat
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -18,7 +19,7 @@ from tests.support.operators.recipes import OPERATORS
 
 Json = dict[str, Any]
 FILE: Final = Path(__file__).parents[2] / "recorded" / "operators.json"
-_QUIET: Final = 6.0  # seconds without a new pod: the operator has made what it makes now
+_QUIET: Final = 20.0  # seconds without a new pod: the operator has made what it makes now
 _KEPT: Final = ("schedulerName", "nodeSelector", "tolerations", "affinity")  # of a pod's spec
 SAMPLES: Final = {  # operator -> files of its module, or names of our copies
     "jobset": ("jobset-coordinator", "jobset-in-order", "jobset-depends-on", "jobset-exclusive"),
@@ -31,13 +32,11 @@ SAMPLES: Final = {  # operator -> files of its module, or names of our copies
         "config/samples/ray-cluster.sample.yaml",
         "config/samples/ray-cluster.complete.yaml",
         "config/samples/ray-cluster.autoscaler.yaml",
-        "config/samples/ray-cluster.volcano-scheduler.yaml",
         "config/samples/ray-cluster.kai-scheduler.yaml",
         "config/samples/ray-job.sample.yaml",
         "config/samples/ray-service.sample.yaml",
     ),
     "training-operator": (
-        "examples/pytorch/simple.yaml",
         "examples/pytorch/elastic/echo/echo.yaml",
         "examples/tensorflow/simple.yaml",
         "examples/mpi/tensorflow-mnist.yaml",
@@ -131,7 +130,8 @@ def _pod(body: Json) -> Json:
 
 
 def _owner(body: Json) -> Json:
-    kept = {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": _meta(body)}
+    meta = {**_meta(body), "uid": body["metadata"]["uid"]}  # labels of pods name it
+    kept = {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": meta}
     return {**kept, "spec": _trimmed(body.get("spec") or {})}
 
 
@@ -151,10 +151,23 @@ def _trimmed(value: Any) -> Any:
     }
 
 
+def short(name: str) -> str:
+    """What a sample is called in the file."""
+    return name.removeprefix("config/samples/").removeprefix("examples/").removesuffix(".yaml")
+
+
+def write(made: Json) -> None:
+    lines = (f"{json.dumps(name)}: {json.dumps(made[name], sort_keys=True)}" for name in sorted(made))
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.support.operators.record", description=__doc__)
+    parser.add_argument("--missing", action="store_true", help="only samples that are not in the file")
+    chosen = parser.parse_args()
     for one in OPERATORS.values():
         one.build()
-    made: Json = {}
+    made: Json = json.loads(FILE.read_text()) if chosen.missing and FILE.exists() else {}
     with Bed(*OPERATORS) as bed:
         bed.run()
         bed.nodes(4, "64")
@@ -162,11 +175,10 @@ def main() -> int:
             name = node["metadata"]["name"]
             bed.env.kubectl("label", "node", name, f"cloud.google.com/gke-nodepool={name}")
         for operator, names in SAMPLES.items():
-            for name in names:
-                made[Path(name).stem] = Recorder(bed).record(operator, name)
-                found = made[Path(name).stem]
+            for name in (one for one in names if short(one) not in made):
+                found = made[short(name)] = Recorder(bed).record(operator, name)
+                write(made)
                 print(f"{name}: {len(found['first'])} pods, then {len(found['later'])} more", flush=True)
-    FILE.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n")
     return 0
 
 

@@ -1,4 +1,5 @@
-"""Job, StatefulSet and ReplicaSet (a Deployment's): gangs only where they ask, by our own annotations or Volcano's."""
+"""Job, StatefulSet and ReplicaSet (a Deployment's): gangs only where they ask, by our own annotations, or by those that
+Volcano and KAI read of an owner."""
 
 from __future__ import annotations
 
@@ -7,8 +8,10 @@ from typing import Final
 from kohort.grouping import keys
 from kohort.grouping.model import GroupNode, Level, ObjectLister, Place, Rule, Subject, Thing, WrongError
 from kohort.grouping.owners.sizes import JOB, REPLICA_SET, STATEFUL_SET, at_once, controller, whole
+from kohort.grouping.schedulers.kai import BATCH_MIN_MEMBER
 from kohort.grouping.schedulers.volcano import MIN_MEMBER
 
+_MINIMUMS: Final = (MIN_MEMBER, BATCH_MIN_MEMBER)  # annotations of other schedulers on the owner
 JOB_RANK: Final = "batch.kubernetes.io/job-completion-index"
 
 
@@ -44,14 +47,18 @@ def _asked(found: Thing, pod: Subject) -> str:
             return pod.where(key)
         if key in found.annotations:
             return f"annotation {key}={found.annotations[key]}"
-    given = found.annotations.get(MIN_MEMBER)
-    return f"annotation {MIN_MEMBER}={given}" if given is not None else ""
+    given = next((one for one in _MINIMUMS if one in found.annotations), None)
+    return f"annotation {given}={found.annotations[given]}" if given is not None else ""
 
 
 def _flat(rule: str, found: Thing, pod: Subject, asked: str, usual: int) -> Place:
     """Never more than the owner makes: the rest would be waited for in vain."""
-    given = found.annotations.get(MIN_MEMBER)
-    minimum = keys.number(given, f"{found}: annotation {MIN_MEMBER}={given}") if given is not None else usual
+    minimum = usual
+    for key in _MINIMUMS:
+        if key in found.annotations:
+            given = found.annotations[key]
+            minimum = keys.number(given, f"{found}: annotation {key}={given}")
+            break
     node = GroupNode(found.name, min(minimum, usual) or None)
     place = Place(rule, Level.OWNER, pod.namespace, found.name, (node,), f"{found}, {asked}", found.reference)
     return keys.adjusted(place, pod.annotations, found.annotations)
@@ -59,7 +66,7 @@ def _flat(rule: str, found: Thing, pod: Subject, asked: str, usual: int) -> Plac
 
 JOB_RULE = Rule(
     name="job",
-    about="Jobs that ask by kohort.dev/gang or Volcano's group-min-member",
+    about="Jobs that ask by kohort.dev/gang, Volcano's group-min-member or KAI's batch-min-member",
     level=Level.OWNER,
     place=job,
     owners=(JOB,),
@@ -67,7 +74,7 @@ JOB_RULE = Rule(
 )
 REPLICAS_RULE = Rule(
     name="replicas",
-    about="StatefulSets and Deployments that ask by kohort.dev/gang or Volcano's group-min-member",
+    about="StatefulSets and Deployments that ask, as Jobs do",
     level=Level.OWNER,
     place=replicas,
     owners=(STATEFUL_SET, REPLICA_SET),

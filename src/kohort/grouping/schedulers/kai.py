@@ -12,6 +12,7 @@ from kohort.grouping.schedulers.objects import minimum, said
 NAME: Final = "pod-group-name"
 SUBGROUP: Final = "kai.scheduler/subgroup-name"
 QUEUE: Final = "kai.scheduler/queue"
+BATCH_MIN_MEMBER: Final = "kai.scheduler/batch-min-member"  # on an owner
 KIND: Final = Kind("scheduling.run.ai", "PodGroup")
 
 
