@@ -10,9 +10,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Sequence
 from time import thread_time
 
 import msgspec
+import numpy.ma  # noqa: F401 - as the scheduler does, before its first decision
 
 from bench.search_families import Instance, instance
 from kohort.place.demand import Branch, Demand, Leaf
@@ -24,6 +26,7 @@ from kohort.scheduler.solverprocesses import SolverProcesses
 _FAMILIES = ("full", "trees", "elastic")
 _SPACE, _STAMP = "default", "2026-01-01T00:00:00Z"
 _SELF = {"kubernetes.io/hostname": "others"}
+_KEPT = {"key": "others", "effect": "NoSchedule"}  # for small pods alone
 _PAUSE = 0.01  # seconds between two small pods
 
 
@@ -44,12 +47,16 @@ class Cluster:
                     for name, value in zip(names, free[row].tolist(), strict=False)
                 }
                 self._node(info.name, info.labels, amounts)
-        self._node("others", _SELF, {"cpu": "1000", "memory": "1Ti", "pods": "100000"})
+        self._node("others", _SELF, {"cpu": "1000", "memory": "1Ti", "pods": "100000"}, [_KEPT])
         self._names = names
         self._root = question.roots[0]
 
-    def _node(self, name: str, labels: dict[str, str], amounts: dict[str, str]) -> None:
-        body = {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": amounts}}
+    def _node(self, name: str, labels: dict[str, str], amounts: dict[str, str], taints: Sequence[object] = ()) -> None:
+        body = {
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"taints": list(taints)},
+            "status": {"allocatable": amounts},
+        }
         self.core.cache.set_node(msgspec.convert(body, Node))
 
     def ask(self) -> None:
@@ -83,7 +90,8 @@ class Cluster:
 
     def _pod(self, name: str, asks: dict[str, str], group: str | None = None) -> None:
         body: dict[str, object] = {"schedulerName": "kohort", "containers": [{"resources": {"requests": asks}}]}
-        body |= {"nodeSelector": _SELF} if group is None else {"schedulingGroup": {"podGroupName": group}}
+        own = {"nodeSelector": _SELF, "tolerations": [{"key": "others", "operator": "Exists"}]}
+        body |= own if group is None else {"schedulingGroup": {"podGroupName": group}}
         self.core.cache.set_pod(msgspec.convert({"metadata": _meta(name), "spec": body}, Pod))
 
     def small(self) -> float:

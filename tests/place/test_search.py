@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.place.short import HOST, Short, pod_affinity, pod_anti_affinity, spread
 
+from kohort.place import solving
 from kohort.place.claims import Claim
 from kohort.place.demand import Branch, Demand, Leaf, PendingPod, Reason
 from kohort.place.domains import Bounds
 from kohort.place.effort import Effort
 from kohort.place.highs import SolverStatus
 from kohort.place.search import Search
-from kohort.place.solving import solve
+from kohort.place.solving import SolverAnswer, solve
 
 NO_SOLVER = Effort(solver_size=0)
 
@@ -330,3 +331,15 @@ def test_the_solver_is_loaded_when_it_is_first_asked() -> None:
     code = "import sys, kohort.cli.main, kohort.scheduler.decision; print('highspy' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "False"
+
+
+def test_a_part_that_is_impossible_proves_nothing_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what its minimum can do without, a tree is a smaller question; if that has no answer, the tree may."""
+    monkeypatch.setattr(solving, "_packed", lambda *_: SolverAnswer(SolverStatus.UNKNOWN, asked=False))
+    short = Short(n1=4)
+    large, small = Leaf("large", [short.pod("l", 5)], 1), Leaf("small", [short.pod("s", 3)], 1)
+    lean, whole = Branch("root", [large], 1), Branch("root", [large, small], 1)
+    said = solving.solve(short.engine, [lean, whole], short.engine.all_nodes, Effort())
+    assert said.status is SolverStatus.FOUND
+    assert said.placed == {"s": short.state.row("n1")}
+    assert solving.solve(short.engine, [lean], short.engine.all_nodes, Effort()).status is SolverStatus.IMPOSSIBLE

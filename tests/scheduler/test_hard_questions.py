@@ -73,6 +73,20 @@ def _said(sim: Sim) -> str:
     return str(condition["message"])
 
 
+def test_a_cluster_that_changes_all_the_time_does_not_keep_it_at_the_first_question() -> None:
+    """What patterns do not find is asked of the exact solver next, though it is not the very same question any more."""
+    sim = _sim((*NODES, 10))
+    _gang(sim, (*SIZES, 9))
+    kinds = []
+    for number in range(2):
+        (question,) = _open(sim)
+        kinds.append(question.kind)
+        create(sim, {"pod": f"other-{number}", "cpu": "0.001", "node": "n3"})
+        sim.core.answered(question, Verdict(SolverStatus.UNKNOWN), sim.now)
+        sim.drain()
+    assert kinds == ["Packing", "LinearModel"]
+
+
 def test_others_are_decided_while_a_hard_gang_is_searched() -> None:
     sim = _sim((*NODES, 1))
     _gang(sim)

@@ -130,6 +130,8 @@ def solve(engine: Engine, roots: Sequence[Demand], node_set: NodeSet, effort: Ef
             return SolverAnswer(SolverStatus.UNKNOWN, why=f"too much for the exact solver: {limit}", asked=said.asked)
         verdict = solver.ask(question.model, effort, question.answer, last=root is roots[-1])
         said = _said(verdict, question.answer)
+        if said.status is SolverStatus.IMPOSSIBLE and root is not roots[-1]:  # a part of it is: not the whole
+            said = SolverAnswer(SolverStatus.UNKNOWN)
     return said
 
 

@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
 from kohort.place.demand import Branch, Demand, renewed
 from kohort.place.domains import least_amount
 from kohort.place.effort import Effort
@@ -48,20 +50,28 @@ class JointSearch:
         self._engine, self._effort = engine, effort
         self._roots = [renewed(root, engine.state.interpod) for root in roots]
         self._required = [number for number in range(len(roots)) if number in required]
+        state = engine.state
+        columns = sorted(
+            {int(one) for root in self._roots for kind in root.eq_classes for one in kind.signature.columns}
+        )
+        # What each root needs at the least, and what is free, by resource.
+        self._least = np.array([[least_amount(root, column) for column in columns] for root in self._roots])
+        self._free = (state.alloc - state.used)[:, columns].clip(min=0)[state.alive].sum(axis=0)
 
     def is_roomy(self) -> bool:
         """Whether there is so much more free than the roots need that nobody has to look any closer."""
-        state = self._engine.state
-        free = (state.alloc - state.used).clip(min=0)[state.alive].sum(axis=0)
-        columns = {int(one) for root in self._roots for kind in root.eq_classes for one in kind.signature.columns}
         factor = _ROOMY_DOMAINS if any(_is_held(root) for root in self._roots) else _ROOMY
-        return all(sum(least_amount(root, one) for root in self._roots) * factor <= int(free[one]) for one in columns)
+        return bool((self._least.sum(axis=0) * factor <= self._free).all())
+
+    def by_sums(self) -> int:
+        """How many roots can be placed at the most, by what is free in all."""
+        return int((np.cumsum(np.sort(self._least, axis=0), axis=0) <= self._free).all(axis=1).sum())
 
     def find(self) -> Together:
         """What is assumed on the way is taken back."""
-        every = range(len(self._roots))
-        best = self._one_by_one(every)
-        if len(best) == len(self._roots):
+        most = self.by_sums()
+        best = self._one_by_one(range(len(self._roots)), most) if most else {}
+        if len(best) >= most:
             return Together(best)
         most, question = self.most()
         if most <= len(best):
@@ -83,10 +93,12 @@ class JointSearch:
 
     # ---- ways to find a set
 
-    def _one_by_one(self, order: Iterable[int], *, packed: bool = False) -> dict[int, Seats]:
+    def _one_by_one(self, order: Iterable[int], most: int, *, packed: bool = False) -> dict[int, Seats]:
         engine, found = self._engine, dict[int, Seats]()
         mark = engine.mark()
         for number in order:
+            if len(found) >= most:
+                break
             seats = Search(engine, self._light()).fits(self._roots[number], packed=packed)
             if seats is not None:
                 found[number] = seats
@@ -98,7 +110,7 @@ class JointSearch:
         rest = [number for number in range(len(self._roots)) if number not in self._required]
         order = [*self._required, *sorted(rest, key=lambda number: (weight(self._roots[number]), number))]
         for packed in (False, True):
-            found = self._one_by_one(order, packed=packed)
+            found = self._one_by_one(order, len(order), packed=packed)
             if found.keys() >= set(self._required):
                 yield found
 
@@ -136,11 +148,11 @@ class JointSearch:
     def most(self) -> tuple[int, PackingQuestion | None]:
         """How many roots can be placed at the most, by sums; and the question whether so many can."""
         question: PackingQuestion | None = None
-        for most in range(len(self._roots), 0, -1):
+        for most in range(self.by_sums(), 0, -1):
             try:
                 question = PackingQuestion(self._engine, self._tree(most), self._engine.all_nodes)
             except NotExpressible:
-                return len(self._roots), None
+                return most, None
             if shortage(question.packing) is None:
                 return most, question
         return 0, question

@@ -45,6 +45,7 @@ class _Known:
 
     found: dict[str, str] = field(default_factory=dict)
     verdicts: dict[bytes, Verdict] = field(default_factory=dict)
+    passed: set[str] = field(default_factory=set)  # kinds of questions without an answer, until the last kind was asked
 
 
 class HardQuestions:
@@ -83,6 +84,9 @@ class HardQuestions:
         known = self._known.setdefault(root, _Known())
         known.found = {}  # it did not hold
         verdict = known.verdicts.get(asked.digest)
+        if verdict is None and not last and asked.kind in known.passed:
+            # The cluster has changed a little: the next kind of question has its turn, or it never would.
+            verdict = Verdict(SolverStatus.UNKNOWN)
         if verdict is None:
             self._open[root] = asked
             verdict = Verdict(SolverStatus.SEARCHING)
@@ -107,6 +111,7 @@ class HardQuestions:
             while len(known.verdicts) >= _KEPT:
                 del known.verdicts[next(iter(known.verdicts))]
             known.verdicts[question.digest] = verdict
+            known.passed = set() if question.last else {*known.passed, question.kind}
         return True
 
     def drop(self, root: str) -> None:

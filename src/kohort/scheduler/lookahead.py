@@ -79,6 +79,7 @@ class Lookahead:
         self._seats: dict[str, Nodes] = {}
         self._waiting: _Window | None = None  # for a search elsewhere
         self._rests_until = 0.0
+        self._full = -1  # what the cluster had gained when nothing was free for a gang
 
     @property
     def size(self) -> int:
@@ -104,6 +105,8 @@ class Lookahead:
             return agreed
         if entry.key in self._covered:
             self._covered.discard(entry.key)
+            return entry
+        if self._full == self._gains:  # nothing was freed since no gang could be placed
             return entry
         window = self._window(entry, now)
         if window is None:
@@ -134,6 +137,10 @@ class Lookahead:
             self._queue.activate(key, now, "SearchEnded")
 
     # ---- inside
+
+    @property
+    def _gains(self) -> int:
+        return self._cache.move_requests
 
     def _next(self, entry: QueuedRoot, now: float) -> QueuedRoot | None:
         """Of those that were agreed on, the first that still waits for its turn."""
@@ -182,6 +189,9 @@ class Lookahead:
         with engine.respecting_nominations(entry.key, entry.priority):
             search = window.search = JointSearch(engine, window.demands, self._effort(now), required)
             if search.is_roomy():
+                return entry
+            if not search.by_sums():
+                self._full = self._gains
                 return entry
             found = search.find()
         if found.searching:

@@ -115,6 +115,8 @@ class Scheduler:
     # ---- one term
 
     async def _lead(self) -> None:
+        import numpy.ma  # noqa: F401 - numpy loads it when something is first made unique: not within a decision
+
         self.started.clear()
         self.listed.clear()
         self._fresh(await discover(self.client.discovery))
