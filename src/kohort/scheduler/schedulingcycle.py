@@ -245,11 +245,12 @@ class SchedulingCycle:
             if self._gained:
                 self._hold_next(now)
             return Step(writes=writes) if writes else None
+        turn = self.lookahead.turn(entry, now)
+        return Step(writes=writes) if turn is None else self._decided(turn, writes, now)
+
+    def _decided(self, entry: QueuedRoot, writes: Writes, now: float) -> Step:
         members: dict[str, PodInfo] = {}
         mark = self.cache.engine.mark()
-        entry = self.lookahead.turn(entry, now)
-        if entry is None:
-            return Step(writes=writes)
         try:
             root = self.root(entry.key)
             if root is None:
