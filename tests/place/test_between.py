@@ -102,9 +102,20 @@ def test_rules_of_pods_that_have_gone_are_forgotten() -> None:
     assert len(list(interpod.counters())) == 300
     for number in range(1, 300):
         short.state.remove_pod(f"p{number}")
-    interpod.tidy()
+    short.engine.tidy()
     assert len(list(interpod.counters())) == 1
     assert not short.place(short.pod("q", labels={"app": "a0"}))  # who is there still has its rule
+
+
+def test_rules_of_pods_that_were_never_placed_are_forgotten_when_nobody_asks_any_more() -> None:
+    short = Short(n1=8)
+    for number in range(300):
+        short.place(short.pod(f"p{number}", labels=RED, **pod_anti_affinity({"app": f"a{number}"})))
+    interpod = short.state.interpod
+    short.engine.tidy()  # they were asked for a moment ago
+    assert len(list(interpod.counters())) > 200
+    short.engine.tidy()
+    assert list(interpod.counters()) == []
 
 
 # ---- affinity

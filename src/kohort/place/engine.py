@@ -39,6 +39,7 @@ class Engine:
         self.profile = profile or Profile()
         self.reservations = Reservations()
         self._known: dict[int, tuple[SignatureFit, SignatureScore]] = {}
+        self._asked: set[int] = set()  # signatures, since it was tidied
         self._trail: list[tuple[EquivalenceClass, int, int] | tuple[EquivalenceClass, Rows, Amounts]] = []
         self.chooser: NodeChooser | None = None
         self._all_nodes: tuple[int, NodeSet] | None = None
@@ -69,8 +70,15 @@ class Engine:
             fit = SignatureFit(self.state, signature)
             known = (fit, SignatureScore(self.state, fit, self.profile))
         self._known[signature.number] = known
+        self._asked.add(signature.number)
         known[0].refresh()
         return known
+
+    def tidy(self) -> None:
+        """Forget what nobody has asked for since the last time, and the rules of pods that have gone."""
+        self._known = {number: one for number, one in self._known.items() if number in self._asked}
+        self._asked.clear()
+        self.state.interpod.tidy()
 
     def room(self, eq_class: EquivalenceClass) -> Amounts:
         """How many pods of the class each row takes by resources alone: an upper bound."""

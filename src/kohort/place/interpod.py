@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Counts = npt.NDArray[np.int32]
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _SWEEP: Final = 256  # counters before unused ones are looked for
+_FEW: Final = 64  # counters and classes that are not worth a look
 _OF_NAMESPACE: Final = "pods of namespace {} have too many different rules between pods; at most {} are counted"
 
 
@@ -259,7 +260,7 @@ class InterPodTerms:
 
     def tidy(self) -> None:
         """Forget the rules of pods that have gone. Classes of those that are there are asked for again."""
-        if len(self._counters) + len(self._classes) > _SWEEP:
+        if len(self._counters) + len(self._classes) > _FEW:
             self._renew()
             self._sweep()
 

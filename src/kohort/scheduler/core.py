@@ -189,5 +189,5 @@ class SchedulerCore(SchedulingCycle):
         self.cache.companion.overdue(now)
         if now - self._tidied >= _TIDY:
             self._tidied = now
-            self.cache.state.interpod.tidy()
+            self.cache.engine.tidy()
         return self._notices.due(now)
