@@ -13,7 +13,7 @@ from tests.kube.following import Following
 from kohort.kube.codec import Key, Meta
 from kohort.kube.discovery import ResourceType
 from kohort.kube.errors import TransportError
-from kohort.kube.informer import Informer
+from kohort.kube.informer import Informer, without_managed_fields
 from kohort.kube.wire import Request, Response
 
 BOTH_WAYS = pytest.mark.parametrize("streaming", [True, False], ids=["streaming", "pages"])
@@ -104,6 +104,29 @@ async def test_objects_look_the_same_from_a_list_and_from_a_watch(streaming: boo
         await it.clock.advance()
     assert {one["kind"] for one in it.informer.cache.values()} == {"Pod"}
     assert {one["apiVersion"] for one in it.informer.cache.values()} == {"v1"}
+
+
+@BOTH_WAYS
+async def test_what_is_kept_is_what_a_transformation_leaves(streaming: bool) -> None:
+    def without_spec(pod: dict[str, Any]) -> dict[str, Any]:
+        pod.pop("spec", None)
+        return pod
+
+    it = Following(streaming=streaming, transform=without_spec)
+    it.api.put("listed", spec={"nodeName": "n"})
+    async with it.informer:
+        await it.informer.ready()
+        await it.clock.advance()
+        it.api.put("watched", spec={"nodeName": "n"})
+        it.api.put("listed", spec={"nodeName": "m"})
+        await it.clock.advance()
+    assert it.short == ["added listed", "added watched", "updated listed"]
+    assert not any("spec" in one for one in it.informer.cache.values())
+
+
+def test_managed_fields_are_left_out_where_they_are() -> None:
+    assert without_managed_fields({"metadata": {"name": "a", "managedFields": [{}]}}) == {"metadata": {"name": "a"}}
+    assert without_managed_fields({"kind": "Odd"}) == {"kind": "Odd"}
 
 
 @BOTH_WAYS

@@ -33,7 +33,7 @@ from kohort.kube.clock import REAL, Clock
 from kohort.kube.discovery import NotServedError
 from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.events import Recorder
-from kohort.kube.informer import Informer
+from kohort.kube.informer import Informer, without_managed_fields
 from kohort.kube.queue import ClosedError, WorkQueue
 from kohort.kube.resource import Resource
 
@@ -67,7 +67,11 @@ class Observed:
         for (api_version, kind), indexers in self._indexers.items():
             resource = self._client.kind(api_version, kind)
             informer: Informer[Object] = Informer(
-                resource, indexers=indexers, clock=self._clock, jitter=self._client.jitter
+                resource,
+                indexers=indexers,
+                transform=without_managed_fields,
+                clock=self._clock,
+                jitter=self._client.jitter,
             )
             name = self._names[api_version, kind]
             overlay = self._overlays[name] = WriteOverlay()
@@ -102,7 +106,7 @@ class Observed:
         if write.verb == "delete":
             overlay.deleted(Key(write.namespace, write.name), write.uid, answer, reached, now)
         elif answer is not None and (answer.get("metadata") or {}).get("name"):
-            overlay.wrote(answer, reached, now)
+            overlay.wrote(without_managed_fields(answer), reached, now)
 
 
 def _namespace(key: Key) -> Hashable:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from kohort.kube.clock import Clock
-    from kohort.kube.codec import Codec, Event, Key
+    from kohort.kube.codec import Codec, Event, Key, Object
     from kohort.kube.resource import Resource
 
 T = TypeVar("T")
@@ -103,12 +103,15 @@ class Informer(Generic[T]):
         labels: str = "",
         fields: str = "",
         indexers: Mapping[str, Callable[[T], Iterable[Hashable]]] | None = None,
+        transform: Callable[[T], T] | None = None,
         streaming: bool = True,
         page: int = PAGE,
         clock: Clock = REAL,
         jitter: random.Random | None = None,
     ) -> None:
+        """`transform`: what is kept of an object, before anybody sees it."""
         self._resource = resource
+        self._transform = transform or _as_it_is
         self._selection = Selection(namespace, labels, fields)
         self._streaming = streaming
         self._page = page
@@ -240,7 +243,7 @@ class Informer(Generic[T]):
             page=self._page,
             unreadable=self._unreadable,
         ):
-            items += page.items
+            items += map(self._transform, page.items)
             version = page.version
         await self._replace(items, version)
 
@@ -279,7 +282,7 @@ class Informer(Generic[T]):
                     if event.type == "DELETED":
                         items.pop(key, None)
                     else:
-                        items[key] = event.object
+                        items[key] = self._transform(event.object)
             await asyncio.sleep(0)
 
     async def _replace(self, items: Iterable[T], version: str) -> None:
@@ -326,7 +329,7 @@ class Informer(Generic[T]):
         elif event.type == "DELETED":
             changes = self.cache.deleted(item)
         else:
-            changes = self.cache.written(item, late=late)
+            changes = self.cache.written(self._transform(item), late=late)
         for change in changes:
             self._move(change)
 
@@ -342,6 +345,18 @@ class Informer(Generic[T]):
     def _seconds(self) -> int:
         """Of a watch: different for each, so that after a restart of the server they do not all end together."""
         return int(_WATCH_SECONDS * (1 + self._jitter.random()))
+
+
+def _as_it_is(item: T) -> T:
+    return item
+
+
+def without_managed_fields(obj: Object) -> Object:
+    """Who wrote what is often more than what was written, and no controller reads it; an update without it keeps it."""
+    meta = obj.get("metadata")
+    if isinstance(meta, dict):
+        meta.pop("managedFields", None)
+    return obj
 
 
 # Several informers may read the same large object: one of them in each turn of the loop.
