@@ -18,6 +18,7 @@ class Thing:
 
 async def test_cycles_that_have_lived_for_a_while_go_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning, "_PAUSE", 0.01)
+    monkeypatch.setattr(tuning, "_FEW", 1 << 40)  # other tests may have set much aside
     gc.disable()
     keeping = asyncio.create_task(tuning.keep_small())
     try:
@@ -28,3 +29,25 @@ async def test_cycles_that_have_lived_for_a_while_go_by_the_clock(monkeypatch: p
     finally:
         keeping.cancel()
         gc.enable()
+
+
+async def test_where_a_look_at_everything_is_long_there_is_none_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = asyncio.Event()
+    monkeypatch.setattr(tuning, "_PAUSE", 0.001)
+    monkeypatch.setattr(tuning, "_FEW", 0)
+    monkeypatch.setattr(gc, "collect", looks.set)
+    given = 0
+
+    def give_back() -> None:
+        nonlocal given
+        given += 1
+
+    monkeypatch.setattr(tuning, "give_back", give_back)
+    keeping = asyncio.create_task(tuning.keep_small())
+    try:
+        async with asyncio.timeout(30):
+            while given < 3:
+                await asyncio.sleep(0.001)
+    finally:
+        keeping.cancel()
+    assert not looks.is_set()

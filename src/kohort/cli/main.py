@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import click
 
 from kohort import __version__
-from kohort.cli import allocator
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -536,6 +535,8 @@ def completion(ctx: click.Context, shell: str) -> None:
 def main() -> None:
     """Entry point of `kohort` and `kubectl kohort`."""
     if sys.argv[1:2] == ["up"]:
+        from kohort.cli import allocator
+
         allocator.begin_again()
     try:
         app()
