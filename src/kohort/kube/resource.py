@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
     from kohort.kube.calls import Calls
-    from kohort.kube.codec import Event, Identity, Object, without_collecting
+    from kohort.kube.codec import Event, Identity, Object
     from kohort.kube.discovery import ResourceType
 
 T = TypeVar("T")

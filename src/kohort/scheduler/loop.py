@@ -22,7 +22,7 @@ from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.events import Recorder
 from kohort.kube.informer import Informer
 from kohort.kube.lease import Leadership
-from kohort.kube.shares import of_loop, tenant
+from kohort.kube.shares import of_loop, rests, tenant
 from kohort.scheduler import snapshot
 from kohort.scheduler.binder import Binder
 from kohort.scheduler.core import SchedulerCore
@@ -185,8 +185,7 @@ class Scheduler:
     async def _decide(self, writer: StatusWriter, binder: Binder, solvers: SolverProcesses) -> None:
         """Decisions, one after the other; between them, whoever waits for the event loop gets it."""
         if self.clock is REAL:
-            shares = of_loop()
-            self.core.queue.rests = lambda namespace: shares.asks(tenant(namespace))
+            self.core.queue.rests = rests
         made, noticed = 0, self.clock.monotonic()
         turn = noticed
         while True:
