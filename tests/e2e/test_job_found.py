@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -161,7 +162,17 @@ def fleet(*templates: Object) -> Object:
 async def test_t_80_t_81_the_parents_template_decides(cluster: Cluster) -> None:
     above = await owner(cluster)
     await cluster.create(fleet(template("other"), template("workers", 3)))
-    made = await delegated(cluster, "child", above, "workers")
+    made = await delegated(cluster, "child", above, "workers", suspend=True)
+    looks = itertools.count()
+
+    async def grouped() -> bool:
+        """kube-controller-manager may see the Job before the Workload, and then looks again only when it changes."""
+        if not await cluster.pod_groups():
+            await cluster.patch(*JOB, "child", {"metadata": {"labels": {"look": str(next(looks))}}})
+        return bool(await cluster.pod_groups())
+
+    await cluster.until(grouped)
+    await cluster.patch(*JOB, "child", {"spec": {"suspend": False}})
     _, group = await in_group(cluster, "child", 3)
     assert [one["uid"] for one in group["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
     assert group["spec"]["workloadRef"] == {"workloadName": "fleet-wl", "templateName": "workers"}
