@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import re
 import time
@@ -11,13 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.server.crd.documents import crd
 from tests.server.talk import Talk
 from tests.support.recorder import Player
 
+from kohort.api.kind import Context
 from kohort.kube.wire import Request, User
 from kohort.server.admission.chain import admission
 from kohort.server.limits import Limits
 from kohort.server.workers.pool import Chosen, WorkerPool
+from kohort.server.workers.process import Worker
+from kohort.server.workers.remote import Line
 from kohort.testing.client import Response
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "validation-1.37.json"
@@ -264,3 +269,46 @@ def test_of_two_workers_one_user_has_one() -> None:
         assert talk.loop.run_until_complete(crowd()) == 2
     finally:
         talk.close()
+
+
+class Definitions(Line):
+    """The server's side of a worker's questions: there are definitions, and nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), io.BytesIO())
+        self.established = False
+
+    def ask(self, *question: Any) -> Any:
+        if question[0] != "items" or question[1] != "apiextensions.k8s.io/customresourcedefinitions":
+            return [] if question[0] == "items" else None
+        made = {**crd(), "status": {"acceptedNames": crd()["spec"]["names"]}}
+        made["status"]["conditions"] = [{"type": "Established", "status": "True"}] if self.established else []
+        return [["", "gizmos.kohort.test", 2 if self.established else 1, json.dumps(made).encode()]]
+
+    def read(self) -> Any:
+        return ["", []]
+
+
+def test_a_definition_that_was_served_before_it_was_established_is_read_again() -> None:
+    """The server counts a change when it serves it, which is before the status says so: that is the next write."""
+    line = Definitions()
+    worker = Worker(line, Context.of("1.37", None), Chosen(authorize=False))
+    asked = {
+        "method": "GET",
+        "path": "/apis/kohort.test/v1/namespaces/d/gizmos/g",
+        "query": {},
+        "headers": {},
+        "body": b"",
+        "user": None,
+        "resource": ["kohort.test", "v1", "gizmos"],
+        "verb": "get",
+        "namespace": "d",
+        "name": "g",
+        "subresource": "",
+        "accepted": ["application/json", "", "", "", False],
+        "changes": 1,
+    }
+    assert asyncio.run(worker.answer(asked)) == ["unknown"]
+    line.established = True
+    code, refusal, *_ = asyncio.run(worker.answer(asked))
+    assert (code, refusal["reason"]) == ("refused", "NotFound")

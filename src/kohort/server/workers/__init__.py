@@ -17,3 +17,7 @@ LOOP_COST: Final[ContextVar[int | None]] = ContextVar("loop_cost", default=None)
 
 class TooExpensiveError(Exception):
     """The request is abandoned where it is, and given to a worker. Nothing has been written yet."""
+
+
+class UnknownResourceError(Exception):
+    """The worker does not serve this (yet)."""

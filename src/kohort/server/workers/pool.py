@@ -18,7 +18,7 @@ from kohort.server import codec, negotiation, status
 from kohort.server.flowcontrol import Seats
 from kohort.server.service_allocator import RANGE
 from kohort.server.store import StoreError
-from kohort.server.workers import CEL_COST, LOOP_COST, TooExpensiveError
+from kohort.server.workers import CEL_COST, LOOP_COST, TooExpensiveError, UnknownResourceError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -39,6 +39,8 @@ _LARGE_OTHERWISE: Final = 8 << 10  # of YAML and protobuf
 _COPIES: Final = 2  # of a JSON patch; each may double what is there
 _IDLE_SECONDS: Final = 30.0
 _GROWN: Final = 256 << 20  # bytes of memory after a request
+# A definition is served just before its status says so, which is where workers read it.
+_TRIES, _PAUSE = 20, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,12 @@ class WorkerPool:
                 info.warnings.clear()
             finally:
                 LOOP_COST.reset(token)
-        return await self._elsewhere(info, here)
+        for _ in range(_TRIES):
+            try:
+                return await self._elsewhere(info)
+            except UnknownResourceError:
+                await asyncio.sleep(_PAUSE)
+        return await here(info)
 
     def takes_long(self, info: RequestInfo) -> bool:
         body = info.request.body
@@ -108,8 +115,8 @@ class WorkerPool:
         """Whether reading it, and writing it again, takes long."""
         return len(item.value) > _LARGE or self._everything
 
-    async def _elsewhere(self, info: RequestInfo, here: Callable[[RequestInfo], Awaitable[Response]]) -> Response:
-        from kohort.server.workers.session import Session, UnknownResourceError
+    async def _elsewhere(self, info: RequestInfo) -> Response:
+        from kohort.server.workers.session import Session
 
         name = info.user.name if info.user is not None else ""
         await self._seats.take(name)
@@ -122,12 +129,9 @@ class WorkerPool:
                 found = await Session(worker, self._core, self._admission, info).run()
             whole = True
             return found
-        except (status.ApiError, StoreError):
+        except (status.ApiError, StoreError, UnknownResourceError):
             whole = True
             raise
-        except UnknownResourceError:
-            whole = True
-            return await here(info)
         except TimeoutError:
             raise self._timed_out(info) from None
         except ChildEndedError:

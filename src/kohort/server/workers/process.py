@@ -95,6 +95,10 @@ class Worker:
         """The last message about a request."""
         self.refresh(asked["changes"])
         resource = self._resources.find(*asked["resource"])
+        if resource is None:  # it was not yet established when the definitions were read, and that counts as no change
+            self._changes = -1
+            self.refresh(asked["changes"])
+            resource = self._resources.find(*asked["resource"])
         if resource is None:
             return ["unknown"]
         info = request_info(asked, resource)

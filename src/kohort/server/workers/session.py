@@ -12,6 +12,7 @@ from kohort.server.admission.attributes import AdmissionAttributes
 from kohort.server.admission.webhooks.matching import Hook
 from kohort.server.admission.webhooks.review import WebhookCallError
 from kohort.server.store import ConflictError, StoreError
+from kohort.server.workers import UnknownResourceError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
 _PIECE: Final = 1 << 20  # bytes of items in one message
 _SENT_HEADERS: Final = ("content-type", "user-agent")  # no others matter to a handler; credentials stay here
-
-
-class UnknownResourceError(Exception):
-    """The worker does not serve this (yet)."""
 
 
 class Session:
