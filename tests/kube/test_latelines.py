@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -20,12 +22,22 @@ def name_of(raw: bytes) -> str:
     return str(json.loads(raw)["object"]["metadata"]["name"])
 
 
+def at_once(take: Callable[[bytes], object]) -> Callable[[bytes], Iterator[None]]:
+    """A reader that needs no breaks."""
+
+    def read(raw: bytes) -> Iterator[None]:
+        take(raw)
+        yield from ()
+
+    return read
+
+
 def taken(lines: list[bytes], seconds: float = 0.0) -> list[str]:
     """In which order lines that come together are read."""
 
     async def read() -> list[str]:
         found: list[str] = []
-        late = LateLines(lambda raw: found.append(name_of(raw)), REAL)
+        late = LateLines(at_once(lambda raw: found.append(name_of(raw))), REAL)
         for one in lines:
             if not late.keeps(one):
                 found.append(name_of(one))
@@ -60,7 +72,7 @@ def test_of_an_object_that_changes_while_it_waits_the_newest_state_is_read() -> 
             event = json.loads(raw)
             found.append((event["type"], event["object"]["metadata"]["name"], len(event["object"]["data"])))
 
-        late = LateLines(take, REAL)
+        late = LateLines(at_once(take), REAL)
         for one in (
             line("a", "a1", LARGE, "ADDED"),
             line("a", "a2", LARGE, "ADDED"),
@@ -78,8 +90,32 @@ def test_of_an_object_that_changes_while_it_waits_the_newest_state_is_read() -> 
     assert found == [("MODIFIED", "a1", LARGE + 1), ("DELETED", "a2", 2), ("MODIFIED", "a2", 4)]
 
 
+def test_what_changes_while_it_is_read_in_parts_is_read_again() -> None:
+    found: list[str] = []
+
+    async def read() -> None:
+        begun = asyncio.Event()
+
+        def take(raw: bytes) -> Iterator[None]:
+            for _ in range(3):
+                time.sleep(0.004)  # longer than a part may be
+                found.append(f"part of {len(raw) > LARGE}")
+                begun.set()
+                yield
+
+        late = LateLines(take, REAL)
+        assert late.keeps(line("a", "a1", LARGE))
+        await begun.wait()
+        found.append("another")
+        assert late.keeps(line("a", "a1", 1))
+        await late.drained()
+
+    asyncio.run(read())
+    assert found == ["part of True", "another", *["part of True"] * 2, *["part of False"] * 3]
+
+
 def test_small_lines_are_never_kept_when_nothing_waits() -> None:
-    late = LateLines(lambda _: None, REAL)
+    late = LateLines(at_once(name_of), REAL)
     assert not late.keeps(line("a", "a1"))
     assert len(late) == 0
 
@@ -89,7 +125,7 @@ def test_small_lines_are_never_kept_when_nothing_waits() -> None:
 )
 def test_what_is_not_a_change_is_for_the_reader(odd: bytes) -> None:
     async def kept() -> bool:
-        return LateLines(lambda _: None, REAL).keeps(odd)
+        return LateLines(at_once(name_of), REAL).keeps(odd)
 
     assert not asyncio.run(kept())
 
@@ -99,7 +135,7 @@ def test_a_line_that_cannot_be_read_is_told() -> None:
         def fails(_: bytes) -> None:
             raise ValueError("no")
 
-        late = LateLines(fails, REAL)
+        late = LateLines(at_once(fails), REAL)
         assert late.keeps(line("a", "a1", LARGE))
         await late.drained()
 

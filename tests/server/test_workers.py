@@ -293,7 +293,7 @@ def test_a_definition_that_was_served_before_it_was_established_is_read_again() 
     """The server counts a change when it serves it, which is before the status says so: that is the next write."""
     line = Definitions()
     worker = Worker(line, Context.of("1.37", None), Chosen(authorize=False))
-    asked = {
+    asked: dict[str, Any] = {
         "method": "GET",
         "path": "/apis/kohort.test/v1/namespaces/d/gizmos/g",
         "query": {},

@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
+from kohort.kube import jsonpieces
 from kohort.kube.errors import ApiError, KubeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
 T = TypeVar("T")
+U = TypeVar("U")
 Object = dict[str, Any]
 
 INITIAL_END: Final = "k8s.io/initial-events-end"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 _LARGE: Final = 1 << 15  # bytes
+_LONG: Final = 1 << 18  # bytes: what takes ten milliseconds to read, and a hundred in memory that was given back
+_MORE: Final = object()
 _new = tuple.__new__  # a named tuple without the detour through its keyword arguments: half of a hot path's time
 
 
@@ -105,15 +109,28 @@ _raw_line = msgspec.json.Decoder(_Line[msgspec.Raw])
 _bookmark = msgspec.json.Decoder(_HasMarks)
 
 
-def without_collecting(decode: Callable[[bytes], T], body: bytes) -> T:
+def decode_large(decode: Callable[[bytes], T], body: bytes) -> T:
+    return decode(body) if len(body) < _LARGE else without_collecting(decode, body)
+
+
+def without_collecting(work: Callable[[U], T], of: U) -> T:
     """A large tree of JSON is many new objects and no cycle: the collector would look at all of it, several times."""
-    if len(body) < _LARGE or not gc.isenabled():
-        return decode(body)
+    if not gc.isenabled():
+        return work(of)
     gc.disable()
     try:
-        return decode(body)
+        return work(of)
     finally:
         gc.enable()
+
+
+def _next_part(parts: Generator[None, None, Any]) -> Any:
+    """_MORE, until it is whole."""
+    try:
+        next(parts)
+    except StopIteration as end:
+        return end.value
+    return _MORE
 
 
 class Codec(Generic[T]):
@@ -131,7 +148,7 @@ class Codec(Generic[T]):
 
     def one(self, body: bytes) -> T:
         try:
-            return without_collecting(self._object.decode, body)
+            return decode_large(self._object.decode, body)
         except msgspec.DecodeError as error:
             raise UnreadableError(f"the answer is not {self._name}: {error}") from error
 
@@ -155,7 +172,7 @@ class Codec(Generic[T]):
     def event(self, line: bytes, unreadable: Callable[[str], object] | None = None) -> Event[T]:
         """An ERROR line is raised as the ApiError it holds."""
         try:
-            found = without_collecting(self._line.decode, line)
+            found = decode_large(self._line.decode, line)
         except msgspec.ValidationError as error:
             return self._special(line, error, unreadable)
         except msgspec.DecodeError as error:
@@ -163,6 +180,23 @@ class Codec(Generic[T]):
         if found.type in _CHANGES:
             return _new(Event, (found.type, found.object, "", False, None))
         return self._special(line, None, unreadable)
+
+    def event_in_pieces(
+        self, line: bytes, unreadable: Callable[[str], object] | None = None
+    ) -> Generator[None, None, Event[T]]:
+        """As `event`; a long line of plain objects is read with breaks, wherever it yields."""
+        if not self._plain or len(line) <= _LONG:
+            return self.event(line, unreadable)
+        try:
+            found = _raw_line.decode(line)
+            if found.type not in _CHANGES or bytes(memoryview(found.object)[:1]) != b"{":
+                return self.event(line, unreadable)
+            parts = jsonpieces.read(found.object)
+            while (obj := without_collecting(_next_part, parts)) is _MORE:
+                yield
+        except msgspec.DecodeError:
+            return self.event(line, unreadable)
+        return _new(Event, (found.type, obj, "", False, None))
 
     def _special(self, line: bytes, problem: Exception | None, unreadable: Callable[[str], object] | None) -> Event[T]:
         """Bookmarks and errors hold another kind of object than the rest; objects that do not fit land here, too."""

@@ -2,8 +2,9 @@
 
 Reading an object of a megabyte takes as long as a hundred pods, and somebody may change such objects all day. So lines
 above a limit wait in a queue of their own, and with them whatever follows about the same namespace, in order; lines of
-other namespaces pass by. All queues of a loop are read one line at a time, with a rest after each. Of an object that
-changes while it waits only the newest state is read, in the place of the first: as after a list.
+other namespaces pass by. All queues of a loop are read one line at a time, with a rest after each, and after each part
+of a long one. Of an object that changes while it waits only the newest state is read, in the place of the first: as
+after a list.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import msgspec
 from kohort.kube.shares import of_loop, tenant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kohort.kube.clock import Clock
 
 LARGE: Final = 1 << 16  # bytes of a line
-_REST: Final = 5.0  # times as long as a line took
+_PART: Final = 0.003  # seconds of a line, until there is a rest
+_REST: Final = 5.0  # times as long as that took
 _LONGEST_REST: Final = 0.4  # seconds
 _MOST: Final = 32 << 20  # bytes that wait; above, there is no rest
 
@@ -56,9 +58,10 @@ class _Waiting:
 
 
 class LateLines:
-    """Of one watch. `read` takes a line; what it raises is told by `drained`."""
+    """Of one watch. `read` takes a line, and yields where others may have their turn; what it raises is told by
+    `drained`."""
 
-    def __init__(self, read: Callable[[bytes], object], clock: Clock) -> None:
+    def __init__(self, read: Callable[[bytes], Iterator[None]], clock: Clock) -> None:
         self._read, self._clock = read, clock
         self._lines: deque[_Waiting] = deque()
         self._newest: dict[tuple[str, str], _Waiting] = {}  # by object
@@ -112,17 +115,23 @@ class LateLines:
         turns = _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         while self._lines:
             async with turns:
-                began = time.perf_counter()
                 one = self._lines[0]
+                if self._newest.get(one.key) is one:  # what changes from now on is another line
+                    del self._newest[one.key]
+                began = time.perf_counter()
                 try:
-                    self._read(one.line)
+                    for _ in self._read(one.line):
+                        if (took := time.perf_counter() - began) > _PART:
+                            await self._rest(one, took)
+                            began = time.perf_counter()
                 finally:
                     self._passed(one)
-                took = time.perf_counter() - began
-                of_loop().spent(tenant(one.key[0]), took)
-                rest = min(_LONGEST_REST, _REST * took)
-                hurry = self._hurry or self._bytes > _MOST
-                await (asyncio.sleep(0) if hurry else self._clock.sleep(rest))
+                await self._rest(one, time.perf_counter() - began)
+
+    async def _rest(self, one: _Waiting, took: float) -> None:
+        of_loop().spent(tenant(one.key[0]), took)
+        hurry = self._hurry or self._bytes > _MOST
+        await (asyncio.sleep(0) if hurry else self._clock.sleep(min(_LONGEST_REST, _REST * took)))
 
     def _passed(self, one: _Waiting) -> None:
         self._lines.popleft()
@@ -130,8 +139,6 @@ class LateLines:
         self._places[one.place] -= 1
         if not self._places[one.place]:
             del self._places[one.place]
-        if self._newest.get(one.key) is one:
-            del self._newest[one.key]
 
 
 def _change(line: bytes) -> tuple[str, str, str] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from kohort.kube.codec import Codec, Page, encode, identifier, identify, without_collecting
+from kohort.kube.codec import Codec, Page, decode_large, encode, identifier, identify
 from kohort.kube.errors import KubeError
 from kohort.kube.transport import lines
 
@@ -342,7 +342,7 @@ _any_dictionary = msgspec.json.Decoder(dict[str, Any])
 
 
 def _dictionary(body: bytes) -> dict[str, Any]:
-    return without_collecting(_any_dictionary.decode, body)
+    return decode_large(_any_dictionary.decode, body)
 
 
 def _delete_options(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kohort.kube.codec import without_collecting
+from kohort.kube.codec import decode_large
 from kohort.server.codec import encode
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _decoder: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 def decode(value: bytes) -> Object:
-    return without_collecting(_decoder.decode, value)
+    return decode_large(_decoder.decode, value)
 
 
 def object_prefix(resource: Resource) -> bytes:
