@@ -51,3 +51,23 @@ async def test_where_a_look_at_everything_is_long_there_is_none_by_the_clock(mon
     finally:
         keeping.cancel()
     assert not looks.is_set()
+
+
+def test_what_a_process_had_goes_before_it_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set aside or not, however much there is."""
+    monkeypatch.setattr(tuning, "_FEW", 0)
+    monkeypatch.setattr(gc, "callbacks", [tuning._SetAside()])
+    gc.disable()
+    try:
+        gone = weakref.ref(Thing())
+        gc.freeze()
+        tuning.start_afresh()
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_where_nobody_has_settled_beginning_again_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc, "callbacks", [])
+    monkeypatch.setattr(gc, "collect", lambda: pytest.fail("a look at everything"))
+    tuning.start_afresh()

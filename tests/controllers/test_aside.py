@@ -121,3 +121,16 @@ def test_the_size_of_an_object_is_looked_at_once_for_each_version(monkeypatch: p
 
     asyncio.run(run())
     assert looked == [{"resourceVersion": "1"}, {"resourceVersion": "2"}]
+
+
+def test_objects_that_are_gone_are_forgotten() -> None:
+    async def come_and_go(aside: Aside) -> None:
+        for number in range(100):
+            obj = {"metadata": {"resourceVersion": str(number)}}
+            await _run(aside, f"g{number}", obj, _here([]))
+            await _run(aside, f"g{number}", None, _here([]))
+        aside.close()
+
+    aside = Aside()
+    asyncio.run(come_and_go(aside))
+    assert aside._sizes == {}

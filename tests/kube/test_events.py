@@ -12,7 +12,7 @@ from kohort.kube.client import Client
 from kohort.kube.clock import VirtualClock
 from kohort.kube.errors import TransportError
 from kohort.kube.events import Recorder
-from kohort.kube.series import BURST, INTERVAL, NORMAL, OBJECTS, WARNINGS, WINDOW, Correlator, EventKey, Reference
+from kohort.kube.series import BURST, INTERVAL, NORMAL, OBJECTS, RATE, WARNINGS, WINDOW, Correlator, EventKey, Reference
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "team", "uid": "u1"}}
 NODE = Reference("v1", "Node", "", "n1")
@@ -132,6 +132,26 @@ def test_what_is_remembered_does_not_grow_with_what_comes_and_goes() -> None:
     repeated = known.hear(stuck, moment, 100.0)
     assert repeated is not None
     assert repeated.count == 11
+
+
+def test_what_matters_no_more_is_forgotten_before_the_bounds_are_reached() -> None:
+    known, moment = Correlator(), datetime(2026, 1, 1, tzinfo=UTC)
+    for number in range(2000):
+        pod = Reference("v1", "Pod", "default", f"p{number}", f"u{number}")
+        known.hear(EventKey(pod, "Normal", "Scheduled", "Binding", "placed"), moment, 10.0 * number)
+    assert len(known.normal) <= WINDOW / 10 + 2
+    assert len(known.buckets) <= 1 / RATE / 10 + 2
+
+
+def test_an_object_that_was_spoken_about_much_is_remembered_until_it_may_say_as_much_again() -> None:
+    known, moment = Correlator(), datetime(2026, 1, 1, tzinfo=UTC)
+    loud = Reference("v1", "Pod", "default", "loud", "u")
+    for number in range(2 * BURST):
+        known.hear(EventKey(loud, "Warning", "Failed", "Binding", f"{number}"), moment, 0.0)
+    for number in range(100):
+        other = Reference("v1", "Pod", "default", f"p{number}", f"u{number}")
+        known.hear(EventKey(other, "Normal", "Scheduled", "Binding", "placed"), moment, 1.0)
+    assert known.hear(EventKey(loud, "Warning", "Failed", "Binding", "more"), moment, 2.0) is None
 
 
 async def test_one_object_cannot_flood() -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import types
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.run.test_process import JOBSET, jobset, started
 
+from kohort import tuning
+from kohort.apimachinery.times import micros
 from kohort.controllers import aside, overlay
 from kohort.kube import series
 from kohort.kube.client import Client
+from kohort.kube.errors import ApiError
 from kohort.kube.transport import InProcess
-from kohort.run.options import Options
+from kohort.run.options import Election, Options
+from kohort.scheduler.loop import Scheduler
 from kohort.scheduler.settings import SchedulerSettings
 from kohort.server.server import Server
 from kohort.server.settings import Settings
@@ -110,3 +116,43 @@ async def test_gangs_that_are_gone_are_forgotten(tmp_path: Path, monkeypatch: py
                 3 * AT_ONCE * (ROUNDS - half - 1)
             )  # a gang has four pods, two Jobs, a group; some are always under way
             assert {name: more for name, more in grown.items() if more >= many} == {}, sizes[-1].most_common(20)
+
+
+async def stolen(client: Client, name: str) -> None:
+    """Somebody else has the lease, for a second."""
+    leases = client.kind("coordination.k8s.io/v1", "Lease")
+    while True:
+        lease = await leases.get(name, "default")
+        lease["spec"] |= {"holderIdentity": "thief", "renewTime": micros(datetime.now(UTC)), "leaseDurationSeconds": 1}
+        with contextlib.suppress(ApiError):  # it was just renewed
+            await leases.update(lease, "default")
+            return
+
+
+async def test_what_worked_before_a_lost_lease_can_go_before_the_next_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two sets of informers at a time are memory that never goes back whole."""
+    found: list[int] = []
+
+    def start_afresh() -> None:
+        gc.collect()
+        found.append(sum(isinstance(one, Scheduler) for one in gc.get_objects()))
+
+    gc.collect()
+    before = sum(isinstance(one, Scheduler) for one in gc.get_objects())  # of other tests
+    monkeypatch.setattr(tuning, "start_afresh", start_afresh)
+    election = Election(name="k", namespace="default", lease=3, renew=2, retry=1)
+    async with (
+        Server(Settings(tmp_path, in_memory=True, listen=False)) as server,
+        Client.within(server.api) as client,
+        started(client, Options(controllers=("job",), election=election)) as process,
+    ):
+        for number in range(3):
+            async with asyncio.timeout(60):
+                await process.ready.wait()
+                assert len(found) == number + 1
+                await stolen(client, "k")
+                while process.ready.is_set():
+                    await asyncio.sleep(0.02)
+    assert max(found) <= before

@@ -54,7 +54,11 @@ class Aside:
                 self._remember(key)
 
     def _is_large(self, key: Hashable, obj: Any) -> bool:
-        """Looked at once for each of its versions: a workload is reconciled many times in between."""
+        """Looked at once for each of its versions: a workload is reconciled many times in between. What is gone is
+        forgotten: its last reconcile finds nothing."""
+        if obj is None:
+            self._sizes.pop(key, None)
+            return False
         version = (obj.get("metadata") or {}).get("resourceVersion") if isinstance(obj, dict) else None
         if not version:
             return is_large(obj)

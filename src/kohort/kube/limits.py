@@ -46,7 +46,15 @@ class Bucket:
         self.filled = self._fill(now) - 1
         return max(0.0, -self.filled / self.rate)
 
-    def _fill(self, now: float) -> float:
+    def is_full(self, now: float) -> bool:
+        """As if nobody had taken any."""
+        return self._held(now) >= self.burst
+
+    def _held(self, now: float) -> float:
         before = self.burst if self.filled is None else self.filled + (now - self.at) * self.rate
-        self.at = now
         return min(self.burst, before)
+
+    def _fill(self, now: float) -> float:
+        held = self._held(now)
+        self.at = now
+        return held

@@ -60,7 +60,9 @@ class Series:
 
 @dataclass
 class Correlator:
-    """Remembers a bounded number of series and of objects that were spoken about."""
+    """Remembers a bounded number of series and of objects that were spoken about, and those only while it matters: a
+    process that runs for months is as large after its first minutes as it will ever be.
+    """
 
     normal: OrderedDict[EventKey, Series] = field(default_factory=OrderedDict)
     warnings: OrderedDict[EventKey, Series] = field(default_factory=OrderedDict)
@@ -76,6 +78,7 @@ class Correlator:
             known.last, known.heard = moment, now
             series.move_to_end(what)
             return known
+        self._tidy(series, now)
         if not self._bucket(what.regarding).take(now):
             return None
         self.made += 1
@@ -90,6 +93,16 @@ class Correlator:
         """It was not written: the next one is the first."""
         self.normal.pop(what, None)
         self.warnings.pop(what, None)
+
+    def _tidy(self, series: OrderedDict[EventKey, Series], now: float) -> None:
+        """Two of each at a time, the oldest first, so that more go than come: a series that has ended, a bucket that
+        has filled up again, which is like a new one.
+        """
+        for _ in range(2):
+            if series and now - next(iter(series.values())).heard >= WINDOW:
+                series.popitem(last=False)
+            if self.buckets and next(iter(self.buckets.values())).is_full(now):
+                self.buckets.popitem(last=False)
 
     def _bucket(self, regarding: Reference) -> Bucket:
         bucket = self.buckets.get(regarding)

@@ -23,6 +23,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from kohort import tuning
 from kohort.api import registry
 from kohort.api.bundle import Listener, ReportEndpoint
 from kohort.api.kind import Context
@@ -146,6 +147,7 @@ class Process:
 
     async def _until_more(self, begin: asyncio.Event) -> bool:
         """Until `begin` everything is watched, so that whoever takes over need not list a cluster first."""
+        tuning.start_afresh()
         self.registry = CollectorRegistry()
         try:
             async with AsyncExitStack() as stack:
