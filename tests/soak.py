@@ -1,6 +1,7 @@
 """A soak: `kohort run` beside a server for a long time, with gangs that come and go, and its memory all the while.
 
 make soak KOHORT_SOAK=30        # minutes; 5 unless said. Exit code 1: memory grew
+make soak KOHORT_SOAK_ON=1.37   # on real Kubernetes of that version; the embedded server unless said
 
 The first third is for warming up: caches, allocator. Of the rest, a line is drawn through the samples (least squares);
 flat is a slope under `_FLAT` MiB an hour, or one that ends within 3 % of where it began.
@@ -16,10 +17,14 @@ import sys
 import tempfile
 import time
 from collections import deque
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
+from kohort.api.crd import crds
 from kohort.controllers.runtime import Runtime
 from kohort.gang.compile import CompileContext
 from kohort.kinds.controllers import make, probe
@@ -29,9 +34,11 @@ from kohort.server.server import Server
 from kohort.server.settings import Settings
 from kohort.sim.cluster import plain
 from kohort.sim.kubelet import KubeletSimulator
+from kohort.testing.environment import Environment
 
 ROOT: Final = Path(__file__).parents[1]
 MINUTES: Final = float(os.environ.get("KOHORT_SOAK", "5"))
+ON: Final = os.environ.get("KOHORT_SOAK_ON", "")
 JOBSET: Final = ("jobset.x-k8s.io/v1alpha2", "JobSet")
 _EVERY: Final = float(os.environ.get("KOHORT_SOAK_EVERY", "1"))  # seconds between two gangs
 _ALIVE: Final = 20  # gangs at once
@@ -91,8 +98,9 @@ async def sampled(process: subprocess.Popen[bytes], end: float) -> list[tuple[fl
     return found
 
 
-async def soak(folder: Path, minutes: float) -> tuple[int, int, list[tuple[float, float]]]:
-    """Gangs that came, pods that run at the end, samples."""
+@asynccontextmanager
+async def embedded(folder: Path) -> AsyncIterator[tuple[Client, Path]]:
+    """A server of our own whose controllers are those for Jobs only: the others are those of `kohort run`."""
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(Server(Settings(folder / "data", port=0, in_memory=True)))
         client = await stack.enter_async_context(Client.within(server.api, manager="soak"))
@@ -101,9 +109,25 @@ async def soak(folder: Path, minutes: float) -> tuple[int, int, list[tuple[float
             await client.discovery.refresh()
         ctx = CompileContext(server.ctx.release, server.ctx.gates, server.ctx.options)
         await stack.enter_async_context(Runtime(client, make(await probe(client, ctx), ["job"])))
+        yield client, server.settings.kubeconfig_path
+
+
+@asynccontextmanager
+async def kubernetes(version: str) -> AsyncIterator[tuple[Client, Path]]:
+    """kube-apiserver, etcd and kube-controller-manager."""
+    async with Environment(version, ["kcm"]) as env:
+        await asyncio.to_thread(env.kubectl, "apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(crds()))
+        async with Client.connect(env.kubeconfig, manager="soak") as client:
+            yield client, env.kubeconfig
+
+
+async def soak(folder: Path, minutes: float) -> tuple[int, int, list[tuple[float, float]]]:
+    """Gangs that came, pods that run at the end, samples."""
+    async with AsyncExitStack() as stack:
+        client, kubeconfig = await stack.enter_async_context(kubernetes(ON) if ON else embedded(folder))
         kubelets = KubeletSimulator(client, plain(20), lifecycle=False, heartbeat=10.0)
         await (await stack.enter_async_context(kubelets)).ready()
-        argv = [sys.executable, "-m", "kohort.cli.main", "run", "--kubeconfig", str(server.settings.kubeconfig_path)]
+        argv = [sys.executable, "-m", "kohort.cli.main", "run", "--kubeconfig", str(kubeconfig)]
         with (folder / "run.log").open("wb") as log:
             process = subprocess.Popen(
                 [*argv, "--listen", "127.0.0.1:0"], env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, stdout=log,
