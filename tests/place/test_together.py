@@ -50,6 +50,14 @@ def test_one_after_the_other_is_the_rule() -> None:
     assert _used(cluster) == 0
 
 
+def test_a_resource_that_no_node_has() -> None:
+    cluster = Cluster((4, 4), (4, 4))
+    signature = cluster.state.signatures.of_requests({"cpu": 1, "example.com/gpu": 1})
+    pod = PendingPod("a-0", cluster.state.interpod.class_of(signature, "default", {}))
+    found = cluster.search([Leaf("a", [pod], 1), cluster.gang("b", (2, 2))])
+    assert list(found.seats) == [1]
+
+
 def test_gangs_that_fit_only_if_packed_together() -> None:
     """Spread as kube-scheduler spreads, the first gang's small pods take a piece of every node."""
     cluster = Cluster((4, 4), (4, 4))

@@ -51,6 +51,7 @@ class JointSearch:
         self._roots = [renewed(root, engine.state.interpod) for root in roots]
         self._required = [number for number in range(len(roots)) if number in required]
         state = engine.state
+        state.widen()
         columns = sorted(
             {int(one) for root in self._roots for kind in root.eq_classes for one in kind.signature.columns}
         )
