@@ -1,5 +1,5 @@
 # The Helm chart, with the real helm: built once from its published Go module, then found in the cache.
-.PHONY: chart-test manifests wheels-arm64 image-arm64
+.PHONY: chart-test manifests image wheels-arm64 image-arm64
 
 # The Python of deploy/Containerfile, and the C libraries that its base image has.
 ARM64 := --platform manylinux2014_aarch64 --platform manylinux_2_17_aarch64 --platform manylinux_2_27_aarch64 \
@@ -11,6 +11,9 @@ chart-test: $(READY) ## the Helm chart: lint, every value, install to uninstall 
 
 manifests: $(READY) ## deploy/kustomize/kohort.yaml anew, from the chart
 	@$(BIN)/python -m hack.manifests
+
+image: ## the image, built and run by buildah or podman (apt install buildah; debootstrap where there is no registry)
+	@hack/image.sh
 
 wheels-arm64: $(READY) ## whether every package of the image has a wheel for linux/arm64, with the hash that is locked
 	@folder=$$(mktemp -d) && $(BIN)/pip download --quiet --no-deps --require-hashes --only-binary=:all: $(ARM64) \

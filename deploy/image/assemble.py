@@ -34,6 +34,7 @@ _LEFT_OUT = (
     "ensurepip",
     "lib2to3",
     "site-packages",
+    "dist-packages",
     "__pycache__",
 )
 _FILES = {
@@ -52,7 +53,8 @@ def assemble(packages: Path, target: Path) -> None:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     library = target / _PYTHON / "lib" / version
     shutil.copytree(sysconfig.get_path("stdlib"), library, ignore=shutil.ignore_patterns(*_LEFT_OUT), symlinks=False)
-    shutil.copytree(packages, library / "site-packages", ignore=shutil.ignore_patterns("__pycache__", "bin"))
+    installed = library / Path(sysconfig.get_path("purelib")).name  # Debian's own Python looks in dist-packages
+    shutil.copytree(packages, installed, ignore=shutil.ignore_patterns("__pycache__", "bin"))
     program = target / _PYTHON / "bin" / "python3"
     program.parent.mkdir()
     shutil.copy(Path(sys.executable).resolve(), program)
@@ -73,7 +75,7 @@ def assemble(packages: Path, target: Path) -> None:
     (target / "var" / "run").symlink_to("/run")
     bill = target / "usr" / "share" / "sbom" / "kohort.spdx.json"
     bill.parent.mkdir(parents=True)
-    bill.write_text(json.dumps(sbom(library / "site-packages"), indent=1) + "\n")
+    bill.write_text(json.dumps(sbom(installed), indent=1) + "\n")
 
 
 def _libraries(target: Path, program: Path) -> None:
