@@ -21,6 +21,7 @@ from kohort.cli.up import read_pools, read_profile
 from kohort.gang.settings import DEFAULTS
 from kohort.manifest import read
 from kohort.plan.clustercopy import ClusterCopy, described, read_cluster, read_snapshot
+from kohort.plan.existing import Existing, Pair, existing, would_apply
 from kohort.plan.plan import Outcome, Victim, plan
 from kohort.scheduler.clusterlist import list_cluster
 from kohort.scheduler.rootstatus import RootState, RootStatus, root_status
@@ -81,22 +82,31 @@ def run(asked: PlanOptions, output: str) -> int:
     targets = workloads(obj for objects in files for obj in objects)
     if not targets:
         raise UsageError(f"-f {', '.join(asked.filename)}: no workload, group or pod is in it")
-    cluster, namespace = _cluster(asked)
-    _check_new(cluster, targets, namespace)
+    cluster, namespace, pairs = _cluster(asked, targets)
+    there = {one.key: one for one in would_apply(cluster.minor, pairs)}
+    known = {key for key in _known(cluster) if key not in there}
+
+    def is_new(obj: dict[str, Any]) -> bool:
+        return (str(obj.get("kind")), namespace_of(obj) or namespace, name_of(obj)) not in there
+
+    targets, files = [obj for obj in targets if is_new(obj)], [[obj for obj in one if is_new(obj)] for one in files]
+    _check_new(known, targets, namespace)
 
     async def look(client: Client) -> list[Planned]:
         return await look_at(client, targets, namespace)
 
     profile = read_profile("profile", chosen.profile)
     settings = chosen.settings or DEFAULTS
-    result = plan(cluster, [*before, *files], look, namespace=namespace, profile=profile, settings=settings)
+    result: Outcome[list[Planned]] = Outcome([])
+    if targets:
+        result = plan(cluster, [*before, *files], look, namespace=namespace, profile=profile, settings=settings)
     for problem in cluster.unread:
         say("warning", f"not looked at, the answer may be wrong: {problem}")
-    starts = not result.refused and all(one.starts for one in result.found)
+    starts = not there and not result.refused and all(one.starts for one in result.found)
     if output in {"json", "yaml"}:
-        print_data(output, _data(result, starts=starts))
+        print_data(output, _data(result, there.values(), starts=starts))
     else:
-        _print(result, wide=output == "wide")
+        _print(result, there.values(), wide=output == "wide")
     return 0 if starts else 1
 
 
@@ -143,19 +153,21 @@ async def _lacks(client: Client, found: Found, namespace: str) -> str:
     return f"PodGroup {found.bare[0]} has no pods: its controller could not make them" if found.bare else ""
 
 
-def _cluster(asked: PlanOptions) -> tuple[ClusterCopy, str]:
-    """And the namespace that is meant where an object names none."""
+def _cluster(asked: PlanOptions, targets: Sequence[dict[str, Any]]) -> tuple[ClusterCopy, str, list[Pair]]:
+    """And the namespace that is meant where an object names none; and those of the files that it has already, as far
+    as they are in it: files have pods and groups only."""
     given = [option for option, value in (("--state", asked.state), ("--cluster", asked.cluster)) if value]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)}: one cluster is asked about; leave out one of the two")
     if asked.state:
-        return _snapshot(asked.state), asked.namespace or "default"
+        return _snapshot(asked.state), asked.namespace or "default", []
     if asked.cluster:
         nodes = [node for pool in read_pools(asked.cluster) for node in pool.nodes()]
-        return described(nodes), asked.namespace or "default"
+        return described(nodes), asked.namespace or "default", []
 
-    async def ask(client: Client) -> tuple[ClusterCopy, str]:
-        return await read_cluster(client), asked.namespace or client.namespace
+    async def ask(client: Client) -> tuple[ClusterCopy, str, list[Pair]]:
+        namespace = asked.namespace or client.namespace
+        return await read_cluster(client), namespace, await existing(client, targets, namespace)
 
     return connected(asked.kubeconfig, asked.context, "kohort-plan", ask)
 
@@ -167,16 +179,20 @@ def _snapshot(path: str) -> ClusterCopy:
         raise UsageError(f"--state {path}: {error}") from None
 
 
-def _check_new(cluster: ClusterCopy, targets: Sequence[dict[str, Any]], namespace: str) -> None:
-    """What is there already has been decided about; a second one of the same name would not be taken."""
-    there = {
-        (one["kind"], obj["metadata"].get("namespace", "default"), one["name"])
+def _known(cluster: ClusterCopy) -> set[tuple[str, str, str]]:
+    """Whose pods and groups are there."""
+    return {
+        (str(one["kind"]), str(obj["metadata"].get("namespace", "default")), str(one["name"]))
         for name in ("pods", "podgroups", "compositepodgroups", "workloads")
         for obj in cluster.of(name)
         for one in obj["metadata"].get("ownerReferences") or ()
     }
+
+
+def _check_new(known: set[tuple[str, str, str]], targets: Sequence[dict[str, Any]], namespace: str) -> None:
+    """What is there already has been decided about; a second one of the same name would not be taken."""
     for obj in targets:
-        if (obj["kind"], namespace_of(obj) or namespace, name_of(obj)) in there:
+        if (obj["kind"], namespace_of(obj) or namespace, name_of(obj)) in known:
             what = f"{str(obj['kind']).lower()}/{name_of(obj)}"
             raise UsageError(f"{what}: is in the cluster already; kohort explain {what} says how it stands")
 
@@ -184,7 +200,7 @@ def _check_new(cluster: ClusterCopy, targets: Sequence[dict[str, Any]], namespac
 # ---- printing
 
 
-def _data(result: Outcome[list[Planned]], *, starts: bool) -> dict[str, Any]:
+def _data(result: Outcome[list[Planned]], there: Iterable[Existing], *, starts: bool) -> dict[str, Any]:
     workloads = [
         {
             "kind": one.found.kind,
@@ -196,14 +212,37 @@ def _data(result: Outcome[list[Planned]], *, starts: bool) -> dict[str, Any]:
         }
         for one in result.found
     ]
-    victims = [asdict(one) for one in result.victims]
-    return {"starts": starts, "workloads": workloads, "victims": victims, "refused": result.refused}
+    victims, known = [asdict(one) for one in result.victims], [asdict(one) for one in there]
+    return {
+        "starts": starts,
+        "workloads": workloads,
+        "existing": known,
+        "victims": victims,
+        "refused": result.refused,
+    }
 
 
-def _print(result: Outcome[list[Planned]], *, wide: bool) -> None:
+def _there(one: Existing) -> Text:
+    name = Text.assemble(f"{one.kind} ", (one.name, "bold"), f" in {one.namespace} ")
+    what = f"{one.kind.lower()}/{one.name}"
+    ended = f", and has ended ({one.ended})" if one.ended else ""
+    if one.refused:
+        does = f"kubectl apply would be refused: {one.applied}"
+    elif one.applied == "unchanged":
+        does = "kubectl apply would leave it unchanged"
+    else:
+        does = f"kubectl apply would update it ({one.applied.removeprefix('configured: ')}), which is not planned"
+    helps = f"kubectl delete {what} first, or give it another name" if one.ended or one.refused else ""
+    text = f": it is in the cluster already{ended}; {does}; {helps or f'kohort explain {what} says how it stands'}"
+    return Text.assemble(name, ("does not start", "yellow"), text)
+
+
+def _print(result: Outcome[list[Planned]], there: Iterable[Existing], *, wide: bool) -> None:
     shown, page = WHOLE if wide else SHORT, out.to(wide=wide)
     for text in result.refused:
         say("error", f"the API server would refuse {text}")
+    for known in there:
+        page.print(Hanging(_there(known)))
     for number, one in enumerate(result.found):
         if number:
             page.print()

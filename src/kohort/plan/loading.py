@@ -31,12 +31,12 @@ async def load(server: Server, cluster: ClusterCopy) -> None:
         for obj in cluster.pods() if name == "pods" else cluster.of(name):
             version = str(obj.get("apiVersion") or "").rpartition("/")[2]
             own = server.api.resources.of_kind(group, kind, version) if version else None
-            writes.append(_write(server, own or resource, _prepared(kind, obj)))
+            writes.append(write(server, own or resource, _prepared(kind, obj)))
     if writes:
         await asyncio.gather(*writes)
 
 
-def _write(server: Server, resource: Resource, obj: Object) -> asyncio.Future[Any]:
+def write(server: Server, resource: Resource, obj: Object) -> asyncio.Future[Any]:
     meta = obj["metadata"]
     namespace = meta.get("namespace", "") if resource.namespaced else ""
     head = server.api.core.head(resource, namespace, meta["name"])

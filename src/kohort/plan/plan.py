@@ -19,6 +19,7 @@ from kohort.kinds.controllers import selected
 from kohort.kube.clock import LoopClock
 from kohort.kube.discovery import NotServedError
 from kohort.kube.errors import ApiError
+from kohort.plan.existing import merged
 from kohort.plan.loading import load
 from kohort.scheduler.settings import SchedulerSettings
 from kohort.server import timestamps
@@ -105,9 +106,15 @@ async def _planned(
 
 
 async def _submit(client: Client, obj: Object, namespace: str) -> list[str]:
-    """Why it is not taken."""
+    """Why it is not taken. What is in the cluster already (a Namespace, a class) is updated, as kubectl apply would."""
     try:
-        await client.of(obj).create(obj, namespace)
+        try:
+            await client.of(obj).create(obj, namespace)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            there = await client.of(obj).get(name_of(obj), namespace)
+            await client.of(obj).update(merged(there, obj), namespace)
     except (ApiError, NotServedError) as error:
         text = error.message if isinstance(error, ApiError) else str(error)
         return [f"{obj.get('kind')}/{name_of(obj)}: {text}"]
