@@ -119,6 +119,14 @@ def test_a_nominated_node_is_tried_first() -> None:
     assert short.place(short.pod("p", nominated="n2")) == {"p": "n1"}
 
 
+def test_whoever_has_a_nominated_node_that_is_free_is_among_the_first() -> None:
+    """Preemption is half done: where the second was to go is not free yet. It does not take the place of the third."""
+    short = Short(n1=1, n2=1, n3=1)
+    short.run("leaving", "n2", 1)
+    pods = [short.pod(f"p{number}", nominated=f"n{number}") for number in (1, 2, 3)]
+    assert short.place(*pods, minimum=2) == {"p1": "n1", "p3": "n3"}
+
+
 def test_t20_a_nomination_outside_the_domain_is_passed_over() -> None:
     short = Short()
     short.node("a1", 1, rack="A")

@@ -22,6 +22,8 @@ from kohort.plan.plan import Outcome, plan
 from kohort.testing.cluster import Cluster, condition
 
 _INDEX: Final = ("batch.kubernetes.io/job-completion-index", "grove.io/podclique-pod-index")
+_LEADER: Final = "leaderworkerset.sigs.k8s.io/"
+_REPLICA: Final = re.compile(r"^((?:PodClique|LeaderWorkerSet) \w+)-(\d+)(-\w+#\d+|#\d+)$")
 _ENDED: Final = ("Succeeded", "Failed")
 _QUIET: Final = 3.0
 Places = dict[str, list[str]]  # whose pod, by its owner and its index -> nodes
@@ -59,6 +61,9 @@ def places(pods: Iterable[Object]) -> Places:
         labels = pod["metadata"].get("labels") or {}
         index = next((labels[key] for key in _INDEX if key in labels), "")
         whose = f"{owner(pod)}#{index}" if index else pod["metadata"]["name"]
+        if f"{_LEADER}name" in labels:
+            replica, worker = labels[f"{_LEADER}group-index"], labels[f"{_LEADER}worker-index"]
+            whose = f"LeaderWorkerSet {labels[f'{_LEADER}name']}-{replica}#{worker}"
         found.setdefault(whose, []).append(pod["spec"]["nodeName"])
     return {whose: sorted(nodes) for whose, nodes in sorted(found.items())}
 
@@ -188,6 +193,21 @@ def planned(happened: Happened, namespace: str) -> Outcome[tuple[list[Planned], 
     return plan(happened.before, [file.objects for file in happened.files], look, namespace=namespace)
 
 
+def by_replica(found: Places) -> dict[str, list[Places]]:
+    """Replicas of a LeaderWorkerSet or of a PodCliqueSet are made from one template, no rank goes from one to the next,
+    and their controllers do not make them in one moment: which of them is where is left open, not where each of its
+    pods is beside the others. Of everything else nothing is left open."""
+    replicas: dict[tuple[str, str], Places] = {}
+    for whose, nodes in found.items():
+        named = _REPLICA.match(whose)
+        workload, number, member = named.groups() if named else (whose, "", "")
+        replicas.setdefault((workload, number), {})[member] = nodes
+    sets: dict[str, list[Places]] = {}
+    for (workload, _), one in replicas.items():
+        sets.setdefault(workload, []).append(one)
+    return {workload: sorted(ones, key=repr) for workload, ones in sets.items()}
+
+
 def differences(happened: Happened, namespace: str) -> list[str]:
     """What the plan had wrong."""
     outcome = planned(happened, namespace)
@@ -197,7 +217,7 @@ def differences(happened: Happened, namespace: str) -> list[str]:
         said = bool(mine := [one for one in found if of(file.name, [_named(one)])]) and all(one.starts for one in mine)
         if said != happened.starts[file.name]:
             told.append(f"{file.kind} {file.name}: the plan says {said}, it is {happened.starts[file.name]}")
-    if where != happened.places:
+    if by_replica(where) != by_replica(happened.places):
         told.append(f"places: planned {_only(where, happened.places)}, happened {_only(happened.places, where)}")
     if _names(outcome.refused) != _names(happened.refused):
         told.append(f"refused: planned {outcome.refused}, happened {happened.refused}")

@@ -92,18 +92,31 @@ def _in_some_order(engine: Engine, leaf: Leaf, node_set: NodeSet, count: int, le
 def _orders(engine: Engine, leaf: Leaf, count: int) -> Iterator[Order]:
     """Where room is scarce and not all pods are needed, the thriftiest first: others need what they leave."""
     packing = engine.chooser is not None
+    if count < len(leaf.pods) and any(pod.nominated is not None for pod in leaf.pods):
+        yield _nominated_first(engine, leaf)
     if packing and count < len(leaf.pods) and len(leaf.eq_classes) > 1:
         known = prices(engine, leaf.eq_classes)
         yield thriftiest(leaf, known, count)[::-1]
     yield from orders(leaf, packing=packing)
 
 
+def _nominated_first(engine: Engine, leaf: Leaf) -> Order:
+    """Whoever was told a node that is free by now, before those whose nodes are not: these would take the others'."""
+    left: dict[tuple[EquivalenceClass, int], int] = {}
+    seated: list[PendingPod] = []
+    rest: list[PendingPod] = []
+    for pod in leaf.pods:
+        row = pod.nominated
+        room = 0 if row is None else left.setdefault((pod.eq_class, row), int(engine.room(pod.eq_class)[row]))
+        (seated if room > 0 else rest).append(pod)
+        if row is not None and room > 0:
+            left[pod.eq_class, row] = room - 1
+    return [*seated, *rest]
+
+
 def bound(engine: Engine, leaf: Leaf, node_set: NodeSet) -> int:
     """How many pods of the leaf could fit at the most: room class by class, as if each had the nodes for itself."""
-    takes = {
-        eq_class: min(int(np.minimum(node_set.of(engine.room(eq_class)), count).sum()), count)
-        for eq_class, count in leaf.eq_classes.items()
-    }
+    takes = {eq_class: _takes(engine, eq_class, node_set, count) for eq_class, count in leaf.eq_classes.items()}
     total = sum(takes.values())
     for counter in apart(leaf):
         own = [eq_class for eq_class in leaf.eq_classes if _keeps_apart(eq_class, counter)]
@@ -111,6 +124,13 @@ def bound(engine: Engine, leaf: Leaf, node_set: NodeSet) -> int:
         most = sum(separate(engine, leaf, node_set, counter))
         total = min(total, sum(takes.values()) - together + min(together, most))
     return total
+
+
+def _takes(engine: Engine, eq_class: EquivalenceClass, node_set: NodeSet, count: int) -> int:
+    """How many of so many pods of one class: either some node takes all of them, or the sum is what counts."""
+    if node_set.rows is None:
+        return min(engine.total(eq_class), count)
+    return min(int(np.minimum(node_set.of(engine.room(eq_class)), count).sum()), count)
 
 
 def apart(leaf: Leaf) -> list[TermCounter]:
