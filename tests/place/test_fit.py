@@ -240,6 +240,21 @@ TAINTS = st.lists(
 )
 
 
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 14), st.integers(1, 3)), max_size=40))
+def test_the_total_follows_the_room_of_every_row(placed: list[tuple[int, int]]) -> None:
+    short = Short(**{f"n{number}": 4 + number % 3 for number in range(15)})
+    eq_class = short.pod("p").eq_class
+    fit = short.engine.fit(eq_class.signature)
+    for row, count in placed:
+        short.engine.assume_many(eq_class, np.array([row]), np.array([count]))
+        if count == 2:  # not after every change: some rows one by one, many at once
+            fit.refresh()
+    assert short.engine.total(eq_class) == short.engine.room(eq_class).sum()
+    short.engine.undo(0)
+    assert short.engine.total(eq_class) == sum(4 + number % 3 for number in range(15))
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(LABELS, TAINTS), min_size=1, max_size=6),

@@ -128,6 +128,26 @@ def test_whoever_waits_is_tried_again_after_a_while_in_any_case() -> None:
     assert turns(queue, 300.0) == ["a", "b", "c"]
 
 
+def test_whoever_is_proven_not_to_fit_and_nobody_reads_why_waits_for_a_gain() -> None:
+    queue = Queue(SchedulerSettings(patience=0))
+    queue.failed(put(queue, "a"), "lack", 0.0, by_clock=False)
+    assert queue.next_timer() is None
+    assert queue.pop(86_400.0) is None
+    queue.wake(86_400.0, lambda *_: True)
+    assert turns(queue, 86_400.0) == ["a"]
+
+
+def test_a_try_by_the_clock_costs_no_pause() -> None:
+    """It has waited for long, and what is gained right after it is for it."""
+    queue = Queue(SchedulerSettings(retry_after=300.0, patience=0))
+    queue.failed(put(queue, "a"), "lack", 0.0)
+    entry = queue.pop(300.0)
+    assert entry is not None
+    queue.failed(entry, "lack", 300.0)
+    queue.wake(300.1, lambda *_: True)
+    assert turns(queue, 300.1) == ["a"]
+
+
 def test_a_misconfigured_root_waits_for_its_own_tree() -> None:
     queue = Queue(SchedulerSettings())
     entry = put(queue, "g")

@@ -91,6 +91,22 @@ def test_by_the_clock_nobody_is_decided_for_whom_nothing_has_changed() -> None:
     assert {f"huge-{number}" for number in range(5)} <= set(sim.bound)
 
 
+def test_a_backlog_costs_nothing_while_nothing_it_could_use_is_freed() -> None:
+    """A hundred gangs of ten sizes wait; small pods come and go. Neither the clock nor they make anybody decide."""
+    sim = Sim(settings=replace(SETTINGS, explains=False))
+    create(sim, {"node": "n", "cpu": "100"})
+    create(sim, {"pod": "long", "cpu": "97", "node": "n"})
+    for number in range(100):
+        gang(sim, f"g{number:03}", 4 + number % 10)
+    sim.settle(400.0)
+    before = decisions(sim)
+    for number in range(20):
+        name = small(sim, number)
+        sim.settle(400.0)
+        sim.delete("pod", name)
+    assert decisions(sim) - before <= 40, "the small pods, and whoever may hold room"
+
+
 @pytest.mark.parametrize(("explains", "again"), [(True, 1), (False, 0)])
 def test_where_failures_are_told_the_numbers_are_new_after_five_minutes(explains: bool, again: int) -> None:
     sim = Sim(settings=replace(SETTINGS, explains=explains))

@@ -95,21 +95,20 @@ def label_value(labels: Mapping[str, str], key: str) -> str | None:
 class ChangeLog:
     """Rows in the order they changed. A reader keeps a cursor; one that fell too far behind starts afresh."""
 
-    __slots__ = ("_base", "_rows")
+    __slots__ = ("_base", "_rows", "end")
 
     def __init__(self) -> None:
         self._rows: list[int] = []
         self._base = 0
-
-    @property
-    def end(self) -> int:
-        return self._base + len(self._rows)
+        self.end = 0
 
     def add(self, row: int) -> None:
         self._rows.append(row)
+        self.end += 1
 
     def add_many(self, rows: list[int]) -> None:
         self._rows += rows
+        self.end += len(rows)
 
     def since(self, cursor: int) -> list[int] | None:
         """Rows changed since the cursor, each once; None: too long ago, take everything as changed."""

@@ -84,6 +84,10 @@ class Engine:
         """How many pods of the class each row takes by resources alone: an upper bound."""
         return self.fit(eq_class.signature).room
 
+    def total(self, eq_class: EquivalenceClass) -> int:
+        """The same of all rows."""
+        return self.fit(eq_class.signature).total
+
     # ---- trials
 
     def mark(self) -> int:

@@ -22,7 +22,7 @@ class SignatureFit:
 
     `chosen`: nodes it selects by name, labels and affinity. `suits`: those of them whose taints it tolerates and that
     its claims allow; this does not depend on load. `room`: how many more pods each takes by its resources, 0 where it
-    does not suit.
+    does not suit; `total`: on all of them.
     """
 
     __slots__ = (
@@ -36,6 +36,7 @@ class SignatureFit:
         "signature",
         "suits",
         "tolerated",
+        "total",
     )
 
     def __init__(self, state: ClusterState, signature: PodSignature) -> None:
@@ -48,6 +49,7 @@ class SignatureFit:
         self.tolerated: Mask = np.zeros(0, np.bool_)
         self.suits: Mask = np.zeros(0, np.bool_)
         self.room: Amounts = np.zeros(0, np.int64)
+        self.total = 0
         self._node_cursor = self._usage_cursor = self._claims = -1
 
     def refresh(self) -> None:
@@ -55,6 +57,8 @@ class SignatureFit:
         state = self._state
         state.widen()
         same = len(self.suits) == state.rows and (not self.signature.claims or self._claims == state.claims.version)
+        if same and self._usage_cursor == state.usage.end and self._node_cursor == state.nodes.end:
+            return
         nodes = state.nodes.since(self._node_cursor) if same else None
         usage = state.usage.since(self._usage_cursor) if nodes is not None else None
         self._node_cursor, self._usage_cursor = state.nodes.end, state.usage.end
@@ -79,7 +83,7 @@ class SignatureFit:
         if signature.claims:
             for row in np.flatnonzero(self.suits):
                 self.suits[row] = claimed(state, signature, state.node(int(row)))
-        self.room = np.zeros(state.rows, np.int64)
+        self.room, self.total = np.zeros(state.rows, np.int64), 0
         self._some(np.arange(state.rows))
 
     def _look_at(self, row: int) -> None:
@@ -98,14 +102,17 @@ class SignatureFit:
         room = np.full(len(rows), MANY, np.int64)
         for column, amount in self._asks:
             np.minimum(room, (state.alloc[rows, column] - state.used[rows, column]) // amount, out=room)
-        self.room[rows] = np.where(self.suits[rows], np.maximum(room, 0), 0)
+        found = np.where(self.suits[rows], np.maximum(room, 0), 0)
+        self.total += int(found.sum() - self.room[rows].sum())
+        self.room[rows] = found
 
     def _one(self, row: int) -> None:
-        if not self.suits[row]:
-            self.room[row] = 0
-            return
-        have, used = self._state.alloc[row].tolist(), self._state.used[row].tolist()
-        self.room[row] = max(min([(have[c] - used[c]) // ask for c, ask in self._asks], default=MANY), 0)
+        found = 0
+        if self.suits[row]:
+            have, used = self._state.alloc[row].tolist(), self._state.used[row].tolist()
+            found = max(min([(have[c] - used[c]) // ask for c, ask in self._asks], default=MANY), 0)
+        self.total += found - int(self.room[row])
+        self.room[row] = found
 
 
 # ---- one node

@@ -70,11 +70,12 @@ class Search:
         *,
         minimum_only: bool = False,
         found: Mapping[str, int] | None = None,
+        told: bool = True,
     ) -> Result:
         """Place the tree in a node set (None: anywhere). Assumed pods stay in the engine, for the caller to undo.
 
         `minimum_only`: what the root's minimum does not need is left for later, and no outcome speaks of it.
-        `found`: what an earlier search found (pod -> row), taken if it still holds.
+        `found`: what an earlier search found (pod -> row), taken if it still holds. `told`: somebody reads why not.
         """
         engine = self._engine
         root, node_set = renewed(root, engine.state.interpod), node_set or engine.all_nodes
@@ -92,7 +93,7 @@ class Search:
             return _failed(root, {root.name: Outcome(False, reason=Reason.MISCONFIGURED, detail=str(wrong))})
         if assumed is None:
             engine.undo(mark)
-            return self._miss(root, node_set, answer)
+            return self._miss(root, node_set, answer) if told or not _is_plain(root) else _untold(root)
         if minimum_only:
             outcomes = {one.group.name: Outcome(True, one.placed) for one in assumed.every()}
             by_rank(engine, root, outcomes)
@@ -398,6 +399,21 @@ def _inside(engine: Engine, group: Demand, node_set: NodeSet, rows: Sequence[int
     if group.topology is None or not rows:
         return node_set
     return node_set.split(group.topology).find(int(engine.state.column(group.topology).codes[rows[0]])) or node_set
+
+
+def _is_plain(root: Demand) -> bool:
+    """Whether all that can be wrong with it is that there is too little room, and no search would find any."""
+    return (
+        isinstance(root, Leaf)
+        and root.topology is None
+        and len(root.pods) >= root.missing
+        and len(root.eq_classes) == 1
+        and all(eq_class.is_plain for eq_class in root.eq_classes)
+    )
+
+
+def _untold(root: Demand) -> Result:
+    return Result(False, {root.name: Outcome(False, reason=Reason.INSUFFICIENT)}, {})
 
 
 def _has_choice(group: Demand) -> bool:

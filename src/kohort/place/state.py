@@ -7,7 +7,7 @@ Nodes are rows; a removed node's row is reused. Whoever caches something per row
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -243,7 +243,7 @@ class ClusterState:
 
     def widen(self) -> None:
         """A resource that nobody named before gets a column."""
-        missing = len(self.resources) - self.alloc.shape[1]
+        missing = len(self.resources.names) - self.alloc.shape[1]
         if missing > 0:
             fresh = np.zeros((self.rows, missing), np.int64)
             self.alloc = np.hstack([self.alloc, fresh])
@@ -342,8 +342,18 @@ class ClusterState:
         """A pod on a node has begun to run."""
         row = self._where.get(uid)
         pods = self.node(row).pods if row is not None else self._on_unknown_nodes.get(self._bound_for.get(uid, ""), {})
-        if uid in pods:
-            pods[uid] = replace(pods[uid], started=moment)
+        if (pod := pods.get(uid)) is not None:
+            pods[uid] = AssignedPod(
+                uid,
+                pod.namespace,
+                pod.name,
+                pod.labels,
+                pod.signature,
+                pod.priority,
+                pod.group,
+                moment,
+                pod.terminating,
+            )
 
     def remove_pod(self, uid: str) -> None:
         row = self._where.get(uid)
@@ -389,7 +399,9 @@ class ClusterState:
 
     def take(self, signature: PodSignature, row: int, count: int) -> None:
         """Room, ports and claims of `count` pods of a signature on a row (negative: given back)."""
-        asks = self._full(signature)  # may add a column: before the row is looked at
+        asks = self._vectors.get(signature.number)
+        if asks is None or len(asks) != len(self.resources.names):
+            asks = self._full(signature)  # may add a column: before the row is looked at
         if count == 1:
             self.used[row] += asks
             self.weighed[row] += signature.weight

@@ -7,13 +7,14 @@ not fit an empty cluster, and no longer than a limit; then others have their tur
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
 import numpy as np
 
-from kohort.place.columns import Mask
+from kohort.place.columns import Amounts, Mask
 from kohort.place.demand import Demand, PendingPod
 from kohort.place.engine import Engine
 from kohort.place.interpod import EquivalenceClass
@@ -60,7 +61,7 @@ class BackfillReservation:
         """Something was freed: hold what is of use, as long as the time limit lasts."""
         if self._entry is None or self._demand is None:
             return
-        if now - self._since > self._settings.hold_limit:
+        if self.is_over(now):
             self._resting[self._entry.key] = now + self._settings.hold_limit
             self.release(now)
             return
@@ -70,6 +71,14 @@ class BackfillReservation:
         with self._engine.respecting_nominations(self._entry.key, self._entry.priority):
             assignments = self._seize(self._demand)
         self._kept.put(Reservation(self._entry.key, self._entry.priority, assignments, backfill=True))
+
+    def ends(self) -> float | None:
+        """When whoever holds room has held it for long enough."""
+        return None if self._entry is None else self._since + self._settings.hold_limit
+
+    def is_over(self, now: float) -> bool:
+        ends = self.ends()
+        return ends is not None and ends <= now
 
     def release(self, now: float, root: str | None = None) -> None:
         """It landed, went away, or had its time."""
@@ -91,15 +100,10 @@ class BackfillReservation:
         assignments: dict[str, tuple[PendingPod, str]] = {}
         node_set = self._candidate_nodes(demand)
         for eq_class, pods in _runs(demand):
-            room = np.where(node_set, engine.room(eq_class), 0)
-            taken: Counter[int] = Counter()
-            for pod in pods:
-                row = int(room.argmax())
-                if room[row] <= 0:
-                    break
-                room[row] -= 1
-                taken[row] += 1
+            rows = list(_roomiest(np.where(node_set, engine.room(eq_class), 0), len(pods)))
+            for pod, row in zip(pods, rows, strict=False):
                 assignments[pod.key] = (pod, state.node(row).name)
+            taken = Counter(rows)
             engine.assume_many(eq_class, np.array(list(taken), np.intp), np.array(list(taken.values()), np.int64))
         engine.undo(mark)
         return assignments
@@ -120,6 +124,22 @@ class BackfillReservation:
         best = int(column.codes[running[0]]) if running else int(sums.argmax())
         mask: Mask = state.alive & (column.codes == best)
         return mask
+
+
+def _roomiest(room: Amounts, count: int) -> Iterator[int]:
+    """So many times the row that has the most room then, the first of equal ones."""
+    free = np.flatnonzero(room > 0)
+    free = free[np.argsort(-room[free], kind="stable")[:count]]
+    heap = list(zip((-room[free]).tolist(), free.tolist(), strict=True))  # in order, which is a heap
+    for _ in range(count):
+        if not heap:
+            return
+        left, row = heap[0]
+        yield row
+        if left < -1:
+            heapq.heapreplace(heap, (left + 1, row))
+        else:
+            heapq.heappop(heap)
 
 
 def _runs(demand: Demand) -> Iterator[tuple[EquivalenceClass, list[PendingPod]]]:

@@ -11,7 +11,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -20,6 +20,7 @@ from kohort.place.engine import Engine
 from kohort.place.interpod import EquivalenceClass
 from kohort.place.profile import default_constraints
 from kohort.place.quotas import ResourceQuotas
+from kohort.place.signatures import PodSignature
 from kohort.place.state import AssignedPod, ClusterState
 from kohort.scheduler.budgets import DisruptionBudgets
 from kohort.scheduler.companion import Companion
@@ -46,6 +47,7 @@ from kohort.scheduler.trees import BrokenChain, Group, GroupTrees, PodInfo
 from kohort.scheduler.volumes import VolumeCache, device_claims
 
 Json = dict[str, Any]
+_SPECS: Final = 64  # whose classes are remembered
 
 
 class SchedulerCache:
@@ -71,6 +73,7 @@ class SchedulerCache:
         self.storage = VolumeCache(self.state.claims)
         self.default_selectors = DefaultSelectors()
         self._pending_pods: dict[str, tuple[PendingPod, tuple[int, int]]] = {}  # by uid; the versions that it rests on
+        self._of_specs: dict[int, tuple[PodSpec, str, EquivalenceClass]] = {}  # by identity, the last few
         self._on_node: set[str] = set()  # uids of pods that have a node, known to us or not
         self._order = itertools.count()
         self.spares = Spares()
@@ -489,13 +492,27 @@ class SchedulerCache:
 
     def _as_pending(self, member: PodInfo) -> PendingPod:
         pod, (_, default_selectors) = member.pod, self._versions()
-        eq_class = self.state.equivalence_class(
-            msgspec.to_builtins(pod), claims=list(self._devices(member)), defaults=self._defaults(member)
-        )
+        eq_class = self._class_of(member)
         found = PendingPod(member.uid, eq_class, pod.metadata.labels or {}, None, pod.rank)
         if not eq_class.excess:  # one that is too much today may be none tomorrow
             self._pending_pods[member.uid] = (found, (self.state.claims.version, default_selectors))
         return found
+
+    def _class_of(self, member: PodInfo) -> EquivalenceClass:
+        """Pods that share one spec, without labels and claims, are of one class; in a simulation many do."""
+        pod, defaults = member.pod, self._defaults(member)
+        if pod.metadata.labels or pod.spec.volumes or pod.spec.resource_claims or defaults:
+            claims = list(self._devices(member))
+            return self.state.equivalence_class(msgspec.to_builtins(pod), claims=claims, defaults=defaults)
+        known = self._of_specs.get(id(pod.spec))
+        if known is not None and known[0] is pod.spec and known[1] == pod.metadata.namespace and not known[2].stale:
+            return known[2]
+        eq_class = self.state.equivalence_class(msgspec.to_builtins(pod))
+        if len(self._of_specs) >= _SPECS:
+            self._of_specs.clear()
+        if not eq_class.excess:
+            self._of_specs[id(pod.spec)] = (pod.spec, pod.metadata.namespace, eq_class)
+        return eq_class
 
     def as_json(self, member: PodInfo) -> Json:
         """The pod as the API has it, as far as it is read."""
@@ -503,8 +520,21 @@ class SchedulerCache:
         return body
 
     def assigned_pod(self, member: PodInfo) -> AssignedPod:
+        known = self._pending_pods.get(member.uid)
+        if known is not None and known[0].eq_class.signature.is_plain and not member.pod.spec.node_name:
+            return self._as_it_was_pending(member, known[0].eq_class.signature)
         pod = self.state.assigned_pod(self.as_json(member), member.group)
         return replace(pod, terminating=True) if member.evicting else pod
+
+    def _as_it_was_pending(self, member: PodInfo, signature: PodSignature) -> AssignedPod:
+        """Of one that gets its node by us: it asks for what it asked for, where no rule or claim is read in another way
+        once it runs."""
+        pod = member.pod
+        meta, leaving = pod.metadata, member.evicting or pod.metadata.deletion_timestamp is not None
+        return AssignedPod(
+            meta.uid, meta.namespace or "default", meta.name, meta.labels or {}, signature, pod.spec.priority or 0,
+            member.group, pod.status.start_time or "", leaving,
+        )  # fmt: skip
 
     def _nominate_again(self, member: PodInfo) -> None:
         """After a restart: the API says where it was meant to go."""

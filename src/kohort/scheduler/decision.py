@@ -313,7 +313,9 @@ class Decider:
             mark = self.engine.mark()
             with self._limited(limits):
                 search = Search(self.engine, replace(self._effort))
-                result = search.place(demand, minimum_only=decision.minimum_only, found=found)
+                result = search.place(
+                    demand, minimum_only=decision.minimum_only, found=found, told=self.cache.settings.explains
+                )
                 self.engine.undo(mark)
             short = self._without_volume(decision, result) if result.ok else {}
             if not short:
@@ -424,10 +426,8 @@ class Decider:
 
     def _lower(self, priority: int) -> bool:
         """Whether somebody may be less important. A group's priority counts, not that of its pods."""
-        facts = self.cache.trees.group_infos
-        return min(self.cache.priorities) < priority or any(
-            one.priority is not None and one.priority < priority for one in facts.values()
-        )
+        known = (*self.cache.priorities, *self.cache.trees.priorities)
+        return min(known) < priority
 
     def _under_way(self, decision: Decision) -> bool:
         """Somebody less important is going, on a node that a member is nominated for (spec scheduler 5.1), or anywhere

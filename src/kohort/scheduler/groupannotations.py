@@ -15,6 +15,8 @@ def said(group: Group, is_read: Callable[[str], bool]) -> Iterator[tuple[str, Ma
     spec = group.spec
     if spec is not None and (own := {key: text for key, text in spec.annotations.items() if is_read(key)}):
         yield f"{spec.kind} {shown(group.key)}", own
+    if not group.annotated:
+        return
     seen: list[Mapping[str, str]] = []
     for member in (*group.pending.values(), *group.placed.values()):
         having = member.pod.metadata.annotations

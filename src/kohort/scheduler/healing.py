@@ -170,6 +170,11 @@ class Healer:
     def landed(self, root: str) -> None:
         self._held.pop(root, None)
 
+    def is_idle(self, now: float) -> bool:
+        """Whether nothing can be due."""
+        waits = self._held or self._evicted or self._cache.spares.lost
+        return not waits and not (self._timers and self._timers[0][0] <= now)
+
     def overdue(self, now: float) -> list[str]:
         """Roots that have not come to the room that was held for them."""
         late = [root for root, until in self._held.items() if until <= now]

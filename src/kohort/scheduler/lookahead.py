@@ -161,8 +161,11 @@ class Lookahead:
         """The first of the queue and gangs that come after it; None if it is alone."""
         if not self._is_free(entry):
             return None
+        following = self._queue.following(entry, self.size - 1, now)
+        if not following:
+            return None
         window, pods = _Window([], []), 0
-        for one in (entry, *self._queue.following(entry, self.size - 1, now)):
+        for one in (entry, *following):
             root = self._roots(one.key)
             pods += one.size
             if pods > _PODS:

@@ -27,6 +27,7 @@ from kohort.scheduler.settings import SchedulerSettings
 _DEAR: Final = "DearFailures"
 _RESTS: Final = "NamespaceRests"
 _TIMEOUT: Final = "UnschedulableTimeout"
+_IMPATIENCE: Final = "PatienceEnded"
 _FREE: Final = 0.005  # seconds that a failure may cost without a pause
 _RETRIES: Final = 10.0  # so many times as long as failures of a namespace took, it has no retry; no first try: once
 _PAUSES: Final = 1000  # that are remembered, before those that are over are looked for
@@ -68,6 +69,8 @@ class QueuedRoot:
     errors: int = 0  # failures in a row: could not even be tried, or bound
     until: float = 0.0  # not decided before
     timed_out: bool = False  # it has its turn by the clock alone
+    impatient: bool = False  # it has it because its patience has ended
+    by_clock: bool = True  # it is tried again after a while even if nothing was gained
     failing_since: float | None = None
     hint: Hashable | None = None
     reason: str = ""
@@ -105,6 +108,7 @@ class Queue:
         self._hints: dict[Hashable, list[Order]] = {}
         self._pauses: dict[tuple[str, bool], float] = {}  # namespace, whether of retries -> end
         self._resting: dict[str, QueuedRoot] = {}  # or have rested
+        self._preempting: dict[str, QueuedRoot] = {}  # or have waited for victims
         self.rests: Callable[[str], float] = lambda _: 0.0  # seconds for which a namespace lets others work
         self.incoming: Counter[tuple[str, str]] = Counter()  # (place, cause): how often roots came there
 
@@ -292,20 +296,22 @@ class Queue:
         else:
             self.remove(entry.key)
 
-    def failed(self, entry: QueuedRoot, hint: Hashable, now: float, reason: str = "") -> None:
-        """It did not fit: it waits until what it lacked may be there."""
-        entry.attempts += 1
-        entry.reason = reason
+    def failed(self, entry: QueuedRoot, hint: Hashable, now: float, reason: str = "", *, by_clock: bool = True) -> None:
+        """It did not fit: it waits until what it lacked may be there. One that was tried by the clock has waited long
+        enough: when something is gained it need not wait because of that."""
+        entry.reason, entry.by_clock = reason, by_clock
         if entry.failing_since is None:
             entry.failing_since = now
-        entry.until = now + self._backoff(entry, entry.attempts)
+        if not entry.timed_out:
+            entry.attempts += 1
+            entry.until = now + self._backoff(entry, entry.attempts)
         entry.hint = hint
         self._place(entry, SubQueue.UNSCHEDULABLE, now, "ScheduleAttemptFailure")
 
     def erred(self, entry: QueuedRoot, now: float, reason: str = "") -> None:
         """It cannot be tried as it is: it waits until its own tree changes."""
         entry.errors += 1
-        entry.reason = reason
+        entry.reason, entry.by_clock = reason, True
         entry.until = now + self._backoff(entry, entry.errors)
         entry.hint = None
         self._place(entry, SubQueue.UNSCHEDULABLE, now, "ScheduleAttemptFailure")
@@ -345,7 +351,12 @@ class Queue:
         held = self._entries.get(holder)
         if held is not None and held.queue is SubQueue.UNSCHEDULABLE and may_fit_now(held.hint, holder):
             self.release(held, now, "ClusterGain")
-        for entry in [one for one in self if one.queue is SubQueue.PREEMPTING]:
+        self._preempting = {
+            key: one
+            for key, one in self._preempting.items()
+            if one.queue is SubQueue.PREEMPTING and self._entries.get(key) is one
+        }
+        for entry in list(self._preempting.values()):
             if entry.hint is not None and may_fit_now(entry.hint, entry.key):
                 self._place(entry, SubQueue.ACTIVE, now, "ClusterGain")
 
@@ -375,15 +386,18 @@ class Queue:
         entry.queue, entry.since = queue, now
         self.incoming[queue.value, cause] += 1
         if queue is SubQueue.ACTIVE:
-            entry.timed_out = cause == _TIMEOUT
+            entry.timed_out, entry.impatient = cause in {_TIMEOUT, _IMPATIENCE}, cause == _IMPATIENCE
             heapq.heappush(self._active, entry.order)
         elif queue is SubQueue.BACKOFF:
             self._timers.add(entry.until, entry.key)
         elif queue is not SubQueue.IN_FLIGHT:
-            self._timers.add(now + self._settings.retry_after, entry.key)
+            if queue is not SubQueue.UNSCHEDULABLE or entry.by_clock:
+                self._timers.add(now + self._settings.retry_after, entry.key)
             ends = self._patience_ends(entry)
             if queue is SubQueue.UNSCHEDULABLE and ends is not None and ends > now:
                 self._timers.add(ends, entry.key)
+        if queue is SubQueue.PREEMPTING:
+            self._preempting[entry.key] = entry
         if queue is SubQueue.UNSCHEDULABLE and entry.hint is not None:
             heapq.heappush(self._hints.setdefault(entry.hint, []), entry.order)
 
@@ -395,15 +409,17 @@ class Queue:
             if entry.queue is SubQueue.BACKOFF:
                 if entry.until <= now:
                     self._place(entry, SubQueue.ACTIVE, now, "BackoffComplete")
-            elif entry.queue in {SubQueue.UNSCHEDULABLE, SubQueue.PREEMPTING} and self._long_enough(entry, now):
-                self._place(entry, SubQueue.ACTIVE, now, _TIMEOUT)
+            elif (cause := self._long_enough(entry, now)) is not None:
+                self._place(entry, SubQueue.ACTIVE, now, cause)
 
-    def _long_enough(self, entry: QueuedRoot, now: float) -> bool:
-        """It waited as long as anybody does, or its patience has ended since it was last tried."""
-        if entry.since + self._settings.retry_after <= now:
-            return True
+    def _long_enough(self, entry: QueuedRoot, now: float) -> str | None:
+        """Of one that waits: its patience has ended since it was last tried, or it waited as long as anybody does."""
+        if entry.queue not in {SubQueue.UNSCHEDULABLE, SubQueue.PREEMPTING}:
+            return None
         ends = self._patience_ends(entry)
-        return ends is not None and entry.since < ends <= now
+        if ends is not None and entry.since < ends <= now:
+            return _IMPATIENCE
+        return _TIMEOUT if entry.by_clock and entry.since + self._settings.retry_after <= now else None
 
     def _patience_ends(self, entry: QueuedRoot) -> float | None:
         if entry.failing_since is None or self._settings.patience <= 0:

@@ -7,6 +7,7 @@ attempt is not worth its cost. Where rules between pods or preemption play a par
 from __future__ import annotations
 
 from collections.abc import Hashable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +16,7 @@ from kohort.place.columns import Amounts
 from kohort.place.demand import Demand, Leaf
 from kohort.place.engine import Engine
 from kohort.place.interpod import EquivalenceClass
+from kohort.place.reservations import Reservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,40 @@ def may_fit_now(engine: Engine, hint: QueueingHint, lowest: int | None, root: st
         return _enough(engine, hint.demand)
 
 
+class Waking:
+    """Answers for many roots after one gain, as `may_fit_now` does. Room kept for others is taken out once for all
+    that have to respect the same, not for each of them; within `with`, nothing else may touch the engine."""
+
+    def __init__(self, engine: Engine, lowest: int | None) -> None:
+        self._engine, self._lowest = engine, lowest
+        self._respected: list[Reservation] = []
+        self._within: AbstractContextManager[object] | None = None
+
+    def __enter__(self) -> Waking:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    def may_fit(self, hint: QueueingHint, root: str) -> bool:
+        demand, kept = hint.demand, self._engine.reservations.against(root, hint.priority)
+        if not kept or hint.ruled or not isinstance(demand, Leaf) or not demand.missing:
+            self._leave()
+            return may_fit_now(self._engine, hint, self._lowest, root)
+        if hint.preempts and self._lowest is not None and self._lowest < hint.priority:
+            return True
+        if self._within is None or self._respected != kept:
+            self._leave()
+            self._within, self._respected = self._engine.respecting_nominations(root, hint.priority), kept
+            self._within.__enter__()
+        return _enough(self._engine, demand)
+
+    def _leave(self) -> None:
+        within, self._within = self._within, None
+        if within is not None:
+            within.__exit__(None, None, None)
+
+
 def _some(engine: Engine, demand: Demand) -> bool:
     """Whether any pod of it finds room: of a group that has its minimum that is all that can be asked."""
     if isinstance(demand, Leaf) and demand.missing:
@@ -69,7 +105,7 @@ def _enough(engine: Engine, group: Demand) -> bool:
         return False
     counts = group.eq_classes
     if group.topology is None or group.running:
-        return sum(min(int(engine.room(eq_class).sum()), count) for eq_class, count in counts.items()) >= group.missing
+        return sum(min(engine.total(eq_class), count) for eq_class, count in counts.items()) >= group.missing
     total: Amounts | int = 0
     for eq_class, count in counts.items():
         total = total + np.minimum(_by_domain(engine, engine.room(eq_class), group.topology), count)

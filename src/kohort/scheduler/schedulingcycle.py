@@ -24,7 +24,7 @@ from kohort.scheduler.healing import Healer, HealingAction, Seats
 from kohort.scheduler.lookahead import TOGETHER, Lookahead
 from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
 from kohort.scheduler.queue import MayFit, Queue, QueuedRoot, SubQueue
-from kohort.scheduler.queueinghint import QueueingHint, may_fit_now
+from kohort.scheduler.queueinghint import QueueingHint, Waking, may_fit_now
 from kohort.scheduler.settings import SchedulerSettings
 from kohort.scheduler.status import Eviction, StatusBuilder, Target, Writes
 from kohort.scheduler.trees import Group, PodInfo, startable
@@ -101,12 +101,14 @@ class SchedulingCycle:
                     if entry is None:
                         entry = self.queue.put(key, priority=0, age=("", 0), size=1, gated=False, now=now)
                     self._faulted(entry, {}, writes, error, now)
+        if self.backfill.is_over(now):
+            self._hold(now, self.backfill.grow)
         move_requests = (self.cache.move_requests, self.cache.storage.version)
         if move_requests != self._move_requests:
             self._move_requests = move_requests
             self._victims_gone(now)
             self._hold(now, self.backfill.grow)
-            self.queue.wake(now, self._may_fit_now(), self.backfill.root or "")
+            self._wake(now)
             self._gained = True
         return writes
 
@@ -125,6 +127,19 @@ class SchedulingCycle:
             log.exception("room is no longer held for %s", self.backfill.root)
             if self.backfill.root is not None:
                 self.backfill.release(now, self.backfill.root)
+
+    def _wake(self, now: float) -> None:
+        engine, mark = self.cache.engine, self.cache.engine.mark()
+        try:
+            with Waking(engine, min(self.cache.priorities, default=None)) as waking:
+
+                def may(hint: Hashable | None, root: str) -> bool:
+                    return isinstance(hint, QueueingHint) and waking.may_fit(hint, root)
+
+                self.queue.wake(now, may, self.backfill.root or "")
+        except Exception:  # one hint fails: each is asked for itself
+            engine.undo(mark)
+            self.queue.wake(now, self._may_fit_now(), self.backfill.root or "")
 
     def _may_fit_now(self) -> MayFit:
         """Whether what a root lacked may be there now."""
@@ -234,7 +249,9 @@ class SchedulingCycle:
 
     def step(self, now: float) -> Step | None:
         """The next decision; None if there is nothing to decide now and nothing to write."""
-        writes, self.unwritten = self.unwritten + self.sync(now), Writes()
+        writes = self.sync(now)
+        if self.unwritten:
+            writes, self.unwritten = self.unwritten + writes, Writes()
         self.evictions.expire(now)
         healed = self._heal(now)
         if healed is not None:
@@ -267,13 +284,15 @@ class SchedulingCycle:
 
     def next_timer(self) -> float | None:
         """When something happens by itself."""
-        timers = (self.queue.next_timer(), self.healer.next_timer())
+        timers = (self.queue.next_timer(), self.healer.next_timer(), self.backfill.ends())
         return min((one for one in timers if one is not None), default=None)
 
     # ---- gangs that have lost members
 
     def _heal(self, now: float) -> Step | None:
         """What is due by the clock."""
+        if self.healer.is_idle(now):
+            return None
         for root in self.healer.overdue(now):
             self._give_up(root)
         step: Step | None = None
@@ -447,8 +466,11 @@ class SchedulingCycle:
         if decision.kind is DecisionKind.ERROR or decision.hint is None:
             self.queue.erred(entry, now, str(decision.reason or ""))
             return
-        self.queue.failed(entry, decision.hint, now, str(decision.reason or ""))
-        self.backfill.failed(entry, decision.hint, now)
+        proven = all(one.proven for one in decision.outcomes.values())
+        by_clock = self.cache.settings.explains or not proven  # for new numbers, or because it may be found yet
+        self.queue.failed(entry, decision.hint, now, str(decision.reason or ""), by_clock=by_clock)
+        if not entry.timed_out or entry.impatient:  # nothing was gained: whoever may hold room had been asked
+            self.backfill.failed(entry, decision.hint, now)
         decision.rests_on = self._versions()
 
     def _preempting(self, entry: QueuedRoot, decision: Decision, root: Group | PodInfo, step: Step, now: float) -> None:

@@ -37,10 +37,10 @@ class PodInfo:
     leaving: bool = False
     evicting: bool = False  # chosen to go for another, and the watch has not shown it yet
     going: bool = False  # it has a node, and is being deleted
+    uid: str = field(init=False)
 
-    @property
-    def uid(self) -> str:
-        return self.pod.metadata.uid
+    def __post_init__(self) -> None:
+        self.uid = self.pod.metadata.uid
 
     @property
     def age(self) -> tuple[str, int]:
@@ -65,6 +65,7 @@ class Group:
     finished: set[str] = field(default_factory=set)  # members that succeeded: they need no place any more
     recorded: dict[str, int] = field(default_factory=dict)  # Job -> members it has recorded, pods gone
     traits: Counter[Traits] = field(default_factory=Counter)
+    annotated: bool = False  # some member has, or had, annotations
     gates: int = 0  # pending members behind a scheduling gate
     leaving: int = 0  # pending members that are being deleted
     assumed: int = 0  # placed members whose binding is not confirmed
@@ -134,13 +135,17 @@ class Group:
 
     def count(self) -> None:
         """Its own answers, from its counters."""
-        spec = self.spec
-        enough = self.ready_children if spec is not None and spec.composite else self.members
-        self.ready = spec is not None and enough >= self.need
-        self.waiting = len(self.pending) > self.leaving or self.waiting_children > 0
+        spec, waiting = self.spec, len(self.pending) - self.leaving
+        self.waiting = waiting > 0 or self.waiting_children > 0
         self.gated = self.gates > 0 or self.gated_children > 0
-        certain = len(self.placed) - self.assumed - self.going + self.done
-        self.settled = spec is not None and (self.settled_children if spec.composite else certain) >= spec.need
+        if spec is None:
+            self.ready = self.settled = False
+        elif spec.composite:
+            self.ready, self.settled = self.ready_children >= self.need, self.settled_children >= spec.need
+        else:
+            there = len(self.placed) + self.done
+            self.ready = waiting + there >= self.need
+            self.settled = there - self.assumed - self.going >= spec.need
         self.once = self.once or self.settled
 
 
@@ -207,6 +212,7 @@ class GroupTrees:
         self.spared: dict[str, None] = {}  # groups that somebody asks spares for, in order
         self.absent: dict[str, tuple[str, str]] = {}  # key -> what is missing, and what somebody can do about it
         self.group_infos: dict[str, GroupInfo] = {}  # what preemption must know of groups, kept beside them
+        self.priorities: Counter[int] = Counter()  # of groups that have one
 
     def get(self, key: str) -> Group | None:
         return self._groups.get(key)
@@ -226,9 +232,12 @@ class GroupTrees:
         if group.parent is not parent:
             self._detach(group)
             self._attach(group, parent)
+        self._forget_info(spec.key)
         self.group_infos[spec.key] = GroupInfo(
             spec.parent, spec.disrupt_all, spec.priority, spec.composite, None if spec.composite else spec.minimum
         )
+        if spec.priority is not None:
+            self.priorities[spec.priority] += 1
         self._recount(group)
         return group
 
@@ -238,13 +247,22 @@ class GroupTrees:
         if group is None or group.spec is None:
             return
         group.spec = None
-        self.group_infos.pop(key, None)
+        self._forget_info(key)
         self._recount(group)
         self._detach(group)
         self._tidy(group)
 
+    def _forget_info(self, key: str) -> None:
+        known = self.group_infos.pop(key, None)
+        if known is not None and known.priority is not None:
+            self.priorities[known.priority] -= 1
+            if not self.priorities[known.priority]:
+                del self.priorities[known.priority]
+
     def root(self, group: Group) -> Group | BrokenChain:
         """The group of its tree that has no parent."""
+        if group.spec is not None and group.parent is None:
+            return group
         seen: set[str] = set()
         current = group
         while True:
@@ -261,20 +279,26 @@ class GroupTrees:
 
     def join(self, key: str, member: PodInfo) -> Group:
         group = self._named(key)
-        member.going = bool(member.node and member.pod.metadata.deletion_timestamp is not None)
-        if member.pod.metadata.annotations:
-            self._hear(group, member.pod.metadata.annotations)
+        group.traits[member.traits] += 1
+        self._put(group, member)
+        return group
+
+    def _put(self, group: Group, member: PodInfo) -> None:
+        """Among its members, where it is now."""
+        pod, uid = member.pod, member.uid
+        member.going = bool(member.node and pod.metadata.deletion_timestamp is not None)
+        if pod.metadata.annotations:
+            group.annotated = True
+            self._hear(group, pod.metadata.annotations)
         if member.node:
-            group.placed[member.uid] = member
+            group.placed[uid] = member
             group.assumed += member.assumed
             group.going += member.going
         else:
-            group.pending[member.uid] = member
+            group.pending[uid] = member
             group.gates += member.gated
             group.leaving += member.leaving
-        group.traits[member.traits] += 1
         self._recount(group)
-        return group
 
     def leave(self, key: str, member: PodInfo, *, finished: bool = False) -> Group | None:
         group = self._groups.get(key)
@@ -323,8 +347,8 @@ class GroupTrees:
         group = self._named(key)
         self._take(group, member)
         member.node, member.assumed = node, assumed
-        group.traits[member.traits] -= 1  # join counts it again
-        return self.join(key, member)
+        self._put(group, member)
+        return group
 
     def _take(self, group: Group, member: PodInfo) -> None:
         if group.pending.pop(member.uid, None) is not None:
@@ -373,9 +397,12 @@ class GroupTrees:
         """Answer again; whoever flips tells its parent. Ends also where parents form a circle: flips only settle."""
         current: Group | None = group
         while current is not None:
+            if current.parent is None:
+                current.count()
+                return
             before = current.answers
             current.count()
-            if current.parent is None or current.answers == before:
+            if current.answers == before:
                 return
             self._tell(current.parent, before, current.answers)
             current = current.parent

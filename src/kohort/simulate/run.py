@@ -37,6 +37,7 @@ START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 SPACE: Final = "default"
 _STOP: Final = FOR_EVER.stop_seconds  # from being told to stop to having stopped
 _HOPE: Final = 2 * SchedulerSettings().retry_after  # seconds of the scheduler's timers alone, then it is over
+_PENDING: Final = PodStatus(phase="Pending")
 _ROUNDS: Final = 10_000_000  # a queue that never ends is a fault of ours
 Progress = Callable[[int, int], None]  # jobs that have ended, of so many
 
@@ -97,6 +98,7 @@ class Simulation:
             self.core.cache.set_node(node)
         self.runs = [JobRun(job, number) for number, job in enumerate(trace.jobs)]
         self._of: dict[str, JobRun] = {}  # pod uid -> whose
+        self._specs: dict[tuple[object, ...], PodSpec] = {}
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._ended = self._waiting = self._decisions = 0
@@ -164,25 +166,26 @@ class Simulation:
             policy = Policy(gang=Gang(min_count=job.minimum or job.pods))
             spec = GroupObjectSpec(policy, constraints, priority=job.priority)
             self.core.cache.set_group(GroupObject(meta, spec))
+        shared, stamp = self._spec(job, group), self._stamp()
         for index in range(job.pods):
-            self._create(run, group, index)
+            uid = f"p-{name}-{run.attempt}-{index}"
+            meta = ObjectMeta(name=f"{name}-{index}", namespace=SPACE, uid=uid, creation_timestamp=stamp)
+            pod = Pod(meta, shared, _PENDING)
+            self._of[uid] = run
+            run.waiting[uid] = pod
+            self.core.cache.set_pod(pod)
 
-    def _create(self, run: JobRun, group: str | None, index: int) -> None:
-        uid = f"p-{_name(run)}-{run.attempt}-{index}"
-        name = f"{_name(run)}-{index}"
-        pod = Pod(
-            ObjectMeta(name=name, namespace=SPACE, uid=uid, creation_timestamp=self._stamp()),
-            PodSpec(
-                scheduler_name=KOHORT,
-                priority=run.job.priority,
-                scheduling_group=SchedulingGroup(group) if group is not None else None,
-                containers=[Container(resources={"requests": dict(run.job.requests)})],
-            ),
-            PodStatus(phase="Pending"),
-        )
-        self._of[uid] = run
-        run.waiting[uid] = pod
-        self.core.cache.set_pod(pod)
+    def _spec(self, job: TraceJob, group: str | None) -> PodSpec:
+        """Shared by pods that ask for the same: nobody writes to it."""
+        key = (job.priority, *job.requests.items())
+        spec = self._specs.get(key)
+        if spec is None:
+            containers = [Container(resources={"requests": dict(job.requests)})]
+            spec = PodSpec(scheduler_name=KOHORT, priority=job.priority, containers=containers)
+            self._specs[key] = spec
+        if group is None:
+            return spec
+        return msgspec.structs.replace(spec, scheduling_group=SchedulingGroup(group))
 
     def _finish_together(self, run: JobRun, uids: list[str], attempt: int) -> None:
         """Pods that have started together end together; where all of a job do, it ends as a whole."""
