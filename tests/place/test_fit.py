@@ -243,7 +243,9 @@ TAINTS = st.lists(
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 14), st.integers(1, 3)), max_size=40))
 def test_the_total_follows_the_room_of_every_row(placed: list[tuple[int, int]]) -> None:
-    short = Short(**{f"n{number}": 4 + number % 3 for number in range(15)})
+    short = Short()
+    for number in range(15):
+        short.node(f"n{number}", 4 + number % 3)
     eq_class = short.pod("p").eq_class
     fit = short.engine.fit(eq_class.signature)
     for row, count in placed:
