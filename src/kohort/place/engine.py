@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
@@ -31,6 +32,21 @@ class NodeChooser(Protocol):
     def room(self, eq_class: EquivalenceClass) -> Amounts: ...
 
 
+Trail = list[tuple[EquivalenceClass, int, int] | tuple[EquivalenceClass, Rows, Amounts]]
+
+
+@dataclass(slots=True)
+class SuspendedTrial:
+    """A trial that was taken back for now. `usage` and `offers`: how the state was without it."""
+
+    trail: Trail
+    chooser: NodeChooser | None
+    expected: list[tuple[EquivalenceClass, Rows, Amounts]]
+    pause: Callable[[], None] | None
+    usage: int
+    offers: tuple[int, ...]
+
+
 class Engine:
     """Placement on one cluster state. Trials change the state; whoever made them keeps or undoes them."""
 
@@ -40,8 +56,9 @@ class Engine:
         self.reservations = Reservations()
         self._known: dict[int, tuple[SignatureFit, SignatureScore]] = {}
         self._asked: set[int] = set()  # signatures, since it was tidied
-        self._trail: list[tuple[EquivalenceClass, int, int] | tuple[EquivalenceClass, Rows, Amounts]] = []
+        self._trail: Trail = []
         self.chooser: NodeChooser | None = None
+        self.pause: Callable[[], None] | None = None  # called where a trial may be suspended
         self._all_nodes: tuple[int, NodeSet] | None = None
         self._expected: list[tuple[EquivalenceClass, Rows, Amounts]] = []
 
@@ -103,7 +120,7 @@ class Engine:
 
     def assume_many(self, eq_class: EquivalenceClass, rows: Rows, counts: Amounts) -> None:
         """Place so many pods on each of the rows (each given once; negative: take away) for now."""
-        if eq_class.counts or eq_class.signature.ports or eq_class.signature.claims:
+        if _is_ruled(eq_class):
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
                 self._move(eq_class, row, count)
         else:
@@ -135,6 +152,58 @@ class Engine:
             yield
         finally:
             self.chooser = None
+
+    # ---- trials that let others go first
+
+    def suspend(self) -> SuspendedTrial:
+        """Take back all trials until `resume`: meanwhile the state is as if there were none."""
+        self._shift(self._trail, -1)
+        state = self.state
+        kept = SuspendedTrial(self._trail, self.chooser, self._expected, self.pause, state.usage.end, self._offers())
+        self._trail, self.chooser, self._expected, self.pause = [], None, [], None
+        return kept
+
+    def resume(self, kept: SuspendedTrial) -> bool:
+        """The trials again; False, and nothing done, if what they rest on has changed. Pods that have come since then
+        are no harm as long as no node holds more than it has, and nobody has rules or ports."""
+        if kept.offers != self._offers():
+            return False
+        changed = kept.usage != self.state.usage.end
+        if changed and (self.state.interpod or any(_is_ruled(one[0]) for one in kept.trail)):
+            return False
+        rows = self._shift(kept.trail, 1)
+        if changed and (self.state.used[rows] > self.state.alloc[rows]).any():
+            self._shift(kept.trail, -1)
+            return False
+        self._trail, self.chooser, self._expected, self.pause = kept.trail, kept.chooser, kept.expected, kept.pause
+        return True
+
+    def _offers(self) -> tuple[int, ...]:
+        """Versions of what nodes are, of rules between pods and of room that is kept."""
+        state = self.state
+        versions = (state.nodes.end, state.offers, state.interpod.renewals, state.claims.version)
+        return (*versions, self.reservations.version)
+
+    def _shift(self, trail: Trail, sign: int) -> Rows:
+        """All of a trail at once, class by class; the rows that it is about."""
+        sums: dict[EquivalenceClass, Amounts] = {}
+        touched = np.zeros(self.state.rows, np.bool_)
+        for eq_class, rows, counts in trail:
+            if eq_class not in sums:
+                sums[eq_class] = np.zeros(self.state.rows, np.int64)
+            sums[eq_class][rows] += counts
+        for eq_class, per_row in sums.items():
+            rows = np.flatnonzero(per_row)
+            touched[rows] = True
+            if not _is_ruled(eq_class):
+                self.state.take_many(eq_class.signature, rows, per_row[rows] * sign)
+                continue
+            for row in rows.tolist():
+                self.state.take(eq_class.signature, row, int(per_row[row]) * sign)
+                if eq_class.counts:
+                    self.state.interpod.place(eq_class, row, int(per_row[row]) * sign)
+        found: Rows = np.flatnonzero(touched)
+        return found
 
     # ---- room kept for others
 
@@ -292,6 +361,11 @@ class Engine:
             without = 0 if spread.lenient else int(counted.max(initial=0)) + 1
             raw = _plus(raw, -np.where(codes != 0, counted[codes], without))
         return None if raw is None else _brought(raw, fit.suits, self.profile.spread)
+
+
+def _is_ruled(eq_class: EquivalenceClass) -> bool:
+    """Whether more than amounts is counted when its pods come to a row."""
+    return bool(eq_class.counts or eq_class.signature.ports or eq_class.signature.claims)
 
 
 def _plus(one: Amounts | None, other: Amounts | None) -> Amounts | None:

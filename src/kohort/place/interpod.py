@@ -103,6 +103,7 @@ class InterPodTerms:
         self._classes: dict[tuple[Any, ...], EquivalenceClass] = {}
         self._spaces: dict[str, Mapping[str, str]] = {}
         self._sweep_at = _SWEEP
+        self.renewals = 0  # how often classes became stale
 
     def __bool__(self) -> bool:
         return bool(self._counters)
@@ -254,6 +255,7 @@ class InterPodTerms:
                 self._count_preference(counter, row, weight, 1)
 
     def _renew(self) -> None:
+        self.renewals += 1
         for eq_class in self._classes.values():
             eq_class.stale = True
         self._classes.clear()

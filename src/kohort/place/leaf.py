@@ -28,6 +28,8 @@ def assume_pods(engine: Engine, pods: Order, node_set: NodeSet, count: int, leas
     placed: dict[str, int] = {}
     spare = len(pods) - least
     for (eq_class, nominated), run in groupby(pods, _ALIKE):
+        if engine.pause is not None:
+            engine.pause()
         members = list(run)[: count - len(placed)]
         keys = [pod.key for pod in members]
         taken: list[int] = []

@@ -22,6 +22,8 @@ from kohort.place.signatures import SCORED
 
 _MOST_WEIGHT: Final = 100  # as for kube-scheduler's plugins
 _MOST_ROOTS: Final = 64  # that are looked at together
+_MOST_SECONDS: Final = 600  # of a search
+_MOST_PROCESSES: Final = 64
 _STRATEGIES: Final = ("least", "most")
 
 
@@ -50,6 +52,8 @@ class Profile:
     healing: Healing = NO_HEALING  # of groups that say nothing themselves
     defragmentation: Defragmenting | None = None  # None: nothing is moved to make room
     lookahead: int = 10  # gangs of equal priority, ready together, that are looked at as one; 1: each by itself
+    search_seconds: float = 5.0  # so long a root is searched for; what was not found by then is NotFoundInTime
+    search_processes: int = 1  # that search what is hard while others are decided; 0: the scheduler does it itself
 
     @property
     def weights(self) -> dict[str, int]:
@@ -85,7 +89,7 @@ _HEALING: Final = {
 
 def read_profile(data: object) -> Profile:
     """A profile from what a file holds: strategy, resources, weights, defaultSpread, topologyLevels, healing,
-    defragmentation, lookahead.
+    defragmentation, lookahead, search.
 
     Absent parts keep defaults."""
     if not isinstance(data, Mapping):
@@ -199,6 +203,26 @@ class _Reader:
     def lookahead(self, value: object) -> dict[str, Any]:
         return {"lookahead": self._weight("lookahead", value, 1, _MOST_ROOTS)}
 
+    def search(self, value: object) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            self.wrong("search", f"found {_kind(value)}", "a mapping is wanted")
+            return {}
+        fields: dict[str, Any] = {}
+        for name, one in value.items():
+            if name == "seconds":
+                fields["search_seconds"] = self._seconds("search.seconds", one)
+            elif name == "processes":
+                fields["search_processes"] = self._weight("search.processes", one, 0, _MOST_PROCESSES)
+            else:
+                self.wrong(f"search.{name}", "no such field", "fields are seconds, processes")
+        return fields
+
+    def _seconds(self, field: str, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_SECONDS:
+            self.wrong(field, f"found {value!r}", f"a number above 0, {_MOST_SECONDS} at the most, is wanted")
+            return 0.0
+        return float(value)
+
     def _weight(self, field: str, value: object, least: int, most: int = _MOST_WEIGHT) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             self.wrong(field, f"found {value!r}", f"a whole number from {least} to {most} is wanted")
@@ -215,6 +239,7 @@ _PARTS: Final[dict[str, Callable[[_Reader, object], dict[str, Any]]]] = {
     "healing": _Reader.healing,
     "defragmentation": _Reader.defragmentation,
     "lookahead": _Reader.lookahead,
+    "search": _Reader.search,
 }
 
 

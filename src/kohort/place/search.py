@@ -177,6 +177,8 @@ class Search:
     def _solve(self, group: Demand, node_set: NodeSet) -> AssumedGroup | None:
         if not self.effort.spend(_cost(group)):
             return None
+        if self._engine.pause is not None:
+            self._engine.pause()
         return self._leaf(group, node_set) if isinstance(group, Leaf) else self._branch(group, node_set)
 
     def _leaf(self, leaf: Leaf, node_set: NodeSet) -> AssumedGroup | None:
@@ -321,6 +323,8 @@ class Search:
         for domain in domains(self._engine, group, node_set):
             if not self.effort.spend():
                 return True
+            if self._engine.pause is not None:
+                self._engine.pause()
             if isinstance(group, Leaf):
                 if (group.pods or not group.missing) and _may_fit(self._engine, group, domain):
                     return True

@@ -124,6 +124,8 @@ def solve(engine: Engine, roots: Sequence[Demand], node_set: NodeSet, effort: Ef
     for root in roots:
         if said.status is not SolverStatus.UNKNOWN:
             break
+        if engine.pause is not None:
+            engine.pause()
         try:
             question = SolverQuestion(engine, root, node_set, effort.solver_size)
         except NotExpressible as limit:

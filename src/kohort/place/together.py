@@ -77,16 +77,23 @@ class JointSearch:
         most, question = self.most()
         if most <= len(best):
             return Together(best)
-        found = self._joint(self._tree(most), packed=True)
-        if len(found) >= most:
-            return Together(found, ordered=False)
-        some = max((found, *self._smallest_first()), key=len)
-        if question is not None:
-            found, searching = self._patterns(question, most)
+        some: dict[int, Seats] = {}
+        if question is not None and self._effort.solver is not None:  # others are decided while somebody else searches
+            some, searching = self._patterns(question, most)
             if searching:
                 return Together(searching=True)
+        for found in self._ways(most, question):
             some = max(some, found, key=len)
+            if len(some) >= most:
+                break
         return Together(some, ordered=False) if len(some) > len(best) else Together(best)
+
+    def _ways(self, most: int, question: PackingQuestion | None) -> Iterable[dict[int, Seats]]:
+        """To find a set here and now, the quickest first."""
+        yield self._joint(self._tree(most), packed=True)
+        yield from self._smallest_first()
+        if question is not None and self._effort.solver is None:
+            yield self._patterns(question, most)[0]
 
     def seated(self, seats: Seats) -> dict[int, Seats]:
         """Which roots have their minimum with these seats."""

@@ -5,7 +5,7 @@ Nothing here waits and nothing is written: a decision is made on the state as it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -133,30 +133,45 @@ def _excess(demand: Demand, decision: Decision) -> Iterator[str]:
             yield f"{member.pod.key if member is not None else shown(pod.key)} is not tried: {said}"
 
 
-def within(seconds: float) -> Effort:
+def within(seconds: float, clock: Callable[[], float] = monotonic) -> Effort:
     """What one decision may cost: everybody else waits for it."""
-    end = monotonic() + seconds
-    return Effort(expired=lambda: monotonic() > end, left=lambda: end - monotonic())
+    end = clock() + seconds
+    return Effort(expired=lambda: clock() > end, left=lambda: end - clock())
 
 
 class Decider:
     """Decides on one cache."""
 
-    def __init__(self, cache: SchedulerCache, evictions: Evictions, questions: HardQuestions | None = None) -> None:
-        """`questions`: where hard ones are put aside; None: they are settled at once, and everybody waits for it."""
+    def __init__(
+        self,
+        cache: SchedulerCache,
+        evictions: Evictions,
+        questions: HardQuestions | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """`questions`: where hard ones are put aside; None: they are settled at once, and everybody waits for it.
+        `clock`: by which a decision has to end."""
         self.cache = cache
         self.engine = cache.engine
         self._evictions = evictions
         self._questions = questions
+        self._clock = clock
+        self._pause: Callable[[], None] | None = None
         self._effort = Effort()
         self._planned: Mapping[str, str] = {}
         self._demands = Demands(cache)
         self.replacements = Replacements(cache, self._demands)
 
     def decide(
-        self, root: Group | PodInfo, *, minimum_only: bool = False, seats: Mapping[str, str] | None = None
+        self,
+        root: Group | PodInfo,
+        *,
+        minimum_only: bool = False,
+        seats: Mapping[str, str] | None = None,
+        pause: Callable[[], None] | None = None,
     ) -> Decision:
-        """`seats`: where its pods were found to fit (pod -> node), taken if it still holds."""
+        """`seats`: where its pods were found to fit (pod -> node), taken if it still holds. `pause`: called where the
+        search for a place may be suspended; whatever follows it is done in one piece."""
         decision = self._start(root)
         decision.minimum_only = minimum_only
         self._planned = seats or {}
@@ -165,6 +180,7 @@ class Decider:
             return decision
         if isinstance(root, Group) and (wrong := problems(root)):
             return _misconfigured(decision, root, wrong)
+        self.engine.pause = self._pause = pause
         demand = self.demand(root)
         if wrong := list(_excess(demand, decision)):
             return _misconfigured(decision, root, wrong)
@@ -279,10 +295,10 @@ class Decider:
 
     def limits_of(self, root: str, most: float | None = None) -> Effort:
         """Of a decision; `most`: seconds of a search for it."""
-        seconds = self.cache.settings.search_seconds
+        seconds = self.cache.settings.profile.search_seconds
         if self._questions is None:
-            return within(seconds if most is None else min(seconds, most))
-        return replace(within(min(seconds, _HELD)), solver=self._questions.of(root, most))
+            return within(seconds if most is None else min(seconds, most), self._clock)
+        return replace(within(min(seconds, _HELD), self._clock), solver=self._questions.of(root, most))
 
     def _place(self, demand: Demand, decision: Decision) -> Result:
         """Without the nodes that refused a binding, if it can be."""
@@ -316,6 +332,7 @@ class Decider:
                 result = search.place(
                     demand, minimum_only=decision.minimum_only, found=found, told=self.cache.settings.explains
                 )
+                self.engine.pause = None
                 self.engine.undo(mark)
             short = self._without_volume(decision, result) if result.ok else {}
             if not short:
@@ -384,7 +401,9 @@ class Decider:
         elif decision.searching:
             decision.explanation = waits(decision.root, Reason.NOT_FOUND, result.of(demand.name).detail)
         elif self.cache.settings.explains:  # it costs about as much as the search: only for those that have to wait
+            self.engine.pause = self._pause  # nobody goes and nothing is placed: it can be told a little later
             decision.explanation = in_words_of_rules(explain(self.engine, demand, result), self.cache.trees)
+            self.engine.pause = None
 
     def _decide_on_others(self, demand: Demand, decision: Decision, *, allowed: bool) -> None:
         if not allowed:

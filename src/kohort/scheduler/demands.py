@@ -93,6 +93,8 @@ class Demands:
     def _tree(self, group: Group, asked: Asked) -> Demand:
         spec = group.spec
         assert spec is not None, group.key
+        if self._engine.pause is not None:
+            self._engine.pause()
         network = group_topology(self._engine, group)
         if asked.wider and decided_by(group, "replacement", self._engine.profile.healing)[1] == WIDEN:
             network = widened(network)

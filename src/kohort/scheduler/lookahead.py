@@ -164,7 +164,8 @@ class Lookahead:
         following = self._queue.following(entry, self.size - 1, now)
         if not following:
             return None
-        window, pods = _Window([], []), 0
+        found: list[tuple[QueuedRoot, Group]] = []
+        pods = 0
         for one in (entry, *following):
             root = self._roots(one.key)
             pods += one.size
@@ -172,9 +173,10 @@ class Lookahead:
                 break
             if not isinstance(root, Group) or not _is_gang(root) or not self._is_free(one) or problems(root):
                 continue
-            window.entries.append(one)
-            window.demands.append(self._decider.demand(root))
-        return window if len(window.entries) > 1 and window.entries[0] is entry else None
+            found.append((one, root))
+        if len(found) < 2 or found[0][0] is not entry:
+            return None
+        return _Window([one for one, _ in found], [self._decider.demand(root) for _, root in found])
 
     def _is_free(self, entry: QueuedRoot) -> bool:
         """Whether nothing is under way for it: room that is kept for it, or a search."""

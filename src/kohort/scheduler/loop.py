@@ -87,7 +87,7 @@ class Scheduler:
         """Nothing is known yet."""
         self.release = release
         # In virtual time nothing goes on beside a decision: it is the same each time.
-        aside = self.clock is REAL and self.settings.search_processes > 0
+        aside = self.clock is REAL and self.settings.profile.search_processes > 0
         self.core = SchedulerCore(self.settings, lambda: seconds(self.clock.now()), release.condition, aside=aside)
         self._informers: list[Informer[Any]] = []
         self._rules_followed = False  # GroupingRules
@@ -149,7 +149,9 @@ class Scheduler:
                 quiet=quiet,
             )
             stack.push_async_callback(binder.close)
-            solvers = SolverProcesses(self.settings.search_processes, self.settings.search_seconds, self._answered)
+            stack.callback(self.core.close)
+            profile = self.settings.profile
+            solvers = SolverProcesses(profile.search_processes, profile.search_seconds, self._answered)
             stack.push_async_callback(solvers.close)
             await publish(self.client, told_grouping(self.settings))
             for source, informer in followed:
@@ -193,7 +195,7 @@ class Scheduler:
             began, worked = self.clock.monotonic(), thread_time()
             step = self.core.step(began)
             if step is not None:
-                self._charge(step, thread_time() - worked, began)
+                self._charge(step, thread_time() - worked + step.spent, began)
                 self._carry_out(step, writer, binder, began)
                 if self.core.questions is not None:
                     solvers.ask(self.core.questions.take())
@@ -228,7 +230,7 @@ class Scheduler:
     def _carry_out(self, step: Step, writer: StatusWriter, binder: Binder, began: float) -> None:
         self._tell_faults()
         if step.decision is not None:
-            self.metrics.decided(step.decision, self.clock.monotonic() - began)
+            self.metrics.decided(step.decision, max(self.clock.monotonic() - began, step.spent))
             facts = step.decision.facts()
             text = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in {"root", "result"})
             log.info("%s: %s, %s", facts["root"], facts["result"], text, extra={FACTS: facts})

@@ -274,7 +274,8 @@ class Queue:
     def family_waits(self, entry: QueuedRoot) -> bool:
         """Whether a root of the same owner has not had its turn. One that was tried and did not fit holds nobody up."""
         family = (self._entries[key] for key in self._families.get(entry.family, ()) if key != entry.key)
-        return any(one.queue in {SubQueue.GATED, SubQueue.ACTIVE} and not one.surplus for one in family)
+        waiting = {SubQueue.GATED, SubQueue.ACTIVE, SubQueue.IN_FLIGHT}
+        return any(one.queue in waiting and not one.surplus for one in family)
 
     def hold_surplus(self, entry: QueuedRoot, now: float) -> bool:
         """Minimums of the same owner come first, but are not waited for without end."""

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
+from time import thread_time
 
 from kohort.api.scheduling.constants import POD_GROUP_INITIALLY_SCHEDULED
 from kohort.place.demand import Reason
@@ -26,6 +27,7 @@ from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
 from kohort.scheduler.queue import MayFit, Queue, QueuedRoot, SubQueue
 from kohort.scheduler.queueinghint import QueueingHint, Waking, may_fit_now
 from kohort.scheduler.settings import SchedulerSettings
+from kohort.scheduler.slices import SlicedDecision, Slices
 from kohort.scheduler.status import Eviction, StatusBuilder, Target, Writes
 from kohort.scheduler.trees import Group, PodInfo, startable
 
@@ -39,6 +41,7 @@ class Step:
     decision: Decision | None = None
     evictions: list[Eviction] = field(default_factory=list)
     writes: Writes = field(default_factory=Writes)
+    spent: float = 0.0  # seconds of the processor on the decision that are not the caller's own
 
 
 class SchedulingCycle:
@@ -59,6 +62,8 @@ class SchedulingCycle:
         self.evictions = Evictions(self.cache)
         self.questions = HardQuestions(self.cache.state) if aside else None
         self.decider = Decider(self.cache, self.evictions, self.questions)
+        self._sliced = Decider(self.cache, self.evictions, self.questions, thread_time)
+        self.slices = Slices()
         self.status = StatusBuilder(group_condition, next(iter(sorted(settings.names)), "kohort"))
         self.backfill = BackfillReservation(self.cache.engine, settings, self._freed)
         self.healer = Healer(self.cache, stamp)
@@ -158,6 +163,7 @@ class SchedulingCycle:
 
     def _update(self, key: str, now: float, writes: Writes) -> None:
         root = self.root(key)
+        self._interrupt(key, now)
         if key in self.decisions:
             self.decisions[key].rests_on = ()  # it is not what it was
         if root is None:
@@ -227,6 +233,8 @@ class SchedulingCycle:
         return group
 
     def _gone(self, key: str, now: float) -> None:
+        self._interrupt(key, now)
+        self.slices.forget(key)
         self._no_question(key)
         self.lookahead.gone(key)
         self.queue.remove(key)
@@ -257,7 +265,11 @@ class SchedulingCycle:
         if healed is not None:
             healed.writes = writes + healed.writes
             return healed
-        entry = self.queue.pop(now)
+        entry = None if self.slices.is_due() else self.queue.pop(now)
+        if not self.slices.lets(entry):
+            if entry is not None:
+                self.queue.back(entry, now)
+            return self._advance(writes, now)
         if entry is None:
             if self._gained:
                 self._hold_next(now)
@@ -276,11 +288,65 @@ class SchedulingCycle:
             if entry.timed_out and self._fails_again(entry):
                 self._failed(entry, self.decisions[entry.key], now)
                 return Step(writes=writes)
+            if self.questions is not None and isinstance(root, Group) and self.slices.takes(entry):
+                return self._decide_in_slices(entry, root, writes, now)
             members = members_of(root)
             return self._decide(entry, root, writes, now)
         except Exception as error:
             self.cache.engine.undo(mark)
             return Step(self._faulted(entry, members, writes, error, now), writes=writes)
+
+    # ---- large roots
+
+    def _decide_in_slices(self, entry: QueuedRoot, root: Group, writes: Writes, now: float) -> Step:
+        if self.slices.under_way is not None:
+            self.slices.parked.append(entry)
+            return Step(writes=writes)
+        if entry.surplus and self.queue.hold_surplus(entry, now):
+            return Step(writes=writes)
+        decide = partial(
+            self._sliced.decide, root, minimum_only=self._set_aside(entry, root), seats=self.lookahead.seats(entry.key)
+        )
+        sliced = SlicedDecision(self.cache.engine, lambda pause: decide(pause=pause))
+        self.slices.begin(entry, root, sliced, self._versions())
+        return self._advance(writes, now)
+
+    def _advance(self, writes: Writes, now: float) -> Step:
+        """The next slice of the decision that is under way."""
+        under_way = self.slices.under_way
+        assert under_way is not None
+        entry, root = under_way.entry, under_way.root
+        try:
+            decision = self.slices.advance()
+            if decision is None:
+                return Step(writes=writes)
+            step = self._concluded(entry, root, decision, writes, now)
+            if entry.queue is SubQueue.UNSCHEDULABLE and under_way.versions != self._versions():
+                # What was gained meanwhile may be what it lacked.
+                decision.rests_on, self._move_requests = under_way.versions, (-1, -1)
+        except Exception as error:
+            self.cache.engine.undo(0)
+            step = Step(self._faulted(entry, members_of(root), writes, error, now), writes=writes)
+        step.spent = under_way.decision.seconds
+        self._unpark(now)
+        return step
+
+    def _interrupt(self, key: str, now: float, *, changed: bool = True) -> None:
+        """A decision that is under way is about what is no longer so: its root has its turn anew."""
+        entry = self.slices.interrupt(key, changed=changed)
+        if entry is not None:
+            self._unpark(now, entry)
+
+    def _unpark(self, now: float, *more: QueuedRoot) -> None:
+        for entry in (*more, *self.slices.end()):
+            if entry.queue is SubQueue.IN_FLIGHT and self.queue.get(entry.key) is entry:
+                self.queue.back(entry, now)
+
+    def close(self) -> None:
+        """Nothing is decided any more."""
+        if self.slices.under_way is not None:
+            self.slices.interrupt(self.slices.under_way.entry.key)
+            self.slices.end()
 
     def next_timer(self) -> float | None:
         """When something happens by itself."""
@@ -329,8 +395,18 @@ class SchedulingCycle:
     def _decide(self, entry: QueuedRoot, root: Group | PodInfo, writes: Writes, now: float) -> Step:
         if entry.surplus and self.queue.hold_surplus(entry, now):
             return Step(writes=writes)
-        aside = _is_gang(root) and not entry.surplus and self.queue.minimums_wait(entry)
-        decision = self.decider.decide(root, minimum_only=aside, seats=self.lookahead.seats(entry.key))
+        seats = self.lookahead.seats(entry.key)
+        decision = self.decider.decide(root, minimum_only=self._set_aside(entry, root), seats=seats)
+        return self._concluded(entry, root, decision, writes, now)
+
+    def _set_aside(self, entry: QueuedRoot, root: Group | PodInfo) -> bool:
+        """Whether only the minimum of a root is placed for now."""
+        return _is_gang(root) and not entry.surplus and self.queue.minimums_wait(entry)
+
+    def _concluded(
+        self, entry: QueuedRoot, root: Group | PodInfo, decision: Decision, writes: Writes, now: float
+    ) -> Step:
+        """What follows from a decision, on the state that it was made on."""
         step = Step(decision, writes=writes)
         if decision.kind is DecisionKind.SCHEDULED:
             self._scheduled(entry, decision, root, now)
@@ -389,6 +465,7 @@ class SchedulingCycle:
         so is the next question; if nothing was found, its pause has to be over."""
         if self.questions is None or not self.questions.answered(question, verdict):
             return
+        self._interrupt(question.root, now, changed=False)
         if question.root == TOGETHER:
             self.lookahead.answered(verdict, now)
             return

@@ -28,8 +28,6 @@ class SchedulerSettings:
     patience: float = 60.0  # so long a gang fails before free room is held for it; 0: never
     hold_limit: float = 600.0  # so long room is held, and so long it is not held again for the same root
     surplus_wait: float = 10.0  # so long pods above a minimum wait for minimums of the same owner that are not ready
-    search_seconds: float = 5.0  # so long a decision searches; what it has not found by then is NotFoundInTime
-    search_processes: int = 1  # that search what is hard while others are decided; 0: the scheduler does it itself
     explains: bool = True  # whether failures are told, with numbers and remedies; that decides nothing
     notice_after: float = 5.0  # a root that is not ready for so long gets an event that says why
     bind_concurrency: int = 64

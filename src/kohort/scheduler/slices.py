@@ -1,0 +1,164 @@
+"""A decision that takes long, in slices: between two of them others are decided.
+
+The search is a recursion with trials on the state. It runs in a thread of its own, which works only while whoever
+advances it waits, so that there are never two at the state. Where it may pause (`Engine.pause`) and its time is up, it
+takes its trials back and waits; when it goes on, they are made again, if they still hold. If not (somebody took the
+room, or a node has changed), it begins anew, and does not pause again: nobody waits for it for ever, nor it for others.
+
+Generators instead of a thread would be a tax on every decision, and nearly all of them are made in a millisecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from threading import Thread
+from time import monotonic, thread_time
+from typing import Final
+
+from kohort.place.engine import Engine
+from kohort.scheduler.decision import Decision
+from kohort.scheduler.queue import QueuedRoot
+from kohort.scheduler.trees import Group
+
+SLICE: Final = 0.008  # seconds of one slice, about
+LARGE: Final = 200  # pods from which on a decision is made in slices
+_OTHERS: Final = 32  # decisions between two slices at the most
+Decide = Callable[[Callable[[], None] | None], Decision]  # with what it is to call where it may pause
+
+
+class _Stale(BaseException):
+    """What a decision rests on has changed. Nobody in between is to catch it."""
+
+
+class _Abandoned(BaseException):
+    """Nobody wants the decision any more."""
+
+
+class SlicedDecision:
+    """One decision. What it raises, `advance` raises."""
+
+    def __init__(self, engine: Engine, decide: Decide) -> None:
+        self._engine, self._decide = engine, decide
+        self._turns: SimpleQueue[float | None] = SimpleQueue()  # when each slice ends; None: it is not wanted any more
+        self._reports: SimpleQueue[Decision | Exception | None] = SimpleQueue()
+        self._thread = Thread(target=self._work, name="decision", daemon=True)
+        self._thread.start()
+        self._ends = 0.0
+        self.seconds = 0.0  # of the processor, so far
+        self.slices = 0
+
+    def advance(self, seconds: float) -> Decision | None:
+        """One slice; the decision, if that was the last."""
+        self.slices += 1
+        self._turns.put(monotonic() + seconds)
+        report = self._reports.get()
+        if report is not None:
+            self._thread.join()
+        if isinstance(report, Exception):
+            raise report
+        return report
+
+    def abandon(self) -> None:
+        self._turns.put(None)
+        self._thread.join()
+
+    # ---- in the thread
+
+    def _work(self) -> None:
+        try:
+            self._wait()
+            report: Decision | Exception = self._decided()
+        except _Abandoned:
+            return
+        except Exception as error:
+            report = error
+        finally:
+            self._engine.pause = None
+        self.seconds = thread_time()
+        self._reports.put(report)
+
+    def _decided(self) -> Decision:
+        try:
+            return self._decide(self._pause)
+        except _Stale:
+            return self._decide(None)
+
+    def _wait(self) -> None:
+        ends = self._turns.get()
+        if ends is None:
+            raise _Abandoned
+        self._ends = ends
+
+    def _pause(self) -> None:
+        if monotonic() < self._ends:
+            return
+        trial = self._engine.suspend()
+        self.seconds = thread_time()
+        self._reports.put(None)
+        self._wait()
+        if not self._engine.resume(trial):
+            raise _Stale
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    entry: QueuedRoot
+    root: Group
+    decision: SlicedDecision
+    versions: tuple[int, ...]  # of what may make room, as it began
+
+
+@dataclass(slots=True)
+class Slices:
+    """The one decision of a scheduler that is under way, and what waits for it."""
+
+    under_way: _UnderWay | None = None
+    parked: list[QueuedRoot] = field(default_factory=list)  # large ones that came to their turn meanwhile
+    _others: int = 0  # decisions that may still be made before the next slice
+    _whole: set[str] = field(default_factory=set)  # roots that changed while they were decided: at once the next time
+
+    def begin(self, entry: QueuedRoot, root: Group, decision: SlicedDecision, versions: tuple[int, ...]) -> None:
+        self.under_way = _UnderWay(entry, root, decision, versions)
+
+    def takes(self, entry: QueuedRoot) -> bool:
+        """Whether the decision about an entry is to be made in slices, or after the one that is."""
+        if entry.size < LARGE or (self.under_way is None and entry.key in self._whole):
+            self._whole.discard(entry.key)
+            return False
+        return True
+
+    def is_due(self) -> bool:
+        return self.under_way is not None and self._others <= 0
+
+    def lets(self, entry: QueuedRoot | None) -> bool:
+        """Whether somebody else is decided before the next slice: not those that come after it by more than age."""
+        if self.under_way is None:
+            return True
+        self._others -= 1
+        first = self.under_way.entry.order
+        return entry is not None and (entry.order[:3] <= first[:3] or entry.order[1:3] <= first[1:3])
+
+    def advance(self) -> Decision | None:
+        assert self.under_way is not None
+        self._others = _OTHERS
+        return self.under_way.decision.advance(SLICE)
+
+    def end(self) -> list[QueuedRoot]:
+        """It is decided, or given up: who has waited for that."""
+        self.under_way, self._others = None, 0
+        parked, self.parked = self.parked, []
+        return parked
+
+    def interrupt(self, key: str, *, changed: bool = True) -> QueuedRoot | None:
+        """A root is not what it was (`changed`), or has an answer: a decision about it under way is given up."""
+        if self.under_way is None or self.under_way.entry.key != key:
+            return None
+        self.under_way.decision.abandon()
+        if changed:
+            self._whole.add(key)
+        return self.under_way.entry
+
+    def forget(self, key: str) -> None:
+        self._whole.discard(key)
