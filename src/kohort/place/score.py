@@ -51,10 +51,13 @@ class SignatureScore:
         """Catch up with the cluster, after the fit did. Not every time: most who ask for room want no scores."""
         state = self._state
         state.widen()
+        nodes_end, usage_end = state.nodes.end, state.usage.end
+        if self._usage == usage_end and self._nodes == nodes_end and len(self.load) == state.rows:
+            return
         nodes, usage = state.nodes.since(self._nodes), state.usage.since(self._usage)
-        if self._nodes != state.nodes.end:
+        if self._nodes != nodes_end:
             self.static = self._static()
-        self._nodes, self._usage = state.nodes.end, state.usage.end
+        self._nodes, self._usage = nodes_end, usage_end
         if nodes is None or usage is None or len(self.load) != state.rows:
             self.load = self.levels(np.arange(state.rows), 1)[:, 0]
             return

@@ -143,8 +143,8 @@ class ClusterState:
         ranks = self.ranks
         if ranks is None:
             return place
-        tied = np.flatnonzero(scores == scores[place])
-        return int(tied[ranks[tied if rows is None else rows[tied]].argmin()])
+        tied = (scores == scores[place]).nonzero()[0]
+        return place if len(tied) == 1 else int(tied[ranks[tied if rows is None else rows[tied]].argmin()])
 
     def node(self, row: int) -> NodeInfo:
         node_info = self.node_infos[row]
