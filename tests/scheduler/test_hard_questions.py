@@ -20,7 +20,7 @@ from kohort.place.highs import SolverStatus
 from kohort.place.linear import LinearModel
 from kohort.place.packing import Packing
 from kohort.place.solving import HardModel, Verdict, answer
-from kohort.scheduler import solverprocesses
+from kohort.scheduler import slices, solverprocesses
 from kohort.scheduler.hardquestions import HardQuestion
 from kohort.scheduler.loop import Scheduler, running
 from kohort.scheduler.metrics import Metrics
@@ -258,7 +258,12 @@ async def test_a_process_that_does_not_answer_is_ended(monkeypatch: pytest.Monke
 # ---- all of it, with the clock of this machine
 
 
-async def test_a_live_scheduler_places_what_a_process_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("large", [slices.LARGE, 1], ids=["in one piece", "in slices"])
+async def test_a_live_scheduler_places_what_a_process_found(
+    tmp_path: Path, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "LARGE", large)
+    monkeypatch.setattr(slices, "SLICE", -1.0)
     async with (
         Server(ServerSettings(tmp_path, port=0, in_memory=True)) as server,
         Client.within(server.api) as client,
