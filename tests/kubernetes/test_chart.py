@@ -242,7 +242,7 @@ def test_with_namespaces_nothing_in_others_can_be_written() -> None:
     assert granted(objects, "kohort") == derived({"scheduler", "controllers"}, set(OTHERS))
     wide = granted(objects, "kohort", only="ClusterRoleBinding")
     writes = {one[2].partition("/")[0] for one in wide if len(one) == 3 and one[0] not in {"get", "list", "watch"}}
-    cluster_wide = {"persistentvolumes", "clustertrainingruntimes", "clustertopologybindings", "groupingrules"}
+    cluster_wide = {"persistentvolumes", "clustertopologybindings", "groupingrules"}
     assert writes == cluster_wide | {"tokenreviews"}
     spaces = {one["metadata"]["namespace"] for one in of(objects, "RoleBinding")}
     assert spaces == {SPACE, "team-a", "team-b"}

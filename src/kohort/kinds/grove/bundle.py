@@ -35,7 +35,8 @@ BUNDLE: Final = Bundle(
             manages=("grove.io", "PodCliqueSet"),
             leases=("grove",),
             rules=(
-                PolicyRule(("grove.io",), ("podcliquesets", "clustertopologybindings"), (*READ, "patch")),
+                PolicyRule(("grove.io",), ("podcliquesets",), (*READ, "patch")),
+                PolicyRule(("grove.io",), ("clustertopologybindings",), READ),
                 PolicyRule(
                     ("grove.io",), ("podcliques", "podcliquescalinggroups"), (*READ, "create", "patch", "delete")
                 ),
@@ -57,9 +58,8 @@ BUNDLE: Final = Bundle(
                 PolicyRule(("scheduler.grove.io",), ("podgangs",), (*READ, "create", "patch", "delete")),
                 PolicyRule(("scheduler.grove.io",), ("podgangs/status",), ("patch",)),
                 PolicyRule(("scheduler.grove.io",), ("podgangs/finalizers",), ("update",)),
-                PolicyRule(
-                    ("",), ("pods", "services", "serviceaccounts", "secrets"), (*READ, "create", "patch", "delete")
-                ),
+                PolicyRule(("",), ("pods", "services"), (*READ, "create", "patch", "delete")),
+                PolicyRule(("",), ("serviceaccounts", "secrets"), (*READ, "create", "delete")),
                 PolicyRule(
                     ("",),
                     ("pods/status",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, PolicyRule
+from kohort.api.bundle import READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, PolicyRule
 
 BUNDLE: Final = Bundle(
     name="jobset",
@@ -34,13 +34,13 @@ BUNDLE: Final = Bundle(
             manages=("jobset.x-k8s.io", "JobSet"),
             leases=("jobset",),
             rules=(
-                PolicyRule(("jobset.x-k8s.io",), ("jobsets",), (*READ, "update", "patch", "delete")),
+                PolicyRule(("jobset.x-k8s.io",), ("jobsets",), (*READ, "delete")),
                 PolicyRule(("jobset.x-k8s.io",), ("jobsets/status", "jobsets/finalizers"), UPDATE),
-                PolicyRule(("batch",), ("jobs",), MANAGE),
+                PolicyRule(("batch",), ("jobs",), (*READ, "create", "patch", "delete")),
                 PolicyRule(("batch",), ("jobs/status",), UPDATE),
                 PolicyRule(("",), ("pods",), (*READ, "patch", "delete")),
                 PolicyRule(("",), ("pods/status",), UPDATE),
-                PolicyRule(("",), ("services", "persistentvolumeclaims"), MANAGE),
+                PolicyRule(("",), ("services", "persistentvolumeclaims"), (*READ, "create")),
                 PolicyRule(("",), ("nodes",), READ),
             ),
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.api.bundle import MANAGE, READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, PolicyRule
+from kohort.api.bundle import READ, UPDATE, Bundle, ControllerGroup, FeatureGate, Page, PolicyRule
 
 BUNDLE: Final = Bundle(
     name="leaderworkerset",
@@ -26,12 +26,20 @@ BUNDLE: Final = Bundle(
             manages=("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
             leases=("lws", "leaderworkerset"),
             rules=(
-                PolicyRule(("leaderworkerset.x-k8s.io",), ("leaderworkersets",), (*READ, "update", "patch")),
+                PolicyRule(("leaderworkerset.x-k8s.io",), ("leaderworkersets",), READ),
                 PolicyRule(
                     ("leaderworkerset.x-k8s.io",), ("leaderworkersets/status", "leaderworkersets/finalizers"), UPDATE
                 ),
-                PolicyRule(("",), ("pods", "services", "persistentvolumeclaims"), MANAGE),
-                PolicyRule(("apps",), ("controllerrevisions",), MANAGE),
+                PolicyRule(("",), ("pods",), (*READ, "create", "patch", "delete")),
+                PolicyRule(("",), ("persistentvolumeclaims",), (*READ, "create", "delete")),
+                PolicyRule(("",), ("services",), (*READ, "create")),
+                PolicyRule(("apps",), ("controllerrevisions",), (*READ, "create", "update", "delete")),
+                PolicyRule(
+                    ("scheduling.volcano.sh",),
+                    ("podgroups",),
+                    (*READ, "create"),
+                    "Gangs that Volcano places, where featureGates say so.",
+                ),
                 PolicyRule(("",), ("nodes",), READ),
             ),
         ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.api.bundle import (
-    MANAGE,
     READ,
     UPDATE,
     Bundle,
@@ -59,16 +58,11 @@ BUNDLE: Final = Bundle(
                 PolicyRule(
                     ("trainer.kubeflow.org",),
                     ("trainjobs", "trainingruntimes", "clustertrainingruntimes"),
-                    (*READ, "update", "patch"),
+                    READ,
                 ),
                 PolicyRule(
                     ("trainer.kubeflow.org",),
-                    (
-                        "trainjobs/status",
-                        "trainjobs/finalizers",
-                        "trainingruntimes/finalizers",
-                        "clustertrainingruntimes/finalizers",
-                    ),
+                    ("trainjobs/status", "trainjobs/finalizers"),
                     UPDATE,
                 ),
                 PolicyRule(
@@ -77,9 +71,12 @@ BUNDLE: Final = Bundle(
                     ("create",),
                     "whose report of progress it is (featureGates: TrainJobStatus)",
                 ),
-                PolicyRule(("jobset.x-k8s.io",), ("jobsets",), MANAGE),
-                PolicyRule(("",), ("configmaps", "secrets"), MANAGE),
-                PolicyRule(("scheduling.x-k8s.io", "scheduling.volcano.sh"), ("podgroups",), MANAGE),
+                PolicyRule(("jobset.x-k8s.io",), ("jobsets",), (*READ, "create", "patch", "delete")),
+                PolicyRule(("",), ("configmaps",), (*READ, "create", "patch")),
+                PolicyRule(("",), ("secrets",), (*READ, "create")),
+                PolicyRule(
+                    ("scheduling.x-k8s.io", "scheduling.volcano.sh"), ("podgroups",), (*READ, "create", "patch")
+                ),
             ),
         ),
     ),
