@@ -148,6 +148,15 @@ def test_a_try_by_the_clock_costs_no_pause() -> None:
     assert turns(queue, 300.1) == ["a"]
 
 
+def test_of_those_that_lack_the_same_the_next_may_have_room_held_while_the_first_rests() -> None:
+    queue = Queue(SchedulerSettings(patience=60.0))
+    for name in ("a", "b"):
+        queue.failed(put(queue, name), "lack", 0.0)
+    assert [one.key for one in queue.impatient(60.0)] == ["a"]
+    assert [one.key for one in queue.impatient(60.0, {"a"})] == ["b"]
+    assert queue.impatient(60.0, {"a", "b"}) == []
+
+
 def test_a_misconfigured_root_waits_for_its_own_tree() -> None:
     queue = Queue(SchedulerSettings())
     entry = put(queue, "g")

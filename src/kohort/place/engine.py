@@ -20,7 +20,7 @@ from kohort.place.score import FULL, LOWEST, SignatureScore
 from kohort.place.signatures import PodSignature
 from kohort.place.state import ClusterState
 
-_FEW: Final = 8  # up to so many pods, looking at all rows again for each is cheaper than looking ahead
+_FEW: Final = 8  # up to so many pods or rows, one after the other is cheaper than all at once
 _SHAPES: Final = 256  # signatures kept warm
 
 
@@ -120,7 +120,7 @@ class Engine:
 
     def assume_many(self, eq_class: EquivalenceClass, rows: Rows, counts: Amounts) -> None:
         """Place so many pods on each of the rows (each given once; negative: take away) for now."""
-        if _is_ruled(eq_class):
+        if len(rows) <= _FEW or _is_ruled(eq_class):
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
                 self._move(eq_class, row, count)
         else:

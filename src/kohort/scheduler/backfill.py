@@ -72,6 +72,10 @@ class BackfillReservation:
             assignments = self._seize(self._demand)
         self._kept.put(Reservation(self._entry.key, self._entry.priority, assignments, backfill=True))
 
+    def resting(self, now: float) -> set[str]:
+        """Roots that have had room held, for which none is held again so soon."""
+        return {root for root, until in self._resting.items() if until > now}
+
     def ends(self) -> float | None:
         """When whoever holds room has held it for long enough."""
         return None if self._entry is None else self._since + self._settings.hold_limit

@@ -17,7 +17,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -32,6 +32,7 @@ _FREE: Final = 0.005  # seconds that a failure may cost without a pause
 _RETRIES: Final = 10.0  # so many times as long as failures of a namespace took, it has no retry; no first try: once
 _PAUSES: Final = 1000  # that are remembered, before those that are over are looked for
 _IMPATIENT: Final = 4  # of which one may get room held
+_PLACES: Final = 8  # of those that lack the same, if the first have had room held
 _LOOK: Final = 0.5  # seconds between two looks whether the minimums that come before a surplus are placed
 
 Age = tuple[str, int]
@@ -367,11 +368,22 @@ class Queue:
         if head is not None and may_fit_now(hint, head.key):
             self._release_first(hint, now)
 
-    def impatient(self, now: float) -> list[QueuedRoot]:
-        """Of each lack, the first that waits, if its patience has ended; in order, the first few."""
-        heads = [head for hint in list(self._hints) if (head := self._head(hint)) is not None]
-        ended = [one for one in heads if (ends := self._patience_ends(one)) is not None and ends <= now]
+    def impatient(self, now: float, resting: Container[str] = ()) -> list[QueuedRoot]:
+        """Of each lack, the first that waits and does not rest, if its patience has ended; in order, the first few."""
+        found = [one for hint in list(self._hints) if (one := self._first_of(hint, resting)) is not None]
+        ended = [one for one in found if (ends := self._patience_ends(one)) is not None and ends <= now]
         return heapq.nsmallest(_IMPATIENT, ended, key=lambda one: one.order)
+
+    def _first_of(self, hint: Hashable, resting: Container[str]) -> QueuedRoot | None:
+        """Of those that lack the same; not looked for further than a few places."""
+        head = self._head(hint)
+        if head is None or head.key not in resting:
+            return head
+        for order in heapq.nsmallest(_PLACES, self._hints[hint]):
+            entry = self._entries.get(order[-1])
+            if entry is not None and entry.key not in resting and self._waits(entry, hint, order):
+                return entry
+        return None
 
     def next_timer(self) -> float | None:
         """When something happens by itself."""

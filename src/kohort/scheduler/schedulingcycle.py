@@ -121,7 +121,7 @@ class SchedulingCycle:
         """All who may fit have had their turn, and nobody has room held any more: the next who has failed for long is
         not tried before it may fit, and it may fit only if freed room is held for it."""
         self._gained = False
-        for entry in self.queue.impatient(now) if self.backfill.root is None else ():
+        for entry in self.queue.impatient(now, self.backfill.resting(now)) if self.backfill.root is None else ():
             if isinstance(entry.hint, QueueingHint):
                 self._hold(now, partial(self.backfill.failed, entry, entry.hint))
 
