@@ -1,6 +1,6 @@
 """Two processes, and whoever leads is killed while gangs are submitted: another takes over, and no gang is left half.
 
-`KOHORT_KILLS=50` kills more often; the times are printed (`pytest -s`).
+`KOHORT_KILLS=50` kills more often, `KOHORT_KILLS_ON=1.37` on real Kubernetes; the times are printed (`pytest -s`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from kohort.testing.cluster import Cluster
 from kohort.testing.environment.environment import Environment
 
 KILLS = int(os.environ.get("KOHORT_KILLS", "2"))
+ON = os.environ.get("KOHORT_KILLS_ON", "embedded")
 STOPS = max(2, KILLS // 5)
 GRACE = 60.0  # a busy machine; how long it took is printed
 pytestmark = pytest.mark.timeout(300 + 60 * KILLS)
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.timeout(300 + 60 * KILLS)
 
 @pytest.fixture
 async def cluster(tmp_path: Path, kubernetes_environments: Callable[..., Environment]) -> AsyncIterator[Bed]:
-    async with bed("embedded", tmp_path, kubernetes_environments) as found:
+    async with bed(ON, tmp_path, kubernetes_environments) as found:
         found.host.longest_pause = 1.0  # processes are killed more often here than a kubelet is patient with
         await found.release("install", replicas=2)
         yield found
