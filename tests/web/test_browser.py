@@ -85,9 +85,9 @@ async def test_every_page(tmp_path: Path, page: Page) -> None:
 
             # The queue says what explain says.
             await go(page, "queue", f"{TEXT}.includes('gpt-xl') && !{TEXT}.includes('looking')")
+            await page.until(f"{TEXT}.includes('needs 48 × cpu 8, nvidia.com/gpu 8')", 90)  # all its pods are made
             shown = await page.run(TEXT)
             assert "Insufficient" in shown or "NotEnough" in shown or "would" in shown, shown
-            assert "needs 48 × cpu 8, nvidia.com/gpu 8" in shown
             assert "in one topology.kubernetes.io/rack" in shown
             await check_access(page)
             await keep(page, "dashboard-queue")
