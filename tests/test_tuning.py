@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import weakref
 
 import pytest
@@ -71,3 +72,44 @@ def test_where_nobody_has_settled_beginning_again_costs_nothing(monkeypatch: pyt
     monkeypatch.setattr(gc, "callbacks", [])
     monkeypatch.setattr(gc, "collect", lambda: pytest.fail("a look at everything"))
     tuning.start_afresh()
+
+
+@pytest.mark.parametrize("used", [0.1, 0.9])
+async def test_memory_goes_back_when_there_is_little_to_do(monkeypatch: pytest.MonkeyPatch, used: float) -> None:
+    """Every look says that another share of the time was used, and that much is free."""
+    looks, free = 0, 1 << 30
+    given = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def thread_time() -> float:
+        nonlocal looks
+        looks += 1
+        return looks * used * 0.001
+
+    def give_back() -> None:
+        nonlocal free
+        free = 0
+        loop.call_soon_threadsafe(given.set)
+
+    monkeypatch.setattr(tuning, "_LOOK", 0.001)
+    monkeypatch.setattr("time.thread_time", thread_time)
+    monkeypatch.setattr(tuning, "free_memory", lambda: free)
+    monkeypatch.setattr(tuning, "give_back", give_back)
+    keeping = asyncio.create_task(tuning.give_back_when_calm())
+    try:
+        async with asyncio.timeout(30):
+            while looks < 20:
+                await asyncio.sleep(0.001)
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+    assert given.is_set() == (used < 0.25)
+
+
+def test_what_is_free_grows_when_something_is_freed() -> None:
+    held = [bytearray(1000) for _ in range(20_000)]
+    before = tuning.free_memory()
+    if before == math.inf:
+        pytest.skip("the C library here does not tell (mallinfo2: glibc 2.33 and newer)")
+    del held
+    assert tuning.free_memory() > before + 10_000_000

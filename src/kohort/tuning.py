@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import math
 import resource
 import sys
 import time
@@ -16,6 +17,11 @@ _YOUNG, _OLD = 3, 1  # looks at the younger, until older ones are looked at as w
 _LONG: Final = 0.01  # seconds of a look at all of them
 _WHOLE: Final = 6 * 3600.0  # seconds until what was set aside is looked at again
 _PAUSE: Final = 60.0  # seconds between two looks by the clock
+_LOOK: Final = 1.0  # seconds between two looks whether there is little to do
+_LITTLE: Final = 0.25  # of the time
+_CALM: Final = 3  # looks in a row
+_ANYWAY: Final = 900.0  # seconds
+_WORTH: Final = 16 << 20  # bytes
 _FEW: Final = 300_000  # objects that were set aside: a look at all of them takes 30 ms, and may be often
 # Seconds for which a thread keeps the interpreter while another one wants it: Python's own 5 ms are what each turn of a
 # loop and each row of a commit would wait for, as often as they come back from the system.
@@ -81,17 +87,46 @@ async def keep_small() -> None:
         await asyncio.to_thread(give_back)
 
 
-async def give_back_regularly() -> None:
-    """Until cancelled. For a process with a heap so large that looks at all of it have to be few."""
+async def give_back_when_calm() -> None:
+    """Until cancelled. For a process with a heap so large that looks at all of it have to be few.
+
+    What is given back while there is much to do is soon wanted again, and new pages make reading a large object three
+    to five times as slow. So it waits until there was little to do for some seconds, and goes back now and then anyway.
+    """
+    calm, used, given = 0, time.thread_time(), time.monotonic()
+    known = 0.0  # as free: those blocks may have no memory any more
     while True:
-        await asyncio.sleep(_PAUSE)
-        await asyncio.to_thread(give_back)
+        await asyncio.sleep(_LOOK)
+        before, used = used, time.thread_time()
+        calm = calm + 1 if used - before < _LITTLE * _LOOK else 0
+        if calm < _CALM and time.monotonic() - given < _ANYWAY:
+            continue
+        calm, given = 0, time.monotonic()
+        if abs(free_memory() - known) > _WORTH or known == math.inf:
+            await asyncio.to_thread(give_back)
+            known = free_memory()
 
 
 def give_back() -> None:
     """Memory that is free goes back to the system, where its library can. Other threads go on meanwhile."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+class _Mallinfo(ctypes.Structure):
+    """What mallinfo2 tells: sizes, of which only that of free blocks is of interest."""
+
+    _fields_ = (("others", ctypes.c_size_t * 8), ("free", ctypes.c_size_t), ("keepcost", ctypes.c_size_t))
+
+
+def free_memory() -> float:
+    """Bytes that the C library holds and nobody uses; without end where it does not tell."""
+    try:
+        told = ctypes.CDLL(None).mallinfo2
+    except (OSError, AttributeError):
+        return math.inf
+    told.restype = _Mallinfo
+    return float(told().free)
 
 
 def raise_file_limit() -> int:

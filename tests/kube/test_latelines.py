@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Generator
 
 import pytest
 
@@ -22,14 +22,10 @@ def name_of(raw: bytes) -> str:
     return str(json.loads(raw)["object"]["metadata"]["name"])
 
 
-def at_once(take: Callable[[bytes], object]) -> Callable[[bytes], Iterator[None]]:
+def whole(raw: bytes) -> Generator[None, None, bytes]:
     """A reader that needs no breaks."""
-
-    def read(raw: bytes) -> Iterator[None]:
-        take(raw)
-        yield from ()
-
-    return read
+    yield from ()
+    return raw
 
 
 def taken(lines: list[bytes], seconds: float = 0.0) -> list[str]:
@@ -37,7 +33,7 @@ def taken(lines: list[bytes], seconds: float = 0.0) -> list[str]:
 
     async def read() -> list[str]:
         found: list[str] = []
-        late = LateLines(at_once(lambda raw: found.append(name_of(raw))), REAL)
+        late = LateLines(whole, lambda raw: found.append(name_of(raw)), REAL)
         for one in lines:
             if not late.keeps(one):
                 found.append(name_of(one))
@@ -72,7 +68,7 @@ def test_of_an_object_that_changes_while_it_waits_the_newest_state_is_read() -> 
             event = json.loads(raw)
             found.append((event["type"], event["object"]["metadata"]["name"], len(event["object"]["data"])))
 
-        late = LateLines(at_once(take), REAL)
+        late = LateLines(whole, take, REAL)
         for one in (
             line("a", "a1", LARGE, "ADDED"),
             line("a", "a2", LARGE, "ADDED"),
@@ -94,16 +90,17 @@ def test_what_changes_while_it_is_read_in_parts_is_read_again() -> None:
     found: list[str] = []
 
     async def read() -> None:
-        begun = asyncio.Event()
+        loop, begun = asyncio.get_running_loop(), asyncio.Event()
 
-        def take(raw: bytes) -> Iterator[None]:
+        def parts(raw: bytes) -> Generator[None, None, bytes]:
             for _ in range(3):
                 time.sleep(0.004)  # longer than a part may be
                 found.append(f"part of {len(raw) > LARGE}")
-                begun.set()
+                loop.call_soon_threadsafe(begun.set)
                 yield
+            return raw
 
-        late = LateLines(take, REAL)
+        late = LateLines(parts, lambda raw: found.append(f"whole {len(raw) > LARGE}"), REAL)
         assert late.keeps(line("a", "a1", LARGE))
         await begun.wait()
         found.append("another")
@@ -111,11 +108,18 @@ def test_what_changes_while_it_is_read_in_parts_is_read_again() -> None:
         await late.drained()
 
     asyncio.run(read())
-    assert found == ["part of True", "another", *["part of True"] * 2, *["part of False"] * 3]
+    assert found == [
+        "part of True",
+        "another",
+        *["part of True"] * 2,
+        "whole True",
+        *["part of False"] * 3,
+        "whole False",
+    ]
 
 
 def test_small_lines_are_never_kept_when_nothing_waits() -> None:
-    late = LateLines(at_once(name_of), REAL)
+    late = LateLines(whole, name_of, REAL)
     assert not late.keeps(line("a", "a1"))
     assert len(late) == 0
 
@@ -125,7 +129,7 @@ def test_small_lines_are_never_kept_when_nothing_waits() -> None:
 )
 def test_what_is_not_a_change_is_for_the_reader(odd: bytes) -> None:
     async def kept() -> bool:
-        return LateLines(at_once(name_of), REAL).keeps(odd)
+        return LateLines(whole, name_of, REAL).keeps(odd)
 
     assert not asyncio.run(kept())
 
@@ -135,7 +139,7 @@ def test_a_line_that_cannot_be_read_is_told() -> None:
         def fails(_: bytes) -> None:
             raise ValueError("no")
 
-        late = LateLines(at_once(fails), REAL)
+        late = LateLines(whole, fails, REAL)
         assert late.keeps(line("a", "a1", LARGE))
         await late.drained()
 

@@ -534,6 +534,10 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 def main() -> None:
     """Entry point of `kohort` and `kubectl kohort`."""
+    if sys.argv[1:2] == ["up"]:
+        from kohort.cli import allocator
+
+        allocator.begin_again()
     try:
         app()
     except BrokenPipeError:

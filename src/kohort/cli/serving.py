@@ -59,7 +59,7 @@ async def until(
     write(ready)
     sys.stdout.flush()
     announce()
-    keeping = asyncio.create_task(tuning.give_back_regularly())
+    keeping = asyncio.create_task(tuning.give_back_when_calm())
     try:
         with watching() as server.api.metrics.watchdog:
             await stopped.wait()

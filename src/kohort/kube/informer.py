@@ -28,7 +28,7 @@ from kohort.kube.resource import PAGE, Selection
 from kohort.kube.timeslice import TimeSlices
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
     from types import TracebackType
 
     from kohort.kube.clock import Clock
@@ -298,7 +298,11 @@ class Informer(Generic[T]):
 
     async def _watch(self, codec: Codec[T], first: list[bytes], batches: AsyncIterator[list[bytes]]) -> None:
         """`first`: lines that have come already. Whoever watches again, or lists, has taken everything before."""
-        late = LateLines(lambda line: self._take_in_pieces(codec, line), self._clock)
+        late: LateLines[Event[T]] = LateLines(
+            lambda line: codec.event_in_pieces(line, self._unreadable),
+            lambda event: self._take(event, late=True),
+            self._clock,
+        )
         try:
             await self._read(codec, first, late)
             async for batch in batches:
@@ -315,13 +319,9 @@ class Informer(Generic[T]):
             raise
         await late.drained()
 
-    async def _read(self, codec: Codec[T], batch: list[bytes], late: LateLines) -> None:
+    async def _read(self, codec: Codec[T], batch: list[bytes], late: LateLines[Event[T]]) -> None:
         async for line in _in_turns(line for line in batch if not late.keeps(line)):
             self._take(codec.event(line, self._unreadable))
-
-    def _take_in_pieces(self, codec: Codec[T], line: bytes) -> Iterator[None]:
-        event = yield from codec.event_in_pieces(line, self._unreadable)
-        self._take(event, late=True)
 
     def _take(self, event: Event[T], *, late: bool = False) -> None:
         """One event into the cache and on to the handlers."""

@@ -5,6 +5,9 @@ above a limit wait in a queue of their own, and with them whatever follows about
 other namespaces pass by. All queues of a loop are read one line at a time, with a rest after each, and after each part
 of a long one. Of an object that changes while it waits only the newest state is read, in the place of the first: as
 after a list.
+
+They are read in a thread, not to be faster: the C library gives each thread memory of its own. What stays for long so
+does not lie between what was large and has gone, and most pages of that can be given back.
 """
 
 from __future__ import annotations
@@ -12,17 +15,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Final
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
 
+from kohort.kube.clock import REAL
 from kohort.kube.shares import of_loop, tenant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
     from kohort.kube.clock import Clock
+
+T = TypeVar("T")
 
 LARGE: Final = 1 << 16  # bytes of a line
 _PART: Final = 0.003  # seconds of a line, until there is a rest
@@ -50,6 +57,22 @@ _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 _turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = WeakKeyDictionary()
 
 
+_reader: Final = ThreadPoolExecutor(1, "large-lines")
+
+
+class _Part(NamedTuple):
+    whole: bool
+    value: Any = None
+
+
+def _next(parts: Generator[None, None, Any]) -> _Part:
+    try:
+        next(parts)
+    except StopIteration as end:
+        return _Part(whole=True, value=end.value)
+    return _Part(whole=False)
+
+
 class _Waiting:
     __slots__ = ("key", "line", "place", "type")
 
@@ -57,12 +80,14 @@ class _Waiting:
         self.place, self.key, self.type, self.line = place, key, kind, line
 
 
-class LateLines:
-    """Of one watch. `read` takes a line, and yields where others may have their turn; what it raises is told by
-    `drained`."""
+class LateLines(Generic[T]):
+    """Of one watch. `read` takes a line, and yields where others may have their turn; `take` gets what it returns, on
+    the loop. What they raise is told by `drained`."""
 
-    def __init__(self, read: Callable[[bytes], Iterator[None]], clock: Clock) -> None:
-        self._read, self._clock = read, clock
+    def __init__(
+        self, read: Callable[[bytes], Generator[None, None, T]], take: Callable[[T], object], clock: Clock
+    ) -> None:
+        self._read, self._take, self._clock = read, take, clock
         self._lines: deque[_Waiting] = deque()
         self._newest: dict[tuple[str, str], _Waiting] = {}  # by object
         self._places: Counter[str] = Counter()
@@ -119,14 +144,21 @@ class LateLines:
                 if self._newest.get(one.key) is one:  # what changes from now on is another line
                     del self._newest[one.key]
                 began = time.perf_counter()
+                parts = self._read(one.line)
                 try:
-                    for _ in self._read(one.line):
+                    while not (part := await self._part(one, parts)).whole:
                         if (took := time.perf_counter() - began) > _PART:
                             await self._rest(one, took)
                             began = time.perf_counter()
+                    self._take(part.value)
                 finally:
                     self._passed(one)
                 await self._rest(one, time.perf_counter() - began)
+
+    async def _part(self, one: _Waiting, parts: Generator[None, None, T]) -> _Part:
+        if len(one.line) <= LARGE or self._clock is not REAL:  # other clocks do not wait for threads
+            return _next(parts)
+        return await asyncio.get_running_loop().run_in_executor(_reader, _next, parts)
 
     async def _rest(self, one: _Waiting, took: float) -> None:
         of_loop().spent(tenant(one.key[0]), took)

@@ -9,7 +9,6 @@ from collections import deque
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from kohort import tuning
 from kohort.kube.clock import REAL
 from kohort.server import bootstrap
 from kohort.server.admission.chain import Admission, admission
@@ -55,7 +54,6 @@ _PRELOADED: Final = (
     "kohort.server.admission.policies.patches",
     "kohort.server.admission.webhooks.conditions",
 )
-_FREED: Final = 16 << 20  # bytes of history that were dropped, until memory is given back
 _COMPACTION: Final = 10.0  # seconds between two times that old history is forgotten
 _LOOK: Final = 1.0  # seconds between looks at how large it is
 _RECENT: Final = 3.0  # seconds of it that stay, however large
@@ -217,11 +215,11 @@ class Server:
         What is large goes as well, but not its last seconds: every watcher would have to list again.
         """
         marks: deque[tuple[float, int]] = deque()
-        freed, aged = 0, 0.0
+        aged = 0.0
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(_LOOK, self.settings.history_seconds))
-            now, before, upto = loop.time(), self.store.kept, 0
+            now, upto = loop.time(), 0
             marks.append((now, self.store.revision))
             if now - aged >= _COMPACTION:
                 aged = now
@@ -230,10 +228,6 @@ class Server:
                 self.store.compact(upto)
             while self.store.kept > self.settings.history_bytes and marks and now - marks[0][0] >= _RECENT:
                 self.store.compact(marks.popleft()[1])
-            freed += before - min(before, self.store.kept)
-            if freed > _FREED:
-                freed = 0
-                await asyncio.to_thread(tuning.give_back)
 
 
 async def _preload() -> None:
