@@ -92,7 +92,6 @@ async def give_back_when_calm() -> None:
 
     What is given back while there is much to do is soon wanted again, and new pages make reading a large object three
     to five times as slow. So it waits until there was little to do for some seconds, and goes back now and then anyway.
-    What was set aside is looked at before, if it is not too much: of what has come and gone some is held by cycles.
     """
     calm, used, given = 0, time.thread_time(), time.monotonic()
     known = 0.0  # as free: those blocks may have no memory any more
@@ -103,9 +102,6 @@ async def give_back_when_calm() -> None:
         if calm < _CALM and time.monotonic() - given < _ANYWAY:
             continue
         if abs(free_memory() - known) > _WORTH or known == math.inf:
-            if calm >= _CALM and gc.get_freeze_count() < _FEW:
-                gc.unfreeze()
-                gc.collect()
             await asyncio.to_thread(give_back)
             known = free_memory()
         calm, given = 0, time.monotonic()

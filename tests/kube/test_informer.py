@@ -14,6 +14,7 @@ from kohort.kube.codec import Key, Meta
 from kohort.kube.discovery import ResourceType
 from kohort.kube.errors import TransportError
 from kohort.kube.informer import Informer, without_managed_fields
+from kohort.kube.latelines import LARGE
 from kohort.kube.wire import Request, Response
 
 BOTH_WAYS = pytest.mark.parametrize("streaming", [True, False], ids=["streaming", "pages"])
@@ -147,6 +148,41 @@ async def test_a_cut_watch_goes_on_where_it_was(streaming: bool, how: str) -> No
     assert watches(it.api)[-1].query["resourceVersion"] == [version]
     assert it.short == ["added a", "updated a", "updated a", "updated a"]
     assert it.same_as_server
+
+
+async def test_large_lines_that_wait_outlive_their_watch_and_others_do_not_wait_for_them() -> None:
+    it = Following()
+    async with it.informer:
+        await it.clock.advance()
+        for name in "hij":
+            version = it.api.put(name, "heavy", data="x" * LARGE)["metadata"]["resourceVersion"]
+        await it.clock.advance(0)  # one is read, and rests follow
+        it.api.cut()
+        await it.clock.advance(0)
+        it.api.put("a")
+        await it.clock.advance(0)
+        assert it.short == ["added h", "added a"]
+        assert watches(it.api)[-1].query["resourceVersion"] == [version]
+        await it.clock.advance(5)
+        assert it.short == ["added h", "added a", "added i", "added j"]
+    assert it.same_as_server
+    it.judge()
+
+
+async def test_large_lines_that_wait_are_forgotten_when_everything_is_listed_again() -> None:
+    it = Following()
+    async with it.informer:
+        await it.clock.advance()
+        for name in "hij":
+            it.api.put(name, "heavy", data="x" * LARGE)
+        await it.clock.advance(0)
+        it.api.remove("j", "heavy")
+        it.api.compact()
+        it.api.error(410, "Expired")
+        await it.clock.advance(5)
+    assert "added j" not in it.short
+    assert it.same_as_server
+    it.judge()
 
 
 async def test_a_bookmark_moves_the_place_to_go_on_from() -> None:

@@ -28,6 +28,13 @@ def whole(raw: bytes) -> Generator[None, None, bytes]:
     return raw
 
 
+async def drained(late: LateLines[bytes]) -> None:
+    async with asyncio.timeout(30):
+        while len(late):
+            await asyncio.sleep(0.001)
+            late.check()
+
+
 def taken(lines: list[bytes], seconds: float = 0.0) -> list[str]:
     """In which order lines that come together are read."""
 
@@ -38,7 +45,7 @@ def taken(lines: list[bytes], seconds: float = 0.0) -> list[str]:
             if not late.keeps(one):
                 found.append(name_of(one))
         await asyncio.sleep(seconds)
-        await late.drained()
+        await drained(late)
         return found
 
     return asyncio.run(read())
@@ -79,7 +86,7 @@ def test_of_an_object_that_changes_while_it_waits_the_newest_state_is_read() -> 
         ):
             assert late.keeps(one)
         assert len(late) == 3
-        await late.drained()
+        await drained(late)
         assert len(late) == 0
 
     asyncio.run(read())
@@ -105,7 +112,7 @@ def test_what_changes_while_it_is_read_in_parts_is_read_again() -> None:
         await begun.wait()
         found.append("another")
         assert late.keeps(line("a", "a1", 1))
-        await late.drained()
+        await drained(late)
 
     asyncio.run(read())
     assert found == [
@@ -141,7 +148,9 @@ def test_a_line_that_cannot_be_read_is_told() -> None:
 
         late = LateLines(whole, fails, REAL)
         assert late.keeps(line("a", "a1", LARGE))
-        await late.drained()
+        await drained(late)
+        await asyncio.sleep(0)
+        late.check()
 
     with pytest.raises(ValueError, match="no"):
         asyncio.run(read())

@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.server.crd.documents import crd
 from tests.server.talk import Talk
 from tests.support.recorder import Player
 
 from kohort.api.kind import Context
+from kohort.childprocess import ChildProcess
 from kohort.kube.wire import Request, User
 from kohort.server.admission.chain import admission
 from kohort.server.limits import Limits
@@ -312,3 +314,34 @@ def test_a_definition_that_was_served_before_it_was_established_is_read_again() 
     line.established = True
     code, refusal, *_ = asyncio.run(worker.answer(asked))
     assert (code, refusal["reason"]) == ("refused", "NotFound")
+
+
+def test_a_worker_that_gives_a_service_its_address_does_not_read_all_services() -> None:
+    """They may be megabytes each, and every large one would cost as much as all before it."""
+    talk = Worked()
+    services = "/api/v1/namespaces/d/services"
+    ports = [{"port": number, "name": f"p{'o' * 50}{number}"} for number in range(1, 401)]
+    try:
+        talk.create("/api/v1/namespaces", {"metadata": {"name": "d"}})
+        sent = 0
+        before = ChildProcess.send
+
+        async def counted(self: ChildProcess, message: Any) -> None:
+            nonlocal sent
+            sent += len(msgspec.msgpack.encode(message))
+            await before(self, message)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ChildProcess, "send", counted)
+            found, costs = set(), []
+            for number in range(6):
+                sent = 0
+                spec = {"type": "NodePort", "ports": ports}
+                made = talk.create(services, {"metadata": {"name": f"s{number}"}, "spec": spec})
+                found.add(made["spec"]["clusterIP"])
+                found |= {one["nodePort"] for one in made["spec"]["ports"]}
+                costs.append(sent)
+        assert len(found) == 6 * 401
+        assert costs[-1] < 2 * costs[0]
+    finally:
+        talk.close()

@@ -17,7 +17,7 @@ _SETTING: Final = "PYTHONMALLOC"
 _LIBRARY: Final = {
     _SETTING: "malloc",
     "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
-    "MALLOC_MMAP_THRESHOLD_": str(1 << 17),
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
 }
 
 

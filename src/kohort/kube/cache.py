@@ -92,9 +92,9 @@ class Cache(Generic[T]):
         known = self.version
         self.reached(version)
         if old is None:
-            return () if not late and _not_after(version, known) else (Change(key, None, item),)
+            return () if not late and not_after(version, known) else (Change(key, None, item),)
         before = self._identify(old)
-        if _not_after(version, before.version):
+        if not_after(version, before.version):
             return ()
         if before.uid == uid:
             return (Change(key, old, item),)
@@ -110,7 +110,7 @@ class Cache(Generic[T]):
         before = self._identify(old)
         if before.uid == uid:
             return (Change(key, old, None, item),)
-        return () if _not_after(version, before.version) else (Change(key, old, None, old),)
+        return () if not_after(version, before.version) else (Change(key, old, None, old),)
 
     def lost(self, key: Key) -> tuple[Change[T], ...]:
         """After news about an object that cannot be read any more."""
@@ -135,7 +135,7 @@ class Cache(Generic[T]):
 
     def reached(self, version: str) -> None:
         """The server's collection was at `version`; it never goes back but by `replaced`."""
-        if version and not (self.version and _not_after(version, self.version)):
+        if version and not (self.version and not_after(version, self.version)):
             self.version = version
 
     def replaced(self, version: str) -> None:
@@ -143,7 +143,7 @@ class Cache(Generic[T]):
         self.version = version
 
 
-def _not_after(version: str, other: str) -> bool:
+def not_after(version: str, other: str) -> bool:
     """Resource versions are numbers that only grow; where a server uses something else, only equality is known."""
     if version == other:
         return bool(version)

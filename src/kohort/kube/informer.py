@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from kohort.kube.cache import Cache, Change
+from kohort.kube.cache import Cache, Change, not_after
 from kohort.kube.clock import REAL
 from kohort.kube.errors import ApiError, KubeError, TransportError
 from kohort.kube.latelines import LateLines
@@ -122,6 +122,7 @@ class Informer(Generic[T]):
         self._listed = False
         self._progress = False
         self._task: asyncio.Task[None] | None = None
+        self._late: LateLines[Event[T]] | None = None  # since the last list
         self.cache: Cache[T] = Cache(resource.identify, indexers)
         self.synced = asyncio.Event()
         self.counts = InformerCounts()
@@ -183,6 +184,12 @@ class Informer(Generic[T]):
 
     async def run(self) -> None:
         """Until cancelled."""
+        try:
+            await self._run()
+        finally:
+            self._drop_late()
+
+    async def _run(self) -> None:
         while True:
             self._progress = False
             began = self._clock.monotonic()
@@ -205,9 +212,11 @@ class Informer(Generic[T]):
     async def _follow(self) -> bool:
         """One connection's worth: to the server's state if we are not there, and along with it. True: go on at once."""
         codec = await self._resource.codec()
+        if not self._listed:
+            self._drop_late()  # what comes is newer
         if self._listed:
             self.counts.watches += 1
-            query = {"resourceVersion": self.cache.version, "allowWatchBookmarks": "true"}
+            query = {"resourceVersion": self._seen(), "allowWatchBookmarks": "true"}
             async with self._resource.watching(self._selection, query, seconds=self._seconds()) as batches:
                 await self._watch(codec, [], batches)
         elif self._streaming:
@@ -297,29 +306,34 @@ class Informer(Generic[T]):
         self.synced.set()
 
     async def _watch(self, codec: Codec[T], first: list[bytes], batches: AsyncIterator[list[bytes]]) -> None:
-        """`first`: lines that have come already. Whoever watches again, or lists, has taken everything before."""
-        late: LateLines[Event[T]] = LateLines(
-            lambda line: codec.event_in_pieces(line, self._unreadable),
-            lambda event: self._take(event, late=True),
-            self._clock,
-        )
-        try:
-            await self._read(codec, first, late)
-            async for batch in batches:
-                await self._read(codec, batch, late)
-                self._progress = True
-                self.last_error = self.failing_since = None
-                # With data waiting, reading does not yield; others want to run, too.
-                await asyncio.sleep(0)
-        except KubeError:
-            await late.drained()
-            raise
-        except BaseException:
-            late.drop()
-            raise
-        await late.drained()
+        """`first`: lines that have come already. Large ones that are still to be read outlive the watch: what follows
+        does not wait for them, and the next watch begins after them."""
+        if self._late is None:
+            self._late = LateLines(
+                lambda line: codec.event_in_pieces(line, self._unreadable),
+                lambda event: self._take(event, late=True),
+                self._clock,
+            )
+        await self._read(codec, first, self._late)
+        async for batch in batches:
+            await self._read(codec, batch, self._late)
+            self._progress = True
+            self.last_error = self.failing_since = None
+            # With data waiting, reading does not yield; others want to run, too.
+            await asyncio.sleep(0)
+
+    def _seen(self) -> str:
+        """Up to where everything has come, be it still to be read."""
+        late = self._late.version if self._late is not None else ""
+        return late if late and not not_after(late, self.cache.version) else self.cache.version
+
+    def _drop_late(self) -> None:
+        if self._late is not None:
+            self._late.drop()
+            self._late = None
 
     async def _read(self, codec: Codec[T], batch: list[bytes], late: LateLines[Event[T]]) -> None:
+        late.check()
         async for line in _in_turns(line for line in batch if not late.keeps(line)):
             self._take(codec.event(line, self._unreadable))
 

@@ -38,9 +38,10 @@ _LONGEST_REST: Final = 0.4  # seconds
 _MOST: Final = 32 << 20  # bytes that wait; above, there is no rest
 
 
-class _Metadata(msgspec.Struct):
+class _Metadata(msgspec.Struct, rename="camel"):
     namespace: str | None = None
     name: str | None = None
+    resource_version: str | None = None
 
 
 class _Object(msgspec.Struct):
@@ -82,7 +83,7 @@ class _Waiting:
 
 class LateLines(Generic[T]):
     """Of one watch. `read` takes a line, and yields where others may have their turn; `take` gets what it returns, on
-    the loop. What they raise is told by `drained`."""
+    the loop. What they raise is told by `check`."""
 
     def __init__(
         self, read: Callable[[bytes], Generator[None, None, T]], take: Callable[[T], object], clock: Clock
@@ -92,7 +93,7 @@ class LateLines(Generic[T]):
         self._newest: dict[tuple[str, str], _Waiting] = {}  # by object
         self._places: Counter[str] = Counter()
         self._bytes = 0
-        self._hurry = False
+        self.version = ""  # of the last line that was kept
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -106,10 +107,11 @@ class LateLines(Generic[T]):
         found = _change(line)
         if found is None:
             return False
-        kind, namespace, name = found
+        kind, namespace, name, version = found
         place, key = namespace or f"/{name}", (namespace, name)
         if not (large or place in self._places):
             return False
+        self.version = version
         before = self._newest.get(key)
         if before is not None and before.type != "DELETED":
             self._bytes += len(line) - len(before.line)
@@ -123,14 +125,14 @@ class LateLines(Generic[T]):
             self._task = asyncio.create_task(self._run())
         return True
 
-    async def drained(self) -> None:
-        """Everything is read, without rests."""
-        task, self._hurry = self._task, True
-        try:
-            if task is not None:
-                await task
-        finally:
-            self._hurry, self._task = False, None
+    def check(self) -> None:
+        """Raises what reading has raised. The lines after it are read nevertheless."""
+        if self._task is None or not self._task.done():
+            return
+        task, self._task = self._task, None
+        if self._lines:
+            self._task = asyncio.create_task(self._run())
+        task.result()
 
     def drop(self) -> None:
         if self._task is not None:
@@ -162,7 +164,7 @@ class LateLines(Generic[T]):
 
     async def _rest(self, one: _Waiting, took: float) -> None:
         of_loop().spent(tenant(one.key[0]), took)
-        hurry = self._hurry or self._bytes > _MOST
+        hurry = self._bytes > _MOST
         await (asyncio.sleep(0) if hurry else self._clock.sleep(min(_LONGEST_REST, _REST * took)))
 
     def _passed(self, one: _Waiting) -> None:
@@ -173,11 +175,13 @@ class LateLines(Generic[T]):
             del self._places[one.place]
 
 
-def _change(line: bytes) -> tuple[str, str, str] | None:
-    """Its type, and the namespace and name of the object; None if it is not a change."""
+def _change(line: bytes) -> tuple[str, str, str, str] | None:
+    """Its type, and the namespace, name and version of the object; None if it is not a change."""
     try:
         found = _decoder.decode(line)
     except msgspec.DecodeError:
         return None
     meta = found.object.metadata
-    return (found.type, meta.namespace or "", meta.name or "") if found.type in _CHANGES else None
+    if found.type not in _CHANGES:
+        return None
+    return found.type, meta.namespace or "", meta.name or "", meta.resource_version or ""

@@ -13,7 +13,7 @@ from kohort.api.errors import invalid
 from kohort.server import status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kohort.api.kind import Object
     from kohort.server.storage_codec import StoreLister
@@ -41,7 +41,9 @@ class _Service(msgspec.Struct):
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
-class _Given(NamedTuple):
+class Given(NamedTuple):
+    """What a Service has been given."""
+
     cluster_ip: str | None
     node_ports: frozenset[int]
 
@@ -49,16 +51,19 @@ class _Given(NamedTuple):
 _service: Final = msgspec.json.Decoder(_Service)
 
 
-def _read(value: bytes) -> _Given:
+def _read(value: bytes) -> Given:
     """As much as has to be kept: some have thousands of ports."""
     spec = _service.decode(value).spec
-    return _Given(spec.cluster_ip, frozenset(one.node_port for one in spec.ports or () if one.node_port))
+    return Given(spec.cluster_ip, frozenset(one.node_port for one in spec.ports or () if one.node_port))
 
 
 class ServiceAllocator:
+    """`given`: what every Service has; whoever has no store asks somebody who has."""
+
     def __init__(self, lister: StoreLister) -> None:
         self._lister = lister
-        self._known: dict[tuple[str, str], tuple[int, _Given]] = {}
+        self.given: Callable[[], Iterable[Given]] = self._stored
+        self._known: dict[tuple[str, str], tuple[int, Given]] = {}
         self._range: ipaddress.IPv4Network | ipaddress.IPv6Network
         self.use(RANGE)
 
@@ -86,8 +91,8 @@ class ServiceAllocator:
     def family(self) -> str:
         return f"IPv{self._range.version}"
 
-    def _given(self) -> Iterable[_Given]:
-        """What every Service has. A Service may be large, and this is all that is kept of it."""
+    def _stored(self) -> Iterable[Given]:
+        """A Service may be large, and this is all that is kept of it."""
         known, self._known = self._known, {}
         for item in self._lister.items("", "services"):
             before = known.get(item.key)
@@ -101,7 +106,7 @@ class ServiceAllocator:
         spec = service.setdefault("spec", {})
         if spec.get("type") == _NAMED:
             return
-        others = self._given()
+        others = self.given()
         taken = {one.cluster_ip for one in others}
         if not spec.get("clusterIP"):
             spec["clusterIP"] = self._free(taken)
@@ -145,7 +150,7 @@ class ServiceAllocator:
             if not port.get("nodePort") and known:
                 port["nodePort"] = known
         if any(not port.get("nodePort") for port in spec.get("ports") or []):
-            self._ports(spec, {port for one in self._given() for port in one.node_ports})
+            self._ports(spec, {port for one in self.given() for port in one.node_ports})
 
     def _ports(self, spec: dict[str, Any], used: set[Any]) -> None:
         for port in spec.get("ports") or []:

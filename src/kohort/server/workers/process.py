@@ -28,6 +28,7 @@ from kohort.server.handlers.resource_handlers import ResourceHandlers
 from kohort.server.negotiation import MediaTypeOptions
 from kohort.server.requestinfo import RequestInfo
 from kohort.server.resources import native_resources
+from kohort.server.service_allocator import Given
 from kohort.server.store.records import StoreError
 from kohort.server.workers.pool import Chosen
 from kohort.server.workers.remote import Line, RemoteQuotas, RemoteStore, webhook_client
@@ -59,6 +60,7 @@ class Worker:
         core = Core(cast("Store", self._store), self._resources, ctx)
         core.authorize_create = lambda _info: line.ask("authorize_create")
         core.service_allocator.use(chosen.service_range)
+        core.service_allocator.given = lambda: [Given(ip, frozenset(ports)) for ip, ports in line.ask("services")]
         made = admission(
             core,
             Authorizer(core.lister) if chosen.authorize else None,

@@ -88,6 +88,8 @@ class Session:
                 return await self._write(*rest)
             case "quota":
                 return await self._quota(*rest)
+            case "services":
+                return [[one.cluster_ip, sorted(one.node_ports)] for one in self._core.service_allocator.given()]
             case "authorize_create":
                 return self._core.authorize_create(self._info)
             case "webhook":
