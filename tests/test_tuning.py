@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import math
+import itertools
+import time
 import weakref
 
 import pytest
@@ -76,8 +77,8 @@ def test_where_nobody_has_settled_beginning_again_costs_nothing(monkeypatch: pyt
 
 @pytest.mark.parametrize("used", [0.1, 0.9])
 async def test_memory_goes_back_when_there_is_little_to_do(monkeypatch: pytest.MonkeyPatch, used: float) -> None:
-    """Every look says that another share of the time was used, and that much is free."""
-    looks, free = 0, 1 << 30
+    """Every look says that another share of the time was used."""
+    looks = 0
     given = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -86,15 +87,10 @@ async def test_memory_goes_back_when_there_is_little_to_do(monkeypatch: pytest.M
         looks += 1
         return looks * used * 0.001
 
-    def give_back() -> None:
-        nonlocal free
-        free = 0
-        loop.call_soon_threadsafe(given.set)
-
     monkeypatch.setattr(tuning, "_LOOK", 0.001)
+    monkeypatch.setattr(tuning, "_AGAIN", 0.001)
     monkeypatch.setattr("time.thread_time", thread_time)
-    monkeypatch.setattr(tuning, "free_memory", lambda: free)
-    monkeypatch.setattr(tuning, "give_back", give_back)
+    monkeypatch.setattr(tuning, "give_back", lambda: loop.call_soon_threadsafe(given.set))
     keeping = asyncio.create_task(tuning.give_back_when_calm())
     try:
         async with asyncio.timeout(30):
@@ -106,10 +102,20 @@ async def test_memory_goes_back_when_there_is_little_to_do(monkeypatch: pytest.M
     assert given.is_set() == (used < 0.25)
 
 
-def test_what_is_free_grows_when_something_is_freed() -> None:
-    held = [bytearray(1000) for _ in range(20_000)]
-    before = tuning.free_memory()
-    if before == math.inf:
-        pytest.skip("the C library here does not tell (mallinfo2: glibc 2.33 and newer)")
-    del held
-    assert tuning.free_memory() > before + 10_000_000
+async def test_what_gives_little_back_is_done_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments: list[float] = []
+    monkeypatch.setattr(tuning, "_LOOK", 0.001)
+    monkeypatch.setattr(tuning, "_AGAIN", 0.01)
+    monkeypatch.setattr("time.thread_time", lambda: 0.0)
+    monkeypatch.setattr(tuning, "resident", lambda: 1 << 30)
+    monkeypatch.setattr(tuning, "give_back", lambda: moments.append(time.monotonic()))
+    keeping = asyncio.create_task(tuning.give_back_when_calm())
+    try:
+        async with asyncio.timeout(30):
+            while len(moments) < 4:
+                await asyncio.sleep(0.001)
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+    pauses = [after - before for before, after in itertools.pairwise(moments)]
+    assert all(pause > 0.01 * 2**number for number, pause in enumerate(pauses, 1))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
-import math
+import os
 import resource
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 _OBJECTS: Final = 10_000  # new ones, until those are looked at
@@ -21,7 +22,9 @@ _LOOK: Final = 1.0  # seconds between two looks whether there is little to do
 _LITTLE: Final = 0.25  # of the time
 _CALM: Final = 3  # looks in a row
 _ANYWAY: Final = 900.0  # seconds
-_WORTH: Final = 16 << 20  # bytes
+_AGAIN: Final = 10.0  # seconds between two times; twice as long each time that little was given back
+_WORTH: Final = 4 << 20  # bytes: less is little
+_PAGE: Final = os.sysconf("SC_PAGESIZE")
 _FEW: Final = 300_000  # objects that were set aside: a look at all of them takes 30 ms, and may be often
 # Seconds for which a thread keeps the interpreter while another one wants it: Python's own 5 ms are what each turn of a
 # loop and each row of a commit would wait for, as often as they come back from the system.
@@ -93,18 +96,19 @@ async def give_back_when_calm() -> None:
     What is given back while there is much to do is soon wanted again, and new pages make reading a large object three
     to five times as slow. So it waits until there was little to do for some seconds, and goes back now and then anyway.
     """
-    calm, used, given = 0, time.thread_time(), time.monotonic()
-    known = 0.0  # as free: those blocks may have no memory any more
+    calm, used = 0, time.thread_time()
+    pause, given = _AGAIN, time.monotonic()
     while True:
         await asyncio.sleep(_LOOK)
         before, used = used, time.thread_time()
         calm = calm + 1 if used - before < _LITTLE * _LOOK else 0
-        if calm < _CALM and time.monotonic() - given < _ANYWAY:
+        waited = time.monotonic() - given
+        if waited < pause or (calm < _CALM and waited < _ANYWAY):
             continue
-        if abs(free_memory() - known) > _WORTH or known == math.inf:
-            await asyncio.to_thread(give_back)
-            known = free_memory()
-        calm, given = 0, time.monotonic()
+        held = resident()
+        await asyncio.to_thread(give_back)
+        pause = _AGAIN if held - resident() > _WORTH else min(2 * pause, _ANYWAY)
+        given = time.monotonic()
 
 
 def give_back() -> None:
@@ -113,20 +117,12 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-class _Mallinfo(ctypes.Structure):
-    """What mallinfo2 tells: sizes, of which only that of free blocks is of interest."""
-
-    _fields_ = (("others", ctypes.c_size_t * 8), ("free", ctypes.c_size_t), ("keepcost", ctypes.c_size_t))
-
-
-def free_memory() -> float:
-    """Bytes that the C library holds and nobody uses; without end where it does not tell."""
+def resident() -> int:
+    """Bytes of memory that this process holds; 0 where that cannot be read."""
     try:
-        told = ctypes.CDLL(None).mallinfo2
-    except (OSError, AttributeError):
-        return math.inf
-    told.restype = _Mallinfo
-    return float(told().free)
+        return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+    except OSError:  # not Linux
+        return 0
 
 
 def raise_file_limit() -> int:

@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kohort import tuning
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _NICENESS: Final = 5  # the server's own work comes first
 _SPARE: Final = 32 << 20  # bytes that it may hold for the next request
-_PAGE: Final = os.sysconf("SC_PAGESIZE")
 
 
 class Worker:
@@ -136,22 +134,14 @@ def request_info(asked: dict[str, Any], resource: Resource) -> RequestInfo:
     )
 
 
-def resident() -> int:
-    """Bytes of memory that this process holds."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
-    except OSError:  # not Linux: the server cannot tell when a worker has grown
-        return 0
-
-
 def _give_back(settled: int) -> int:
     """What a large request took is given back to the system, where its library can. The bytes that are still held."""
-    held = resident()
+    held = tuning.resident()
     if held < settled + _SPARE:
         return held
     gc.collect()
     tuning.give_back()
-    return resident()
+    return tuning.resident()
 
 
 def main() -> int:
@@ -167,7 +157,7 @@ def main() -> int:
         ctx = Context.of(settings["minor"], settings["gates"], settings["options"])
         worker = Worker(line, ctx, Chosen(**settings["chosen"]))
         tuning.settle()
-        settled = resident()
+        settled = tuning.resident()
         with asyncio.Runner() as runner:
             while True:
                 line.write(runner.run(worker.answer(line.read())))
