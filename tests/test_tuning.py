@@ -7,10 +7,24 @@ import gc
 import itertools
 import time
 import weakref
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from kohort import tuning
+
+
+@asynccontextmanager
+async def kept_calm() -> AsyncIterator[None]:
+    """While memory is given back in calm moments."""
+    keeping = asyncio.create_task(tuning.give_back_when_calm())
+    try:
+        async with asyncio.timeout(30):
+            yield
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
 
 
 class Thing:
@@ -91,14 +105,9 @@ async def test_memory_goes_back_when_there_is_little_to_do(monkeypatch: pytest.M
     monkeypatch.setattr(tuning, "_AGAIN", 0.001)
     monkeypatch.setattr("time.thread_time", thread_time)
     monkeypatch.setattr(tuning, "give_back", lambda: loop.call_soon_threadsafe(given.set))
-    keeping = asyncio.create_task(tuning.give_back_when_calm())
-    try:
-        async with asyncio.timeout(30):
-            while looks < 20:
-                await asyncio.sleep(0.001)
-    finally:
-        keeping.cancel()
-        await asyncio.gather(keeping, return_exceptions=True)
+    async with kept_calm():
+        while looks < 20:
+            await asyncio.sleep(0.001)
     assert given.is_set() == (used < 0.25)
 
 
@@ -109,13 +118,8 @@ async def test_what_gives_little_back_is_done_ever_less_often(monkeypatch: pytes
     monkeypatch.setattr("time.thread_time", lambda: 0.0)
     monkeypatch.setattr(tuning, "resident", lambda: 1 << 30)
     monkeypatch.setattr(tuning, "give_back", lambda: moments.append(time.monotonic()))
-    keeping = asyncio.create_task(tuning.give_back_when_calm())
-    try:
-        async with asyncio.timeout(30):
-            while len(moments) < 4:
-                await asyncio.sleep(0.001)
-    finally:
-        keeping.cancel()
-        await asyncio.gather(keeping, return_exceptions=True)
+    async with kept_calm():
+        while len(moments) < 4:
+            await asyncio.sleep(0.001)
     pauses = [after - before for before, after in itertools.pairwise(moments)]
     assert all(pause > 0.01 * 2**number for number, pause in enumerate(pauses, 1))

@@ -25,7 +25,6 @@ INITIAL_END: Final = "k8s.io/initial-events-end"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 _LARGE: Final = 1 << 15  # bytes
 _LONG: Final = 1 << 18  # bytes: what takes ten milliseconds to read, and a hundred in memory that was given back
-_MORE: Final = object()
 _new = tuple.__new__  # a named tuple without the detour through its keyword arguments: half of a hot path's time
 
 
@@ -124,15 +123,6 @@ def without_collecting(work: Callable[[U], T], of: U) -> T:
         gc.enable()
 
 
-def _next_part(parts: Generator[None, None, Any]) -> Any:
-    """_MORE, until it is whole."""
-    try:
-        next(parts)
-    except StopIteration as end:
-        return end.value
-    return _MORE
-
-
 class Codec(Generic[T]):
     """Reads objects, lists and watch lines of one type."""
 
@@ -192,7 +182,7 @@ class Codec(Generic[T]):
             if found.type not in _CHANGES or bytes(memoryview(found.object)[:1]) != b"{":
                 return self.event(line, unreadable)
             parts = jsonpieces.read(found.object)
-            while (obj := without_collecting(_next_part, parts)) is _MORE:
+            while (obj := without_collecting(jsonpieces.advance, parts)) is jsonpieces.MORE:
                 yield
         except msgspec.DecodeError:
             return self.event(line, unreadable)

@@ -212,19 +212,18 @@ class Informer(Generic[T]):
     async def _follow(self) -> bool:
         """One connection's worth: to the server's state if we are not there, and along with it. True: go on at once."""
         codec = await self._resource.codec()
-        if not self._listed:
-            self._drop_late()  # what comes is newer
         if self._listed:
             self.counts.watches += 1
             query = {"resourceVersion": self._seen(), "allowWatchBookmarks": "true"}
             async with self._resource.watching(self._selection, query, seconds=self._seconds()) as batches:
                 await self._watch(codec, [], batches)
-        elif self._streaming:
+            return False
+        self._drop_late()  # what comes is newer
+        if self._streaming:
             await self._stream(codec)
-        else:
-            await self._list()
-            return True
-        return False
+            return False
+        await self._list()
+        return True
 
     def _failed(self, error: KubeError) -> bool:
         """True if it is worth going on without a pause."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     Pieces = Generator[None, None, Any]
 
+MORE: Final = object()  # instead of what a text says, until it is whole
 PIECE: Final = 1 << 15  # bytes: a millisecond, or some where every page of memory is new
 _EACH: Final = 20  # bytes: its name, and what it costs to begin
 _DEEPEST: Final = 8  # levels that are taken apart; each is a look at all the bytes below it
@@ -25,6 +26,15 @@ _TAKEN_APART: Final[dict[bytes, msgspec.json.Decoder[Any]]] = {
     b"{": msgspec.json.Decoder(dict[str, msgspec.Raw]),
     b"[": msgspec.json.Decoder(list[msgspec.Raw]),
 }  # by their first letter; what begins with white space is not taken apart, nor are strings
+
+
+def advance(parts: Generator[None, None, Any]) -> Any:
+    """Up to the next break: MORE, or what comes of it all."""
+    try:
+        next(parts)
+    except StopIteration as end:
+        return end.value
+    return MORE
 
 
 def read(text: bytes | msgspec.Raw, depth: int = 0) -> Pieces:

@@ -16,12 +16,13 @@ import asyncio
 import time
 from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from kohort.kube.clock import REAL
+from kohort.kube.jsonpieces import MORE, advance
 from kohort.kube.shares import of_loop, tenant
 
 if TYPE_CHECKING:
@@ -56,22 +57,7 @@ class _Line(msgspec.Struct):
 _decoder: Final = msgspec.json.Decoder(_Line)
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 _turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = WeakKeyDictionary()
-
-
 _reader: Final = ThreadPoolExecutor(1, "large-lines")
-
-
-class _Part(NamedTuple):
-    whole: bool
-    value: Any = None
-
-
-def _next(parts: Generator[None, None, Any]) -> _Part:
-    try:
-        next(parts)
-    except StopIteration as end:
-        return _Part(whole=True, value=end.value)
-    return _Part(whole=False)
 
 
 class _Waiting:
@@ -82,8 +68,8 @@ class _Waiting:
 
 
 class LateLines(Generic[T]):
-    """Of one watch. `read` takes a line, and yields where others may have their turn; `take` gets what it returns, on
-    the loop. What they raise is told by `check`."""
+    """Of one informer, since its last list. `read` takes a line, and yields where others may have their turn; `take`
+    gets what it returns, on the loop. What they raise is told by `check`."""
 
     def __init__(
         self, read: Callable[[bytes], Generator[None, None, T]], take: Callable[[T], object], clock: Clock
@@ -148,19 +134,19 @@ class LateLines(Generic[T]):
                 began = time.perf_counter()
                 parts = self._read(one.line)
                 try:
-                    while not (part := await self._part(one, parts)).whole:
+                    while (found := await self._advanced(one, parts)) is MORE:
                         if (took := time.perf_counter() - began) > _PART:
                             await self._rest(one, took)
                             began = time.perf_counter()
-                    self._take(part.value)
+                    self._take(found)
                 finally:
                     self._passed(one)
                 await self._rest(one, time.perf_counter() - began)
 
-    async def _part(self, one: _Waiting, parts: Generator[None, None, T]) -> _Part:
+    async def _advanced(self, one: _Waiting, parts: Generator[None, None, T]) -> Any:
         if len(one.line) <= LARGE or self._clock is not REAL:  # other clocks do not wait for threads
-            return _next(parts)
-        return await asyncio.get_running_loop().run_in_executor(_reader, _next, parts)
+            return advance(parts)
+        return await asyncio.get_running_loop().run_in_executor(_reader, advance, parts)
 
     async def _rest(self, one: _Waiting, took: float) -> None:
         of_loop().spent(tenant(one.key[0]), took)

@@ -47,11 +47,9 @@ class SlicedDecision:
         self._thread.start()
         self._ends = 0.0
         self.seconds = 0.0  # of the processor, so far
-        self.slices = 0
 
     def advance(self, seconds: float) -> Decision | None:
         """One slice; the decision, if that was the last."""
-        self.slices += 1
         self._turns.put(monotonic() + seconds)
         report = self._reports.get()
         if report is not None:
