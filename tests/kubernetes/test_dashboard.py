@@ -105,7 +105,7 @@ async def _reads_one_namespace(page: Page, url: str, token: str, others: str) ->
     await check_access(page)
     await _keep(page, "real-workloads")
     await go(page, "queue", f"{PAGE_TEXT}.includes('too-large') && !{PAGE_TEXT}.includes('looking')")
-    assert "needs 16 × cpu 8, nvidia.com/gpu 8" in await page.run(PAGE_TEXT)
+    await page.until(f"{PAGE_TEXT}.includes('needs 16 × cpu 8, nvidia.com/gpu 8')")
     await _keep(page, "real-queue")
     await go(page, "timeline", f"{PAGE_TEXT}.includes('mine')")
     for route in ("workloads", "queue", "timeline", "map"):

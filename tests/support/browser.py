@@ -88,6 +88,11 @@ class Page:
         text = await self.run("document.body.innerText")
         raise AssertionError(f"not within {seconds} s: {script}\nproblems: {self.problems}\npage: {text[:2000]}")
 
+    async def press(self, selector: str, words: str = "") -> None:
+        """Clicks the first that matches, and says the words if there are any, as soon as the page has it."""
+        wanted = f"[...document.querySelectorAll({selector!r})].find((one) => one.textContent.includes({words!r}))"
+        await self.until(f"(() => {{ const one = {wanted}; one?.click(); return one !== undefined; }})()")
+
     async def key(self, key: str) -> None:
         codes = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
         for kind in ("keyDown", "keyUp"):

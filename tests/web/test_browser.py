@@ -72,23 +72,19 @@ async def test_every_page(tmp_path: Path, page: Page) -> None:
             await page.run("document.querySelector('canvas').focus()")
             for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
                 await page.key(key)
-            said = await page.run("document.getElementById('say').textContent")
-            assert "of 8 gpu" in said
+            await page.until("document.getElementById('say').textContent.includes('of 8 gpu')")
             await page.until("document.querySelector('[aria-label=Node] h2')?.textContent.startsWith('gpu-')")
             await keep(page, "dashboard-map")
             await page.key("Escape")
-            await page.run(
-                "[...document.querySelectorAll('button')].find((one) => one.textContent === 'Table').click()"
-            )
-            assert await page.run("document.querySelectorAll('.tablewrap tbody tr').length") == 9
+            await page.press("button", "Table")
+            await page.until("document.querySelectorAll('.tablewrap tbody tr').length === 9")
             await check_access(page)
 
             # The queue says what explain says.
             await go(page, "queue", f"{TEXT}.includes('gpt-xl') && !{TEXT}.includes('looking')")
             await page.until(f"{TEXT}.includes('needs 48 × cpu 8, nvidia.com/gpu 8')", 90)  # all its pods are made
-            shown = await page.run(TEXT)
-            assert "Insufficient" in shown or "NotEnough" in shown or "would" in shown, shown
-            assert "in one topology.kubernetes.io/rack" in shown
+            await page.until(f"['Insufficient', 'NotEnough', 'would'].some((word) => {TEXT}.includes(word))")
+            await page.until(f"{TEXT}.includes('in one topology.kubernetes.io/rack')")
             await check_access(page)
             await keep(page, "dashboard-queue")
 
@@ -99,28 +95,22 @@ async def test_every_page(tmp_path: Path, page: Page) -> None:
             await page.until(f"{TEXT}.includes('8 of 8 placed')")
             chain = await page.run("[...document.querySelectorAll('.chain li')].map((one) => one.textContent)")
             assert chain[0] == "TrainJob vit", chain
-            ranks = await page.run(
-                "[...document.querySelectorAll('.pods td:first-child')].map((one) => one.textContent)"
-            )
-            assert ranks == [str(number) for number in range(8)]
-            await page.run(
-                "[...document.querySelectorAll('[role=tab]')].find((one) => one.textContent === 'YAML').click()"
-            )
+            ranks = "[...document.querySelectorAll('.pods td:first-child')].map((one) => one.textContent).join(' ')"
+            await page.until(f"{ranks} === '0 1 2 3 4 5 6 7'")
+            await page.press("[role=tab]", "YAML")
             await page.until("document.querySelector('pre.yaml')?.textContent.includes('kind: TrainJob')")
-            await page.run("[...document.querySelectorAll('.pods .link')][0].click()")
+            await page.press(".pods .link")
             await page.until("document.querySelector('pre.yaml')?.textContent.includes('kind: Pod')")
-            await page.run(
-                "[...document.querySelectorAll('[role=tab]')].find((one) => one.textContent === 'Events').click()"
-            )
+            await page.press("[role=tab]", "Events")
             await page.until(f"{TEXT}.includes('Scheduled')")
-            await page.run("[...document.querySelectorAll('.chain .link')][0].click()")
+            await page.press(".chain .link")
             await page.until("document.querySelector('.objectpanel h2').textContent === 'TrainJob vit'")
             await check_access(page)
             await keep(page, "dashboard-workload")
 
             # The timeline.
             await go(page, "timeline", f"{TEXT}.includes('preempted') && {TEXT}.includes('failed on')")
-            assert await page.run("document.querySelectorAll('.lane').length") > 8
+            await page.until("document.querySelectorAll('.lane').length > 8")
             await check_access(page)
 
             # Live: what is created appears, in the dark as well.
