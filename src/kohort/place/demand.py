@@ -39,6 +39,7 @@ class Leaf:
     running_ranks: Sequence[Rank | None] = ()  # of those that run, in the same order; empty: nobody has one
     eq_classes: Mapping[EquivalenceClass, int] = field(init=False, default_factory=dict)  # how many pods of each class
     ranked: bool = field(init=False, default=False)  # its pods have an order; one without a rank stands aside
+    missing: int = field(init=False, default=0)  # how many pods must still find a place for the minimum
 
     def __post_init__(self) -> None:
         counts: dict[EquivalenceClass, int] = {}
@@ -49,15 +50,11 @@ class Leaf:
         object.__setattr__(self, "eq_classes", counts)
         if ranked:
             object.__setattr__(self, "ranked", True)
+        object.__setattr__(self, "missing", max(self.need - self.members, 0))
 
     @property
     def need(self) -> int:
         return 1 if self.minimum is None else self.minimum
-
-    @property
-    def missing(self) -> int:
-        """How many pods must still find a place for the minimum."""
-        return max(self.need - self.members, 0)
 
     @property
     def members(self) -> int:

@@ -34,9 +34,10 @@ class _Scored:
 
 
 class SignatureScore:
-    """Scores of all rows for one signature, kept beside its fit."""
+    """Scores of all rows for one signature, kept beside its fit. A row that has no room is scored when somebody asks:
+    it may be chosen only by whoever makes room there, and is looked at again anyway once it has some."""
 
-    __slots__ = ("_fit", "_nodes", "_profile", "_scored", "_state", "_usage", "load", "static")
+    __slots__ = ("_fit", "_nodes", "_profile", "_scored", "_state", "_unscored", "_usage", "load", "static")
 
     def __init__(self, state: ClusterState, fit: SignatureFit, profile: Profile) -> None:
         self._state = state
@@ -44,6 +45,7 @@ class SignatureScore:
         self._profile = profile
         self._scored = [_Scored(state, fit.signature, name, weight) for name, weight in profile.weights.items()]
         self._nodes = self._usage = -1  # how far the changes of the cluster were followed
+        self._unscored: set[int] = set()  # rows without room that have changed
         self.load: Amounts = np.zeros(0, np.int64)
         self.static: Amounts | None = None  # None: the same everywhere
 
@@ -60,8 +62,16 @@ class SignatureScore:
         self._nodes, self._usage = nodes_end, usage_end
         if nodes is None or usage is None or len(self.load) != state.rows:
             self.load = self.levels(np.arange(state.rows), 1)[:, 0]
+            self._unscored.clear()
             return
         rows = usage if not nodes else list(dict.fromkeys((*nodes, *usage)))
+        if not self._fit.signature.claims:  # claims give room to rows that did not change
+            self._unscored.update(rows)
+            rows = [row for row, room in zip(rows, self._fit.room[rows].tolist(), strict=True) if room]
+            self._unscored.difference_update(rows)
+        self._rate(rows)
+
+    def _rate(self, rows: list[int]) -> None:
         if len(rows) <= FEW_ROWS:
             for row in rows:
                 self.load[row] = self.of_row(row)
@@ -123,7 +133,7 @@ class SignatureScore:
         return total
 
     def total(self, rows: Rows | None, extra: Amounts | None = None) -> Amounts:
-        """Scores of some rows, None for all."""
+        """Scores of some rows, None for all; of those without room any number."""
         total = self.load if rows is None else self.load[rows]
         for more in (self.static, extra):
             if more is not None:
@@ -135,9 +145,13 @@ class SignatureScore:
         return int(self.load[row]) + (0 if self.static is None else int(self.static[row]))
 
     def best(self, free: Mask, rows: Rows | None, extra: Amounts | None = None) -> int | None:
-        """The best of the free rows (`free` goes with `rows`), the first by name among equals; None if none is free."""
+        """The best of the free rows (`free` goes with `rows`), the first by name among equals; None if none is free.
+        Free is what whoever asks says, whether it has room now or not."""
         if not len(free):
             return None
+        if self._unscored:
+            self._rate(list(self._unscored))
+            self._unscored.clear()
         place = self._state.foremost(np.where(free, self.total(rows, extra), LOWEST), rows)
         if not free[place]:
             return None

@@ -103,12 +103,14 @@ class BackfillReservation:
         mark = engine.mark()
         assignments: dict[str, tuple[PendingPod, str]] = {}
         node_set = self._candidate_nodes(demand)
-        for eq_class, pods in _runs(demand):
+        runs = list(_runs(demand))
+        for number, (eq_class, pods) in enumerate(runs, 1):
             rows = list(_roomiest(np.where(node_set, engine.room(eq_class), 0), len(pods)))
             for pod, row in zip(pods, rows, strict=False):
                 assignments[pod.key] = (pod, state.node(row).name)
-            taken = Counter(rows)
-            engine.assume_many(eq_class, np.array(list(taken), np.intp), np.array(list(taken.values()), np.int64))
+            if number < len(runs):  # for those that follow
+                taken = Counter(rows)
+                engine.assume_many(eq_class, np.array(list(taken), np.intp), np.array(list(taken.values()), np.int64))
         engine.undo(mark)
         return assignments
 
