@@ -5,10 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 from tests.scheduler.short import create, group_body
 from tests.scheduler.sim import Sim
 
+from kohort.place.effort import Effort
+from kohort.place.packing import Packing
+from kohort.place.solving import answer
 from kohort.scheduler import slices
 
 SIZE = 12  # of a gang that counts as large here
@@ -176,3 +180,104 @@ def test_a_fault_of_ours_is_told_and_leaves_nothing(sim: Sim, monkeypatch: pytes
     monkeypatch.undo()
     sim.settle(30)
     assert len(sim.bound) == SIZE
+
+
+# ---- a look at several gangs at once
+
+ALONE = {"a-0", "a-1"}
+BOTH = {*ALONE, "b-0"}
+
+
+@pytest.fixture
+def pair(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sim]:
+    """Two gangs that fit only if packed together, and few pods count as large."""
+    monkeypatch.setattr(slices, "LARGE", 3)
+    made = Sim(aside=True)
+    for number in range(2):
+        create(made, {"node": f"n{number}", "cpu": "4"})
+    for name, sizes in (("a", (2, 2)), ("b", (4,))):
+        made.put("group", name, group_body({"gang": len(sizes)}, composite=False) | {"metadata": {}})
+        for number, cpu in enumerate(sizes):
+            create(made, {"pod": f"{name}-{number}", "in": name, "cpu": str(cpu)})
+    yield made
+    made.core.close()
+    assert not [one for one in threading.enumerate() if one.name == "decision"]
+
+
+def _settled(sim: Sim) -> None:
+    """Questions are answered as well."""
+    assert sim.core.questions is not None
+    sim.drain()
+    while asked := sim.core.questions.take():
+        for question in asked:
+            verdict = answer(msgspec.msgpack.decode(question.data, type=Packing), Effort())
+            sim.core.answered(question, verdict, sim.now)
+        sim.drain()
+
+
+def _looking(sim: Sim) -> bool:
+    return isinstance(sim.core.slices.under_way, slices.LookUnderWay)
+
+
+def test_gangs_are_looked_at_together_in_slices(pair: Sim) -> None:
+    _step(pair)
+    assert _looking(pair)
+    assert not pair.bound
+    _settled(pair)
+    assert pair.bound.keys() == BOTH
+    assert not pair.core.cache.engine.mark()
+
+
+def test_others_are_decided_between_two_slices_of_a_look(pair: Sim) -> None:
+    create(pair, {"node": "elsewhere", "cpu": "1", "labels": {"for": "others"}})
+    _step(pair)
+    create(pair, {"pod": "other", "cpu": "1", "select": {"for": "others"}})
+    while not pair.bound:
+        assert _looking(pair)
+        _step(pair)
+    assert pair.bound.keys() == {"other"}
+    _settled(pair)
+    assert pair.bound.keys() == {*BOTH, "other"}
+
+
+@pytest.mark.parametrize("gang", ["a", "b"])
+def test_a_look_at_what_has_changed_is_given_up(pair: Sim, gang: str) -> None:
+    _step(pair)
+    assert _looking(pair)
+    pair.delete("pod", f"{gang}-0")
+    _settled(pair)
+    assert pair.bound.keys() == {"a": {"b-0"}, "b": ALONE}[gang]
+    assert not _looking(pair)
+
+
+def test_what_has_changed_is_looked_at_in_one_piece(pair: Sim) -> None:
+    _step(pair)
+    assert _looking(pair)
+    create(pair, {"pod": "b-1", "in": "b", "cpu": "9"})  # more than its minimum, and it never fits
+    _step(pair)
+    assert not _looking(pair)
+    _settled(pair)
+    assert pair.bound.keys() == BOTH
+
+
+def test_a_look_waits_while_a_large_gang_is_decided(sim: Sim) -> None:
+    _begun(sim)
+    for name in ("a", "b"):
+        _gang(sim, name, size=SIZE - 1, cpu=1)
+    while sim.core.slices.under_way is not None and not _looking(sim):
+        _step(sim)
+        assert not sim.bound.keys() & {"a-0", "b-0"}
+    sim.drain()
+    assert len(sim.bound) == SIZE + SIZE - 1  # 18 and 11 of 32
+
+
+def test_a_fault_in_a_look_changes_nothing_but_the_order(pair: Sim, monkeypatch: pytest.MonkeyPatch) -> None:
+    _step(pair)
+    assert _looking(pair)
+    monkeypatch.setattr("kohort.place.search.Search.fits", lambda *_, **__: 1 / 0)
+    while _looking(pair):
+        _step(pair)
+    monkeypatch.undo()
+    _settled(pair)
+    assert pair.bound.keys() >= ALONE
+    assert not pair.core.cache.engine.mark()

@@ -6,7 +6,8 @@ fewer waiting, its roots have their turns first, each with the seats that were f
 
 A root that would have had its place and gives it up so is passed over for as long as its patience lasts; then it is in
 every set. What is hard is searched elsewhere, if there is an elsewhere: until that has ended these roots wait, and
-others are decided. After a search that found nothing there is none for a while.
+others are decided. After a search that found nothing there is none for a while. A look at many pods is itself made in
+slices (`slices.py`), for the same reason.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kohort.place.demand import Demand
 from kohort.place.effort import Effort
 from kohort.place.highs import SolverStatus
 from kohort.place.solving import Verdict
-from kohort.place.together import JointSearch, Seats
+from kohort.place.together import JointSearch, Seats, Together
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.decision import Decider
 from kohort.scheduler.hardquestions import HardQuestions
@@ -41,16 +42,21 @@ Roots = Callable[[str], Group | PodInfo | None]
 
 
 @dataclass(slots=True)
-class _Window:
+class Window:
     """Roots that are looked at together, in their order."""
 
     entries: list[QueuedRoot]
     demands: list[Demand]
+    required: set[int]  # those that were passed over for long enough
     search: JointSearch | None = None
 
     @property
     def keys(self) -> list[str]:
         return [entry.key for entry in self.entries]
+
+    @property
+    def pods(self) -> int:
+        return sum(entry.size for entry in self.entries)
 
 
 @dataclass(slots=True)
@@ -75,9 +81,10 @@ class Lookahead:
         self._cache, self._queue, self._decider, self._questions = cache, queue, decider, questions
         self._roots = roots
         self._covered: set[str] = set()  # looked at already: they have their turn without another look
+        self._looking = False  # at a window that whoever drives this has been given
         self._agenda = _Agenda(0)
         self._seats: dict[str, Nodes] = {}
-        self._waiting: _Window | None = None  # for a search elsewhere
+        self._waiting: Window | None = None  # for a search elsewhere
         self._rests_until = 0.0
         self._full = -1  # what the cluster had gained when nothing was free for a gang
 
@@ -87,8 +94,9 @@ class Lookahead:
 
     # ---- whose turn it is
 
-    def turn(self, entry: QueuedRoot, now: float) -> QueuedRoot | None:
-        """Who is decided now: the first of the queue, or another in its place; None: nobody, a search is under way."""
+    def turn(self, entry: QueuedRoot, now: float) -> QueuedRoot | Window:
+        """Who is decided now: the first of the queue, or another in its place. Or what must be looked at before that:
+        `find`, then `looked`, or `given_up`."""
         if self.size < 2 or entry.begun or entry.surplus:
             return entry
         mark = self._cache.engine.mark()
@@ -99,20 +107,57 @@ class Lookahead:
             log.exception("roots could not be looked at together")
             return entry
 
-    def _turn(self, entry: QueuedRoot, now: float) -> QueuedRoot | None:
+    def _turn(self, entry: QueuedRoot, now: float) -> QueuedRoot | Window:
         agreed = self._next(entry, now)
         if agreed is not None:
             return agreed
+        if self._looking:  # at others, or at it: then it waits for that
+            return entry
         if entry.key in self._covered:
             self._covered.discard(entry.key)
             return entry
         if self._full == self._gains:  # nothing was freed since no gang could be placed
             return entry
         window = self._window(entry, now)
-        if window is None:
+        if window is not None:
+            self._covered = set(window.keys)
+            self._looking = self._is_worth_it(window)
+        return window if window is not None and self._looking else entry
+
+    def _is_worth_it(self, window: Window) -> bool:
+        """Not if there is room for all of them, nor if there is none for any."""
+        first = window.entries[0]
+        with self._cache.engine.respecting_nominations(first.key, first.priority):
+            search = self._search(window, Effort())
+            if search.is_roomy():
+                return False
+            if not search.by_sums():
+                self._full = self._gains
+                return False
+        return True
+
+    def find(self, window: Window, decider: Decider, now: float) -> Together:
+        """A set of them, by the clock of a decider. The state is as it was."""
+        first = window.entries[0]
+        with self._cache.engine.respecting_nominations(first.key, first.priority):
+            window.search = self._search(window, self._effort(decider, now))
+            return window.search.find()
+
+    def looked(self, window: Window, found: Together, now: float) -> QueuedRoot | None:
+        """Whose turn it is after a look; None: nobody's, a search is under way."""
+        entry = window.entries[0]
+        self._looking, self._covered = False, set(window.keys)
+        if found.searching:
+            self._wait(window, now)
+            return None
+        if found.ordered:
             return entry
-        self._covered = set(window.keys)
-        return self._looked(window, now)
+        self._agree(window, found.seats, now)
+        return self._next(entry, now) or entry
+
+    def given_up(self) -> None:
+        """What was to be looked at is not what it was: there is another look at what it is now."""
+        self._looking, self._covered = False, set()
 
     def seats(self, root: str) -> Nodes:
         """Where a root was found to fit beside the others; said once."""
@@ -157,7 +202,7 @@ class Lookahead:
                 return other
         return None
 
-    def _window(self, entry: QueuedRoot, now: float) -> _Window | None:
+    def _window(self, entry: QueuedRoot, now: float) -> Window | None:
         """The first of the queue and gangs that come after it; None if it is alone."""
         if not self._is_free(entry):
             return None
@@ -176,43 +221,28 @@ class Lookahead:
             found.append((one, root))
         if len(found) < 2 or found[0][0] is not entry:
             return None
-        return _Window([one for one, _ in found], [self._decider.demand(root) for _, root in found])
+        patience = self._cache.settings.patience or _PATIENCE
+        required = {
+            number
+            for number, (one, _) in enumerate(found)
+            if one.passed_since is not None and now - one.passed_since >= patience
+        }
+        return Window([one for one, _ in found], [self._decider.demand(root) for _, root in found], required)
 
     def _is_free(self, entry: QueuedRoot) -> bool:
         """Whether nothing is under way for it: room that is kept for it, or a search."""
         asked = self._questions is not None and self._questions.is_open(entry.key)
         return not asked and self._cache.reservations.get(entry.key) is None
 
-    def _looked(self, window: _Window, now: float) -> QueuedRoot | None:
-        entry, engine = window.entries[0], self._cache.engine
-        patience = self._cache.settings.patience or _PATIENCE
-        required = {
-            number
-            for number, one in enumerate(window.entries)
-            if one.passed_since is not None and now - one.passed_since >= patience
-        }
-        with engine.respecting_nominations(entry.key, entry.priority):
-            search = window.search = JointSearch(engine, window.demands, self._effort(now), required)
-            if search.is_roomy():
-                return entry
-            if not search.by_sums():
-                self._full = self._gains
-                return entry
-            found = search.find()
-        if found.searching:
-            self._wait(window, now)
-            return None
-        if found.ordered:
-            return entry
-        self._agree(window, found.seats, now)
-        return self._next(entry, now) or entry
+    def _search(self, window: Window, effort: Effort) -> JointSearch:
+        return JointSearch(self._cache.engine, window.demands, effort, window.required)
 
-    def _effort(self, now: float) -> Effort:
+    def _effort(self, decider: Decider, now: float) -> Effort:
         if now < self._rests_until or self._waiting is not None:
             return Effort(solver_work=0, solver_size=0)
-        return self._decider.limits_of(TOGETHER, _LONGEST)
+        return decider.limits_of(TOGETHER, _LONGEST)
 
-    def _agree(self, window: _Window, seats: dict[int, Seats], now: float) -> None:
+    def _agree(self, window: Window, seats: dict[int, Seats], now: float) -> None:
         """On a set: its roots have their turns before the others, which it passes over."""
         state = self._cache.state
         self._agenda = _Agenda(window.entries[0].priority, [window.entries[number].key for number in seats])
@@ -222,7 +252,7 @@ class Lookahead:
             elif any(other > number for other in seats) and entry.passed_since is None:
                 entry.passed_since = now
 
-    def _wait(self, window: _Window, now: float) -> None:
+    def _wait(self, window: Window, now: float) -> None:
         self._waiting = window
         for entry in window.entries:
             self._queue.hold(entry, now, now + 2 * _LONGEST)

@@ -13,6 +13,7 @@ from kohort.place.demand import Reason
 from kohort.place.highs import SolverStatus
 from kohort.place.reservations import Reservation
 from kohort.place.solving import Verdict
+from kohort.place.together import Together
 from kohort.scheduler.backfill import BackfillReservation
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.decision import Decider, Decision, DecisionKind
@@ -22,12 +23,12 @@ from kohort.scheduler.faults import Fault, failed_decision, members_of
 from kohort.scheduler.grouphealing import lacking
 from kohort.scheduler.hardquestions import HardQuestion, HardQuestions
 from kohort.scheduler.healing import Healer, HealingAction, Seats
-from kohort.scheduler.lookahead import TOGETHER, Lookahead
+from kohort.scheduler.lookahead import TOGETHER, Lookahead, Window
 from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
 from kohort.scheduler.queue import MayFit, Queue, QueuedRoot, SubQueue
 from kohort.scheduler.queueinghint import QueueingHint, Waking, may_fit_now
 from kohort.scheduler.settings import SchedulerSettings
-from kohort.scheduler.slices import SlicedDecision, Slices
+from kohort.scheduler.slices import DecisionUnderWay, LookUnderWay, Pause, Sliced, Slices
 from kohort.scheduler.status import Eviction, StatusBuilder, Target, Writes
 from kohort.scheduler.trees import Group, PodInfo, startable
 
@@ -275,7 +276,40 @@ class SchedulingCycle:
                 self._hold_next(now)
             return Step(writes=writes) if writes else None
         turn = self.lookahead.turn(entry, now)
+        return self._look(turn, writes, now) if isinstance(turn, Window) else self._decided(turn, writes, now)
+
+    def _look(self, window: Window, writes: Writes, now: float) -> Step:
+        """At roots that are ready together, before one of them is decided."""
+        engine, find, first = self.cache.engine, self.lookahead.find, window.entries[0]
+        if self.questions is not None and self.slices.looks(window):
+            if self.slices.under_way is not None:
+                self.lookahead.given_up()
+                others = (self.queue.take(key, now) for key in window.keys[1:])
+                self.slices.parked += [first, *(entry for entry in others if entry is not None)]
+                return Step(writes=writes)
+
+            def in_slices(pause: Pause) -> Together:
+                engine.pause = pause
+                return find(window, self._sliced, now)
+
+            self.slices.under_way = LookUnderWay(first, Sliced(engine, in_slices), window)
+            return self._advance(writes, now)
+        mark = engine.mark()
+        try:
+            found = find(window, self.decider, now)
+        except Exception:
+            engine.undo(mark)
+            found = self._no_look()
+        return self._looked(window, found, writes, now)
+
+    def _looked(self, window: Window, found: Together, writes: Writes, now: float) -> Step:
+        turn = self.lookahead.looked(window, found, now)
         return Step(writes=writes) if turn is None else self._decided(turn, writes, now)
+
+    def _no_look(self) -> Together:
+        """A fault of ours: roots have their turns as if nobody looked ahead."""
+        log.exception("roots could not be looked at together")
+        return Together()
 
     def _decided(self, entry: QueuedRoot, writes: Writes, now: float) -> Step:
         members: dict[str, PodInfo] = {}
@@ -307,17 +341,19 @@ class SchedulingCycle:
         decide = partial(
             self._sliced.decide, root, minimum_only=self._set_aside(entry, root), seats=self.lookahead.seats(entry.key)
         )
-        sliced = SlicedDecision(self.cache.engine, lambda pause: decide(pause=pause))
-        self.slices.begin(entry, root, sliced, self._versions())
+        sliced = Sliced(self.cache.engine, lambda pause: decide(pause=pause))
+        self.slices.under_way = DecisionUnderWay(entry, sliced, root, self._versions())
         return self._advance(writes, now)
 
     def _advance(self, writes: Writes, now: float) -> Step:
-        """The next slice of the decision that is under way."""
+        """The next slice of what is under way."""
         under_way = self.slices.under_way
         assert under_way is not None
+        if isinstance(under_way, LookUnderWay):
+            return self._advance_look(under_way, writes, now)
         entry, root = under_way.entry, under_way.root
         try:
-            decision = self.slices.advance()
+            decision = self.slices.advance(under_way.work)
             if decision is None:
                 return Step(writes=writes)
             step = self._concluded(entry, root, decision, writes, now)
@@ -327,14 +363,29 @@ class SchedulingCycle:
         except Exception as error:
             self.cache.engine.undo(0)
             step = Step(self._faulted(entry, members_of(root), writes, error, now), writes=writes)
-        step.spent = under_way.decision.seconds
+        step.spent = under_way.work.seconds
         self._unpark(now)
+        return step
+
+    def _advance_look(self, under_way: LookUnderWay, writes: Writes, now: float) -> Step:
+        try:
+            found = self.slices.advance(under_way.work)
+        except Exception:
+            self.cache.engine.undo(0)
+            found = self._no_look()
+        if found is None:
+            return Step(writes=writes)
+        self._unpark(now)
+        step = self._looked(under_way.window, found, writes, now)
+        step.spent = under_way.work.seconds
         return step
 
     def _interrupt(self, key: str, now: float, *, changed: bool = True) -> None:
         """A decision that is under way is about what is no longer so: its root has its turn anew."""
         entry = self.slices.interrupt(key, changed=changed)
         if entry is not None:
+            if isinstance(self.slices.under_way, LookUnderWay):
+                self.lookahead.given_up()
             self._unpark(now, entry)
 
     def _unpark(self, now: float, *more: QueuedRoot) -> None:
