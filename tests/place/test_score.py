@@ -64,7 +64,24 @@ def test_a_row_by_itself_scores_as_among_others(nodes: Any, running: Any, asks: 
     st.integers(9, 40),
 )
 def test_many_at_once_is_one_after_the_other(nodes: Any, running: Any, asks: Any, profile: Profile, count: int) -> None:
-    engine = _cluster(nodes, running, profile)
+    _same_at_once(_cluster(nodes, running, profile), asks, count)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.tuples(OFFERS, st.integers(1, 30)), min_size=2, max_size=4),
+    st.lists(st.tuples(st.integers(0, 100), ASKS), max_size=20),
+    ASKS,
+    PROFILES,
+    st.integers(9, 14),
+)
+def test_so_it_is_among_many_more_nodes(sorts: Any, running: Any, asks: Any, profile: Profile, count: int) -> None:
+    """Most of them cannot be meant, and are not looked at."""
+    nodes = [offers for offers, number in sorts for _ in range(number)]
+    _same_at_once(_cluster(nodes, running, profile), asks, count)
+
+
+def _same_at_once(engine: Engine, asks: dict[str, int], count: int) -> None:
     eq_class = engine.state.interpod.class_of(engine.state.signatures.of_requests(asks), "default", {})
     at_once = engine.assume(eq_class, None, count)
     engine.undo(0)

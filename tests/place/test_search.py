@@ -343,3 +343,11 @@ def test_a_part_that_is_impossible_proves_nothing_of_the_whole(monkeypatch: pyte
     assert said.status is SolverStatus.FOUND
     assert said.placed == {"s": short.state.row("n1")}
     assert solving.solve(short.engine, [lean], short.engine.all_nodes, Effort()).status is SolverStatus.IMPOSSIBLE
+
+
+def test_an_effort_again_is_the_same_and_another() -> None:
+    effort = Effort(1, 2, 3, 4, 5.0, lambda: True, lambda: 6.0, solving.Inline())
+    again = effort.again()
+    assert again == effort
+    assert again.spend(1) is False
+    assert effort.steps == 1

@@ -77,6 +77,13 @@ class Effort:
             left=left,
         )
 
+    def again(self) -> Effort:
+        """The same, for another try. Every decision is one: `replace` would take longer than the rest of this."""
+        return Effort(
+            self.steps, self.orders, self.solver_size, self.solver_work, self.solver_seconds,
+            self.expired, self.left, self.solver,
+        )  # fmt: skip
+
     def part(self, steps: int) -> Part:
         """Within, only so many steps, if somebody better is to be asked afterwards."""
         return Part(self, steps if self.solver_size else self.steps)

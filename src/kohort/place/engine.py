@@ -267,9 +267,14 @@ class Engine:
         score, then row, then j gives the order.
         """
         room = fit.room if rows is None else fit.room[rows]
-        free = np.flatnonzero(room > 0)
-        if (ranks := self.state.ranks) is not None:
-            free = free[np.argsort(ranks[free if rows is None else rows[free]])]
+        if rows is None and (named := self.state.named) is not None:
+            free = named[(room > 0)[named]]
+        else:
+            free = np.flatnonzero(room > 0)
+            if rows is not None and (ranks := self.state.ranks) is not None:
+                free = free[np.argsort(ranks[rows[free]])]
+        if len(free) > 2 * count:
+            free = free[_foremost(score.total(free if rows is None else rows[free]), count)]
         chosen = free if rows is None else rows[free]
         if not len(chosen):
             return []
@@ -379,6 +384,15 @@ def _brought(raw: Amounts, suits: Mask, weight: int) -> Amounts | None:
     seen: Iterable[int] = raw[suits].tolist()
     low, high = min(seen, default=0), max(seen, default=0)
     return None if low == high else np.clip(raw - low, 0, high - low) * FULL // (high - low) * weight
+
+
+def _foremost(scores: Amounts, count: int) -> Mask:
+    """Of rows in their order, by their scores for a first pod, those that any of so many pods may go to: there are at
+    most twice as many. Whoever offers less than the last of the best has nothing that is better than theirs."""
+    last = np.partition(scores, -count)[-count]
+    taken: Mask = scores > last
+    taken[np.flatnonzero(scores == last)[:count]] = True
+    return taken
 
 
 def _order(least: Amounts, most: Amounts, count: int) -> Rows:

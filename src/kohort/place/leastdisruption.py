@@ -8,6 +8,7 @@ search may take its trials back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import add
 from typing import Final
 
 import numpy as np
@@ -155,18 +156,19 @@ class LeastDisruption:
         here = [position for position in self._at.get(row, ()) if int(victims.victim_set[position]) not in doomed]
         if not here:
             return []
-        free = state.alloc[row] - state.used[row] - victims.amounts[here].sum(axis=0)
+        gives: dict[int, list[int]] = {}  # by victim set, in their order; few numbers, for which arrays are slow
+        for victim_set, amounts in zip(victims.victim_set[here].tolist(), victims.amounts[here].tolist(), strict=True):
+            known = gives.get(victim_set)
+            gives[victim_set] = amounts if known is None else list(map(add, known, amounts))
+        free: list[int] = (state.alloc[row] - state.used[row] - victims.amounts[here].sum(axis=0)).tolist()
         needed: list[int] = []
-        for position in here:
-            if (free >= 0).all():
+        for victim_set, amounts in gives.items():
+            if min(free) >= 0:
                 break
-            if ((free < 0) & (victims.amounts[position] > 0)).any():
-                victim_set = int(victims.victim_set[position])
+            if any(left < 0 < amount for left, amount in zip(free, amounts, strict=True)):
                 needed.append(victim_set)
-                free = free + victims.amounts[[one for one in here if int(victims.victim_set[one]) == victim_set]].sum(
-                    axis=0
-                )
-        return list(dict.fromkeys(needed))
+                free = list(map(add, free, amounts))
+        return needed
 
     def _price(self, row: int, eq_class: EquivalenceClass, doomed: set[int]) -> int:
         """What one more pod of the class on a row costs."""

@@ -127,10 +127,11 @@ class ClusterState:
 
     def _by_name(self) -> tuple[Rows, Rows] | tuple[None, None]:
         if self._names is None:
-            rows = [self._row[name] for name in sorted(self._row)]
+            rows = np.fromiter(map(self._row.__getitem__, sorted(self._row)), np.intp, len(self._row))
             ranks = np.full(self.rows, len(rows))
             ranks[rows] = np.arange(len(rows))
-            self._names = (None, None) if rows == sorted(rows) else (np.argsort(ranks, kind="stable"), ranks)
+            nowhere = np.flatnonzero(ranks == len(rows))
+            self._names = (None, None) if (rows[1:] > rows[:-1]).all() else (np.concatenate([rows, nowhere]), ranks)
         return self._names
 
     def by_name(self, rows: Rows) -> Rows:

@@ -8,12 +8,13 @@ the other from the smallest on. A root is placed with its minimum, or not at all
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
+from kohort.place.columns import Amounts
 from kohort.place.demand import Branch, Demand, renewed
 from kohort.place.domains import least_amount
 from kohort.place.effort import Effort
@@ -23,7 +24,9 @@ from kohort.place.linear import NotExpressible
 from kohort.place.packingtree import PackingQuestion
 from kohort.place.search import Search, weight
 from kohort.place.shortage import shortage
+from kohort.place.signatures import PodSignature
 from kohort.place.solving import Inline
+from kohort.place.state import ClusterState
 
 Seats = dict[str, int]  # pod -> row
 _STEPS: Final = 1000  # groups looked at in one try
@@ -39,6 +42,22 @@ class Together:
     seats: dict[int, Seats] = field(default_factory=dict)
     ordered: bool = True
     searching: bool = False
+
+
+def is_plenty(state: ClusterState, asked: Mapping[PodSignature, int]) -> bool:
+    """Whether so much more is free than so many pods ask for that whoever they belong to need not be looked at."""
+    state.widen()
+    needed = np.zeros(len(state.resources.names), np.int64)
+    for signature, count in asked.items():
+        needed[signature.columns] += signature.amounts * count
+    columns = np.flatnonzero(needed)
+    return bool((needed[columns] * _ROOMY_DOMAINS <= _free(state, columns)).all())
+
+
+def _free(state: ClusterState, columns: Iterable[int]) -> Amounts:
+    """In all, by resource."""
+    free = (np.maximum(state.alloc[:, one] - state.used[:, one], 0) for one in columns)
+    return np.array([one.sum(where=state.alive) for one in free], np.int64)
 
 
 class JointSearch:
@@ -57,7 +76,7 @@ class JointSearch:
         )
         # What each root needs at the least, and what is free, by resource.
         self._least = np.array([[least_amount(root, column) for column in columns] for root in self._roots])
-        self._free = (state.alloc - state.used)[:, columns].clip(min=0)[state.alive].sum(axis=0)
+        self._free = _free(state, columns)
 
     def is_roomy(self) -> bool:
         """Whether there is so much more free than the roots need that nobody has to look any closer."""

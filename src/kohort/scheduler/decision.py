@@ -328,7 +328,7 @@ class Decider:
         for _ in range(_VOLUME_TRIES):
             mark = self.engine.mark()
             with self._limited(limits):
-                search = Search(self.engine, replace(self._effort))
+                search = Search(self.engine, self._effort.again())
                 result = search.place(
                     demand, minimum_only=decision.minimum_only, found=found, told=self.cache.settings.explains
                 )

@@ -13,6 +13,7 @@ slices (`slices.py`), for the same reason.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,7 +22,7 @@ from kohort.place.demand import Demand
 from kohort.place.effort import Effort
 from kohort.place.highs import SolverStatus
 from kohort.place.solving import Verdict
-from kohort.place.together import JointSearch, Seats, Together
+from kohort.place.together import JointSearch, Seats, Together, is_plenty
 from kohort.scheduler.cache import SchedulerCache
 from kohort.scheduler.decision import Decider
 from kohort.scheduler.hardquestions import HardQuestions
@@ -203,22 +204,14 @@ class Lookahead:
         return None
 
     def _window(self, entry: QueuedRoot, now: float) -> Window | None:
-        """The first of the queue and gangs that come after it; None if it is alone."""
-        if not self._is_free(entry):
+        """The first of the queue and gangs that come after it; None if it is alone, or if there is plenty for all."""
+        found = self._ready(entry, now) if self._is_free(entry) else []
+        if len(found) < 2 or found[0][0] is not entry:
             return None
-        following = self._queue.following(entry, self.size - 1, now)
-        if not following:
+        if self._is_plenty([root for _, root in found]):
+            self._covered = {one.key for one, _ in found}
             return None
-        found: list[tuple[QueuedRoot, Group]] = []
-        pods = 0
-        for one in (entry, *following):
-            root = self._roots(one.key)
-            pods += one.size
-            if pods > _PODS:
-                break
-            if not isinstance(root, Group) or not _is_gang(root) or not self._is_free(one) or problems(root):
-                continue
-            found.append((one, root))
+        found = [(one, root) for one, root in found if not problems(root)]
         if len(found) < 2 or found[0][0] is not entry:
             return None
         patience = self._cache.settings.patience or _PATIENCE
@@ -228,6 +221,26 @@ class Lookahead:
             if one.passed_since is not None and now - one.passed_since >= patience
         }
         return Window([one for one, _ in found], [self._decider.demand(root) for _, root in found], required)
+
+    def _ready(self, entry: QueuedRoot, now: float) -> list[tuple[QueuedRoot, Group]]:
+        found: list[tuple[QueuedRoot, Group]] = []
+        pods = 0
+        for one in (entry, *self._queue.following(entry, self.size - 1, now)):
+            root = self._roots(one.key)
+            pods += one.size
+            if pods > _PODS:
+                break
+            if isinstance(root, Group) and _is_gang(root) and self._is_free(one):
+                found.append((one, root))
+        return found
+
+    def _is_plenty(self, roots: list[Group]) -> bool:
+        """Whether nothing has to be looked at closer, by what all their pods ask for. Most of the time it is so."""
+        if self._cache.reservations:
+            return False
+        pending = (self._cache.pending_pods(leaf.pending, {}) for root in roots for leaf in root.leaves())
+        asked = Counter(pod.eq_class.signature for pods in pending for pod in pods)
+        return is_plenty(self._cache.state, asked)
 
     def _is_free(self, entry: QueuedRoot) -> bool:
         """Whether nothing is under way for it: room that is kept for it, or a search."""

@@ -211,9 +211,11 @@ class StatusBuilder:
 
     def _satisfaction(self, spec: GroupSpec) -> str:
         """As we last said it or, if we have not, as the API has it."""
+        mine = self._satisfied.get(spec.uid)
+        if mine or not spec.conditions:
+            return mine or ""
         kind = words.COMPOSITE_SATISFIED if spec.composite else words.POD_GROUP_SATISFIED
-        said = (one.status for one in spec.conditions if one.type == kind)
-        return self._satisfied.get(spec.uid) or next(said, "")
+        return next((one.status for one in spec.conditions if one.type == kind), "")
 
     def widened(self, group: Group, text: str) -> list[SchedulerEvent]:
         """A member was placed outside of its group's domain."""
