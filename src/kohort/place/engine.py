@@ -20,6 +20,7 @@ from kohort.place.score import FULL, LOWEST, SignatureScore
 from kohort.place.signatures import PodSignature
 from kohort.place.state import ClusterState
 
+_SORTED: Final = 100  # so many rows for each pod are sorted by name before any is chosen, and not after each
 _FEW: Final = 8  # up to so many pods or rows, one after the other is cheaper than all at once
 _SHAPES: Final = 256  # signatures kept warm
 
@@ -239,21 +240,25 @@ class Engine:
     def _few(
         self, eq_class: EquivalenceClass, fit: SignatureFit, score: SignatureScore, rows: Rows | None, count: int
     ) -> list[int]:
+        if rows is not None and len(rows) <= _SORTED * count:
+            rows, in_order = self.state.by_name(rows), True
+        else:
+            in_order = rows is None
         room = fit.room if rows is None else fit.room[rows]
         scores = np.where(room > 0, score.total(rows), LOWEST)
-        every = self.state.named if rows is None else None
-        if every is not None:
-            scores, rows = scores[every], every  # by name: of equals the first is meant
+        if rows is None and (named := self.state.named) is not None:
+            scores, rows = scores[named], named  # of equals the first by name is meant
         taken: list[int] = []
         while len(taken) < count and len(scores):
-            place = int(scores.argmax()) if every is not None else self.state.foremost(scores, rows)
+            place = int(scores.argmax()) if in_order else self.state.foremost(scores, rows)
             if scores[place] == LOWEST:
                 break
             row = place if rows is None else int(rows[place])
             self.assume_on(eq_class, row)
             taken.append(row)
             if len(taken) < count:
-                self.evaluate(eq_class.signature)
+                fit.refresh()
+                score.refresh()
                 scores[place] = score.at(row) if fit.room[row] > 0 else LOWEST
         return taken
 

@@ -65,11 +65,20 @@ class SignatureScore:
             self._unscored.clear()
             return
         rows = usage if not nodes else list(dict.fromkeys((*nodes, *usage)))
-        if not self._fit.signature.claims:  # claims give room to rows that did not change
+        if self._fit.signature.claims:  # claims give room to rows that did not change
+            self._rate(rows)
+        elif len(rows) <= FEW_ROWS:
+            for row in rows:
+                if self._fit.room[row]:
+                    self.load[row] = self.of_row(row)
+                    self._unscored.discard(row)
+                else:
+                    self._unscored.add(row)
+        else:
             self._unscored.update(rows)
             rows = [row for row, room in zip(rows, self._fit.room[rows].tolist(), strict=True) if room]
             self._unscored.difference_update(rows)
-        self._rate(rows)
+            self._rate(rows)
 
     def _rate(self, rows: list[int]) -> None:
         if len(rows) <= FEW_ROWS:
@@ -169,6 +178,10 @@ def _evenness(parts: list[Amounts], there: list[Mask]) -> Amounts:
 
 
 def _evenness_of(parts: list[int]) -> int:
+    if len(parts) == 2:  # cpu and memory: the most frequent question of all
+        first, second = parts
+        mean = (first + second) // 2
+        return (_FINE - isqrt(((first - mean) ** 2 + (second - mean) ** 2) // 2)) // FULL
     if not parts:
         return FULL
     mean = sum(parts) // len(parts)
