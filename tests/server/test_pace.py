@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 import pytest
 
@@ -64,6 +65,41 @@ def test_one_request_does_not_wait_for_the_fifty_of_another_flow(monkeypatch: py
     begun = _order(monkeypatch, [*[_own("a")] * 50, _own("b")], 1.0)
     assert begun.index(50) <= 2
     assert [number for number in begun if number != 50] == list(range(50))
+
+
+def _most_in_a_turn(monkeypatch: pytest.MonkeyPatch, requests: list[Request], seconds: float) -> int:
+    """How many requests of those that come together begin in one turn of the loop; `seconds` is what each takes."""
+    now, turn = [0.0], [0]
+    monkeypatch.setattr("kohort.server.pace.time.perf_counter", lambda: now[0])
+    begun: list[int] = []
+
+    async def work() -> None:
+        begun.append(turn[0])
+        now[0] += seconds
+
+    async def one(request: Request, of: Pace) -> None:
+        await of.turn(request)
+        await of.metered(request, work())
+
+    async def together() -> None:
+        of, loop = Pace(), asyncio.get_running_loop()
+
+        def count() -> None:
+            turn[0] += 1
+            loop.call_soon(count)
+
+        count()
+        await asyncio.gather(*(one(request, of) for request in requests))
+
+    asyncio.run(together())
+    return max(Counter(begun).values())
+
+
+def test_a_tenant_that_is_alone_gets_as_many_as_a_turn_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each turn in which something was written wakes all who watch."""
+    assert _most_in_a_turn(monkeypatch, [_own("a")] * 200, 0.0005) in (7, 8)
+    assert _most_in_a_turn(monkeypatch, [_own("a")] * 200, 0.003) == 2
+    assert _most_in_a_turn(monkeypatch, [_own("a"), _own("b")] * 100, 0.0005) == 2
 
 
 def test_what_a_kubelet_tells_does_not_overtake_the_bindings_of_its_gang(monkeypatch: pytest.MonkeyPatch) -> None:

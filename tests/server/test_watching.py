@@ -266,3 +266,22 @@ async def test_a_pod_that_goes_in_that_moment_is_gone(server: Server) -> None:
     await server.send("DELETE", f"{PODS}/p")
     assert (await deletion)["metadata"]["name"] == "p"
     assert (await server.send("GET", PODS))["items"] == []
+
+
+async def test_who_is_in_this_process_gets_the_same_lines_and_is_counted() -> None:
+    server = Server()
+    await server.start()
+    for name in ("a", "b"):
+        await server.put(name)
+    over_a_socket = [event async for event in server.watch(timeoutSeconds="1")]
+    query = {"watch": ["1"], "timeoutSeconds": ["1"]}
+    answer = await server.api.handle(Request("GET", MAPS, query, HEADERS, whole_lines=True))
+    assert answer.lines is not None
+    found, open_ones = [], []
+    async for batch in answer.lines:
+        open_ones.append(server.api.metrics.watchers)
+        found += [json.loads(line) for line in batch]
+    assert found == over_a_socket
+    assert [event["object"]["metadata"]["name"] for event in found] == ["a", "b"]
+    assert set(open_ones) == {1}
+    assert server.api.metrics.watchers == 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from kohort.kube.errors import ApiError
 from kohort.kube.http import retry_after
+from kohort.kube.transport import InProcess, lines
 from kohort.kube.wire import Request
 
 if TYPE_CHECKING:
@@ -52,18 +53,23 @@ class Calls:
         return response.body
 
     @asynccontextmanager
-    async def stream(
+    async def lines(
         self, path: str, *, query: Mapping[str, str], silence: float
-    ) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """The chunks of an answer that goes on. `silence`: seconds without one after which it counts as dead."""
-        request = _request("GET", path, query, b"", JSON, JSON)
+    ) -> AsyncGenerator[AsyncIterator[list[bytes]]]:
+        """The lines of an answer that goes on, all that arrived at once together. `silence`: seconds without any after
+        which it counts as dead."""
+        request = _request("GET", path, query, b"", JSON, JSON, whole_lines=isinstance(self.transport, InProcess))
         async with self.transport.stream(request, timeout=silence) as response:
-            assert not isinstance(response.body, bytes)
             self._tell(response)
+            if response.lines is not None:
+                yield response.lines
+                return
+            assert not isinstance(response.body, bytes)
             if not 200 <= response.status < 300:
                 body = b"".join([chunk async for chunk in response.body])
                 raise ApiError.read(response.status, body, retry_after=retry_after(response))
-            yield response.body
+            async with aclosing(lines(response.body)) as found:
+                yield found
 
     def _tell(self, response: Response) -> None:
         if self._warn is not None and "warning" in response.headers:
@@ -79,9 +85,10 @@ def _request(
     content_type: str,
     accept: str,
     composed: bool = False,
+    whole_lines: bool = False,
 ) -> Request:
     headers = {"accept": accept}
     if body:
         headers["content-type"] = content_type
     asked = {name: [value] for name, value in (query or {}).items()}
-    return Request(method, path, asked, headers, body, composed=composed)
+    return Request(method, path, asked, headers, body, composed=composed, whole_lines=whole_lines)

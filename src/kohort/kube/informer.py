@@ -278,9 +278,12 @@ class Informer(Generic[T]):
                 raise _NoStreamingError from error
             except StopAsyncIteration:
                 raise TransportError("the list ended before it was complete") from None
-            number = 0
-            async for line in _in_turns(batch):
-                number += 1
+            read = 0
+            for number, line in enumerate(batch, 1):
+                read += len(line)
+                if read > _AT_ONCE_BYTES:
+                    await _turn()
+                    read = len(line)
                 event = codec.event(line, self._unreadable)
                 if event.type == "BOOKMARK" and event.initial_end:
                     await self._replace(items.values(), event.version)
@@ -316,6 +319,7 @@ class Informer(Generic[T]):
         await self._read(codec, first, self._late)
         async for batch in batches:
             await self._read(codec, batch, self._late)
+            del batch  # it may be long until there is another
             self._progress = True
             self.last_error = self.failing_since = None
             # With data waiting, reading does not yield; others want to run, too.
@@ -333,7 +337,14 @@ class Informer(Generic[T]):
 
     async def _read(self, codec: Codec[T], batch: list[bytes], late: LateLines[Event[T]]) -> None:
         late.check()
-        async for line in _in_turns(line for line in batch if not late.keeps(line)):
+        read = 0
+        for line in batch:
+            if late.keeps(line):
+                continue
+            read += len(line)
+            if read > _AT_ONCE_BYTES:
+                await _turn()
+                read = len(line)
             self._take(codec.event(line, self._unreadable))
 
     def _take(self, event: Event[T], *, late: bool = False) -> None:
@@ -380,12 +391,6 @@ def without_managed_fields(obj: Object) -> Object:
 _large: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, TimeSlices]] = WeakKeyDictionary()
 
 
-async def _in_turns(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
-    """Much does not come in one turn of the loop."""
-    read = 0
-    for line in lines:
-        read += len(line)
-        if read > _AT_ONCE_BYTES:
-            await _large.setdefault(asyncio.get_running_loop(), TimeSlices()).turn()
-            read = len(line)
-        yield line
+async def _turn() -> None:
+    """Much is not read in one turn of the loop."""
+    await _large.setdefault(asyncio.get_running_loop(), TimeSlices()).turn()

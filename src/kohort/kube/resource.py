@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
@@ -10,7 +10,6 @@ import msgspec
 
 from kohort.kube.codec import Codec, Page, decode_large, encode, identifier, identify
 from kohort.kube.errors import KubeError
-from kohort.kube.transport import lines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -163,10 +162,7 @@ class Resource(Generic[T]):
         """The lines of a watch, all that arrived at once together."""
         asked = {**selection.query(), **query, "watch": "true", "timeoutSeconds": str(seconds)}
         path = (await self.type()).path(selection.namespace)
-        async with (
-            self._calls.stream(path, query=asked, silence=silence or seconds + _GRACE) as chunks,
-            aclosing(lines(chunks)) as batches,
-        ):
+        async with self._calls.lines(path, query=asked, silence=silence or seconds + _GRACE) as batches:
             yield batches
 
     # ---- writing

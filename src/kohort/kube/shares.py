@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine, Generator, Hashable
+from collections.abc import Callable, Collection, Coroutine, Generator, Hashable
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -65,6 +65,11 @@ class Shares:
         if used < _HEAVY or account.rests_until <= now or not self._disturbs(account, used, now):
             return 0.0
         return min(account.rests_until - now, _ACTIVE)
+
+    def alone(self, tenants: Collection[str]) -> bool:
+        """Whether nobody but them is at it."""
+        now = time.perf_counter()
+        return not any(now - one.at < _ACTIVE for name, one in self._accounts.items() if name not in tenants)
 
     def _disturbs(self, account: _Account, used: float, now: float) -> bool:
         limit = used * _LIGHTER

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ class User:
 @dataclass(frozen=True, slots=True)
 class Request:
     """`path` is decoded and has no query; keys of `headers` are lower case; `user` is None until authenticated.
-    `composed`: the body was written from an object by this process, so no member stands in it twice."""
+    `composed`: the body was written from an object by this process, so no member stands in it twice. `whole_lines`: who
+    asks is in this process, and takes the lines of a watch as they are."""
 
     method: str
     path: str
@@ -34,14 +35,17 @@ class Request:
     body: bytes = b""
     user: User | None = None
     composed: bool = False
+    whole_lines: bool = False
 
 
 @dataclass(slots=True)
 class Response:
     """Keys of `headers` are lower case. An iterator as `body` is a stream of chunks of any size.
-    `seconds`: after how many a watch has to end; None for everything else."""
+    `seconds`: after how many a watch has to end; None for everything else. `lines`: those of a watch, all that are
+    there at once together, instead of a body; only where `whole_lines` were asked for."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | AsyncIterator[bytes] = b""
     seconds: float | None = None
+    lines: AsyncGenerator[list[bytes]] | None = None

@@ -25,7 +25,7 @@ from kohort.server.resources import native_resources
 from kohort.server.store import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from kohort.api.kind import Context, Object
     from kohort.kube.wire import Request, User
@@ -283,18 +283,12 @@ class Api:
             selector = f"metadata.name={info.name}"
             query = {**info.request.query, "fieldSelector": [selector]}
             info.request = replace(info.request, query=query)
-        watch = Watch(self.core, info, self._stop)
+        watch = Watch(self.core, info, self._stop, self.metrics)
         media = "application/json;stream=watch" if info.accepted.stream else "application/json"
         headers = {"content-type": media, "cache-control": "no-cache, private"}
-        return Response(200, headers, self._counted(watch), watch.seconds)
-
-    async def _counted(self, watch: Watch) -> AsyncGenerator[bytes]:
-        self.metrics.watchers += 1
-        try:
-            async for chunk in watch.lines():
-                yield chunk
-        finally:
-            self.metrics.watchers -= 1
+        if info.request.whole_lines:
+            return Response(200, headers, b"", watch.seconds, watch.lines())
+        return Response(200, headers, watch.chunks(), watch.seconds)
 
 
 _ACROSS: Final = {"list", "watch", "deletecollection"}

@@ -30,6 +30,9 @@ T = TypeVar("T")
 
 SECONDS: Final = 0.004  # after the beginning of a turn, in which requests are begun as they come
 _EACH_TURN: Final = 2  # requests of those that wait
+_MOST: Final = 12  # of one tenant that is alone
+_SHORTEST: Final = 0.0001  # seconds of a request
+_FADES: Final = 0.1  # of the difference, with each request that is shorter
 _SELF: Final = "kohort:in-process"
 _ACCOUNT: Final = "system:serviceaccount:"
 _MASTERS: Final = "system:masters"
@@ -49,6 +52,7 @@ class Pace:
         self._came = 0  # requests that had to wait
         self._serving: asyncio.Handle | None = None
         self._rests = False  # it is served later, since all who wait have to rest
+        self._usual = SECONDS  # seconds that a request takes of late; what was long counts for a while
 
     async def turn(self, request: Request) -> None:
         """Returns when the request may begin."""
@@ -73,16 +77,45 @@ class Pace:
     def metered(self, request: Request, work: Coroutine[Any, Any, T]) -> Metered[T]:
         """The work on a request, on its tenant's account."""
         whose, shares = tenant_of(request), of_loop()
-        return Metered(work, lambda seconds: shares.spent(whose, seconds))
+
+        def spent(seconds: float) -> None:
+            shares.spent(whose, seconds)
+            usual = self._usual
+            self._usual = seconds if seconds > usual else usual + (seconds - usual) * _FADES
+
+        return Metered(work, spent)
 
     def spent(self, namespace: str, seconds: float) -> None:
         """On what has changed in a namespace."""
         of_loop().spent(tenant(namespace), seconds)
 
     def _serve(self) -> None:
+        begun, most, soonest = 0, self._at_once(), 0.0
+        while self._flows:
+            came, soonest = self._round(most - begun)
+            begun += came
+            if not came or begun >= most:
+                break
+        self._until = time.perf_counter() + SECONDS
+        self._serving = None
+        if self._flows:
+            loop = asyncio.get_running_loop()
+            self._rests = soonest > 0.0
+            self._serving = loop.call_later(soonest, self._serve) if self._rests else loop.call_soon(self._serve)
+
+    def _at_once(self) -> int:
+        """How many this turn begins. Whatever is written wakes all who watch it, once for each turn in which something
+        was: so it is as many as a turn has room for while they are all of one tenant, and nobody else is at it."""
+        tenants = {waiting[0][1] for waiting in self._flows.values() if waiting} - {""}
+        if len(tenants) > 1 or not of_loop().alone(tenants):
+            return _EACH_TURN
+        return min(max(int(SECONDS / max(self._usual, _SHORTEST)), _EACH_TURN), _MOST)
+
+    def _round(self, room: int) -> tuple[int, float]:
+        """One of each flow. How many were begun, and after how many seconds there may be more."""
         begun, soonest = 0, float("inf")
         for flow in list(self._flows):
-            if begun == _EACH_TURN:
+            if begun == room:
                 soonest = 0.0
                 break
             waiting = self._flows[flow]
@@ -103,12 +136,7 @@ class Pace:
             if waiting:
                 self._flows[flow] = waiting  # behind the others
                 soonest = 0.0
-        self._until = time.perf_counter() + SECONDS
-        self._serving = None
-        if self._flows:
-            loop = asyncio.get_running_loop()
-            self._rests = soonest > 0.0
-            self._serving = loop.call_later(soonest, self._serve) if self._rests else loop.call_soon(self._serve)
+        return begun, soonest
 
     def _overtakes(self, flow: Flow, came: int) -> bool:
         """Bindings may pass what rests, but nothing passes the bindings of its namespace: else a kubelet would tell

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api.errors import forbidden, required
@@ -20,26 +21,29 @@ from kohort.server.printers import table
 from kohort.server.store import ADDED, DELETED, MODIFIED, Change, CompactedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 
     from kohort.api.kind import Object
     from kohort.server.core import Core
+    from kohort.server.metrics import Metrics
     from kohort.server.requestinfo import RequestInfo
     from kohort.server.store import Event, Item
 
 BOOKMARKS: Final = 60.0  # seconds between them
 _INITIAL_END: Final = "k8s.io/initial-events-end"
 _CHUNK: Final = 1 << 20
+_FEW: Final = 8  # changes that are sent as they are
 _PATIENCE: Final = 3.0  # seconds for a revision that is still to come
 
 
 class Watch:
     """One watcher. `lines` is the stream."""
 
-    def __init__(self, core: Core, info: RequestInfo, stop: asyncio.Event) -> None:
+    def __init__(self, core: Core, info: RequestInfo, stop: asyncio.Event, metrics: Metrics) -> None:
         self.core, self.info, self.resource = core, info, info.resource
         self.predicate: SelectionPredicate = selection_predicate(info)
-        self._stop = stop
+        self._stop, self._metrics = stop, metrics
+        self._began = 0.0
         self._head = storage_codec.object_prefix(info.resource)
         self._starts = {
             event_type: b'{"type":"' + event_type.encode() + b'","object":' for event_type in (ADDED, MODIFIED, DELETED)
@@ -73,59 +77,67 @@ class Watch:
             except CompactedError as error:
                 raise status.expired(str(error)) from None
 
-    async def lines(self) -> AsyncGenerator[bytes]:
-        if self.wait_for > self.core.store.revision and not await self._caught_up():
-            error = status.version_too_large(self.wait_for, self.core.store.revision)
-            yield _line("ERROR", error.status)
-            return
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self.seconds
-        if self.first:
-            self.at = self.core.store.revision
-            first = self.core.store.table(self.resource.table).items(self.predicate.namespace)
-            if (refused := await self._carry(first)) is not None:
-                yield refused
-                return
-            async for chunk in self._chunks(self._initial(first)):
-                yield chunk
-            if self.initial_end and self.bookmarks:
-                yield self._bookmark(self.at, {_INITIAL_END: "true"})
-        marked = loop.time()
-        target = self.core.store.table(self.resource.table)
-        while not self._stop.is_set():
-            try:
-                events = self.core.store.following(self.resource.table, self.at)
-            except CompactedError as error:
-                yield _line("ERROR", status.expired(str(error)).status)
-                return
-            seen = self.core.store.revision
-            if events:
-                changed = [item for event in events for item in (event.item, event.before) if item is not None]
-                if (refused := await self._carry(changed)) is not None:
-                    yield refused
-                    return
-                async for chunk in self._chunks(self._shown(events)):
-                    yield chunk
-                self.at = max(self.at, events[-1].revision)
-                continue
-            now = loop.time()
-            if now >= end:
-                break
-            self.at = max(self.at, seen) if self.at <= seen else self.at
-            if self.bookmarks and now - marked >= BOOKMARKS:
-                marked = now
-                yield self._bookmark(self.at)
-                continue  # something may have come while that was sent
-            await self._wait(target, min(end, marked + BOOKMARKS if self.bookmarks else end) - now)
-        if self.bookmarks:
-            yield self._bookmark(self.at)
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        """The same for a socket."""
+        async with aclosing(self.lines()) as batches:
+            async for batch in batches:
+                yield b"".join(batch)
 
-    async def _wait(self, target: Any, seconds: float) -> None:
+    async def lines(self) -> AsyncGenerator[list[bytes]]:
+        """All that are there at once together, but no more than a socket likes."""
+        self._metrics.watchers += 1
         try:
-            async with asyncio.timeout(max(seconds, 0.001)):
-                await target.changed()
-        except TimeoutError:
-            pass
+            async for batch in self._first():
+                yield batch
+            loop = asyncio.get_running_loop()
+            marked, end = loop.time(), self._began + self.seconds
+            target = self.core.store.table(self.resource.table)
+            while not self._stop.is_set():
+                events = self.core.store.following(self.resource.table, self.at)
+                seen = self.core.store.revision
+                if events:
+                    await self._carry(events)
+                    if len(events) <= _FEW:
+                        if found := list(self._shown(events)):
+                            yield found
+                        found = []  # it may be long until there is more
+                    else:
+                        async for batch in self._batches(self._shown(events)):
+                            yield batch
+                    self.at = max(self.at, events[-1].revision)
+                    continue
+                now = loop.time()
+                if now >= end:
+                    break
+                self.at = max(self.at, seen) if self.at <= seen else self.at
+                if self.bookmarks and now - marked >= BOOKMARKS:
+                    marked = now
+                    yield [self._bookmark(self.at)]
+                    continue  # something may have come while that was sent
+                await target.changed(max(min(end, marked + BOOKMARKS if self.bookmarks else end) - now, 0.001))
+            if self.bookmarks:
+                yield [self._bookmark(self.at)]
+        except CompactedError as error:
+            yield [_line("ERROR", status.expired(str(error)).status)]
+        except status.ApiError as error:
+            yield [_line("ERROR", error.status)]
+        finally:
+            self._metrics.watchers -= 1
+
+    async def _first(self) -> AsyncGenerator[list[bytes]]:
+        """What is there when it begins, if that was asked for."""
+        if self.wait_for > self.core.store.revision and not await self._caught_up():
+            raise status.version_too_large(self.wait_for, self.core.store.revision)
+        self._began = asyncio.get_running_loop().time()
+        if not self.first:
+            return
+        self.at = self.core.store.revision
+        first = self.core.store.table(self.resource.table).items(self.predicate.namespace)
+        await self._carry_items(first)
+        async for batch in self._batches(self._initial(first)):
+            yield batch
+        if self.initial_end and self.bookmarks:
+            yield [self._bookmark(self.at, {_INITIAL_END: "true"})]
 
     async def _caught_up(self) -> bool:
         end = asyncio.get_running_loop().time() + _PATIENCE
@@ -135,8 +147,8 @@ class Watch:
             await asyncio.sleep(0.05)
         return True
 
-    async def _chunks(self, lines: Iterator[bytes]) -> AsyncGenerator[bytes]:
-        """Joined, in pieces that a socket likes; many of them take several turns of the loop."""
+    async def _batches(self, lines: Iterator[bytes]) -> AsyncGenerator[list[bytes]]:
+        """In pieces that a socket likes; many of them take several turns of the loop."""
         waiting: list[bytes] = []
         size = 0
         slices = self.core.slices
@@ -145,12 +157,12 @@ class Watch:
             waiting.append(line)
             size += len(line)
             if size >= _CHUNK:
-                yield b"".join(waiting)
+                yield waiting
                 waiting, size = [], 0
             if time.perf_counter() >= end:
                 end = await slices.turn()
         if waiting:
-            yield b"".join(waiting)
+            yield waiting
 
     def _seconds(self) -> float:
         given = options.whole(self.info.query, "timeoutSeconds")
@@ -159,17 +171,17 @@ class Watch:
 
     # ---- what is sent
 
-    async def _carry(self, items: Sequence[Item]) -> bytes | None:
-        """What is about to be sent, in the version that is watched. A line that ends the watch if that fails."""
+    async def _carry(self, events: Sequence[Event]) -> None:
+        """What is about to be sent, in the version that is watched; ApiError if that fails."""
+        if self.resource.conversion is not None:
+            changed = (item for event in events for item in (event.item, event.before) if item is not None)
+            await self._carry_items(changed)
+
+    async def _carry_items(self, items: Iterable[Item]) -> None:
         converter = self.core.converter
-        if self.resource.conversion is None or converter is None:
-            return None
-        wanted = [item for item in items if self.predicate.namespace in (None, item.namespace)]
-        try:
+        if self.resource.conversion is not None and converter is not None:
+            wanted = [item for item in items if self.predicate.namespace in (None, item.namespace)]
             self._carried = dict(zip(wanted, await converter.items(self.resource, wanted), strict=True))
-        except status.ApiError as error:
-            return _line("ERROR", error.status)
-        return None
 
     def _load(self, item: Item) -> Object:
         return storage_codec.load(self.resource, self._carried.get(item, item))

@@ -75,13 +75,17 @@ class Table:
             return ()
         return log[bisect_right(log, revision, key=_revision) :]
 
-    async def changed(self) -> None:
-        """Until something is committed, or somebody is asked to look up."""
-        waiter = asyncio.get_running_loop().create_future()
+    async def changed(self, seconds: float | None = None) -> None:
+        """Until something is committed, or somebody is asked to look up, or so many seconds have passed."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
         self._waiters[waiter] = None
+        timer = loop.call_later(seconds, _wake, waiter) if seconds is not None else None
         try:
             await waiter
         finally:
+            if timer is not None:
+                timer.cancel()
             self._waiters.pop(waiter, None)
 
     # ---- writing
@@ -129,8 +133,7 @@ class Table:
 
     def wake(self) -> None:
         for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            _wake(waiter)
 
     def forget(self, revision: int) -> list[Event]:
         """Drop the log up to a revision; what was dropped."""
@@ -147,3 +150,8 @@ class Table:
 
 
 _NONE: dict[str, Item] = {}
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
