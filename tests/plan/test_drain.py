@@ -130,5 +130,5 @@ def test_mistakes_of_the_command(tmp_path: Path) -> None:
         ([], "-f FILE or --drain NODE: one of the two is wanted"),
     ):
         done = CliRunner().invoke(app, ["plan", *words])
-        assert done.exit_code == 1
+        assert done.exit_code == 2
         assert said in " ".join(done.output.split())

@@ -13,7 +13,7 @@ import pytest
 from kohort.api.kind import Object
 from kohort.api.objects import name_of
 from kohort.manifest import read
-from kohort.plan.existing import LAST_APPLIED, Existing, Pair, existing, merged, would_apply
+from kohort.plan.existing import LAST_APPLIED, Applied, Existing, Pair, existing, merged, would_apply
 from kohort.sim.cluster import Pool
 from kohort.testing.cluster import cluster
 from kohort.testing.virtual import VirtualLoop
@@ -57,14 +57,14 @@ def applied(pair: Pair) -> Existing:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_file_again_changes_nothing(kind: str) -> None:
     found = applied(made(example(kind), kind))
-    assert (found.applied, found.refused) == ("unchanged", False)
+    assert (found.applied, found.fields, found.message) == (Applied.UNCHANGED, (), "")
 
 
 def test_it_has_ended() -> None:
     wanted, there = made(example("JobSet"), "JobSet")
     there["status"] = {**there.get("status", {}), "conditions": [{"type": "Completed", "status": "True"}]}
     found = applied((wanted, there))
-    assert (found.applied, found.ended) == ("unchanged", "Completed")
+    assert (found.applied, found.ended) == (Applied.UNCHANGED, "Completed")
 
 
 def _job(obj: Object) -> Object:
@@ -78,8 +78,8 @@ def test_what_cannot_be_changed_is_refused(kind: str) -> None:
         _job(obj)["template"]["spec"]["containers"][0]["image"] = "another"
 
     found = applied(made(example(kind), kind, other))
-    assert found.refused
-    assert "field is immutable" in found.applied
+    assert found.applied is Applied.REFUSED
+    assert "field is immutable" in found.message
 
 
 def test_what_can_be_changed_is_named() -> None:
@@ -87,7 +87,7 @@ def test_what_can_be_changed_is_named() -> None:
         obj["spec"]["replicas"] = 5
 
     found = applied(made(example("LeaderWorkerSet"), "LeaderWorkerSet", more))
-    assert (found.applied, found.refused) == ("configured: spec.replicas", False)
+    assert (found.applied, found.fields) == (Applied.CONFIGURED, ("spec.replicas",))
 
 
 def test_what_an_earlier_apply_said_and_the_file_says_no_more_goes() -> None:

@@ -173,7 +173,23 @@ def test_what_is_submitted_before_counts(tmp_path: Path) -> None:
 def test_what_is_there_already_is_not_planned(full: Case, tmp_path: Path) -> None:
     code, text = ask("-f", written(tmp_path, jobset("first", 4, 2)), "--state", saved(full, tmp_path))
     assert code == 1
-    assert "is in the cluster already; kohort explain jobset/first" in text
+    assert "is in the cluster already; kohort explain jobset/first" in " ".join(text.split())
+
+
+def test_what_could_not_be_asked_is_no_answer(tmp_path: Path) -> None:
+    """Whoever asks in CI tells "no" from "that file is not there" by the exit code."""
+    nodes, other = tmp_path / "cluster.yaml", tmp_path / "other.yaml"
+    nodes.write_text("pools: [{name: n, count: 1}]")
+    other.write_text("pools: []\n---\napiVersion: v1\nkind: Pod\nspec: {}\n")
+    for path, says in (
+        (tmp_path / "none.yaml", ["none.yaml: no such file or directory"]),
+        (other, ["apiVersion: Required value", "kind: Required value", "Pod/(no name): metadata.name: Required value"]),
+    ):
+        code, text = ask("-f", str(path), "--cluster", str(nodes))
+        assert code == 2
+        assert "a fault of Kohort" not in text
+        for one in says:
+            assert one in " ".join(text.split())
 
 
 def test_a_refusal_is_told(tmp_path: Path) -> None:
@@ -195,7 +211,7 @@ def test_a_bad_snapshot(content: str, says: str, tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     path.write_text(content)
     code, text = ask("-f", written(tmp_path, jobset("x", 1, 1)), "--state", str(path))
-    assert code == 1
+    assert code == 2
     assert says in text
     assert "Traceback" not in text
 

@@ -52,7 +52,15 @@ class UsageError(ValueError):
 
 def friendly(run: Callable[P, int]) -> Callable[P, int]:
     """Bad input is a message and exit 1, never a traceback."""
+    return _friendly(run, 1)
 
+
+def answering(run: Callable[P, int]) -> Callable[P, int]:
+    """For commands whose exit 1 is an answer: what could not be asked is exit 2, as for grep and diff."""
+    return _friendly(run, 2)
+
+
+def _friendly(run: Callable[P, int], code: int) -> Callable[P, int]:
     @wraps(run)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> int:
         try:
@@ -63,7 +71,7 @@ def friendly(run: Callable[P, int]) -> Callable[P, int]:
             if _is_of_the_input(error):
                 for line in str(error).splitlines():
                     say("error", line)
-                return 1
+                return code
             if os.environ.get(_DEBUG):
                 raise
             say("error", f"a fault of Kohort, not of your input: {type(error).__name__}: {error}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from kohort.api.objects import name_of, namespace_of
 from kohort.cli import drain
-from kohort.cli.common import UsageError, choice, configured, count, friendly, out, say
+from kohort.cli.common import UsageError, answering, choice, configured, count, out, say
 from kohort.cli.explainprint import SHORT, WHOLE, answer_lines, label_line, some
 from kohort.cli.lines import Hanging
 from kohort.cli.lookup import Found, find_in_cluster, is_kind
@@ -21,7 +21,7 @@ from kohort.cli.up import read_pools, read_profile
 from kohort.gang.settings import DEFAULTS
 from kohort.manifest import read
 from kohort.plan.clustercopy import ClusterCopy, described, read_cluster, read_snapshot
-from kohort.plan.existing import Existing, Pair, existing, would_apply
+from kohort.plan.existing import Applied, Existing, Pair, existing, would_apply
 from kohort.plan.plan import Outcome, Victim, plan
 from kohort.scheduler.clusterlist import list_cluster
 from kohort.scheduler.rootstatus import RootState, RootStatus, root_status
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kohort.kube.client import Client
 
 FORMS = ("text", "wide", "json", "yaml")
+_FIELDS = 3  # that would change, in a message
 _STARTED = (RootState.RUNNING, RootState.PARTLY)
 
 
@@ -69,7 +70,7 @@ class Planned:
         )
 
 
-@friendly
+@answering
 def run(asked: PlanOptions, output: str) -> int:
     choice("-o", output, FORMS)
     if asked.drain:
@@ -84,13 +85,12 @@ def run(asked: PlanOptions, output: str) -> int:
         raise UsageError(f"-f {', '.join(asked.filename)}: no workload, group or pod is in it")
     cluster, namespace, pairs = _cluster(asked, targets)
     there = {one.key: one for one in would_apply(cluster.minor, pairs)}
-    known = {key for key in _known(cluster) if key not in there}
+    there |= {one.key: one for one in _seen(cluster, targets, namespace) if one.key not in there}
 
     def is_new(obj: dict[str, Any]) -> bool:
         return (str(obj.get("kind")), namespace_of(obj) or namespace, name_of(obj)) not in there
 
     targets, files = [obj for obj in targets if is_new(obj)], [[obj for obj in one if is_new(obj)] for one in files]
-    _check_new(known, targets, namespace)
 
     async def look(client: Client) -> list[Planned]:
         return await look_at(client, targets, namespace)
@@ -120,9 +120,23 @@ def _check_drain(asked: PlanOptions) -> None:
 def _files(paths: Sequence[str], recursive: bool) -> list[list[dict[str, Any]]]:
     """The objects of each."""
     found: dict[str, list[dict[str, Any]]] = {}
+    wrong: list[str] = []
     for document in read(paths, recursive=recursive):
         found.setdefault(document.source, []).append(document.obj)
+        wrong += [f"{document.source}: {document.label}: {text}" for text in _lacks_of_object(document.obj)]
+    if wrong:
+        raise UsageError("\n".join(wrong))
     return list(found.values())
+
+
+def _lacks_of_object(obj: Mapping[str, Any]) -> Iterator[str]:
+    """Without these no server can be told what it is."""
+    for name in ("apiVersion", "kind"):
+        if not isinstance(obj.get(name), str) or not obj[name]:
+            yield f"{name}: Required value: a Kubernetes object names it"
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict) or not (meta.get("name") or meta.get("generateName")):
+        yield "metadata.name: Required value: a Kubernetes object names it"
 
 
 def workloads(objects: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -179,22 +193,18 @@ def _snapshot(path: str) -> ClusterCopy:
         raise UsageError(f"--state {path}: {error}") from None
 
 
-def _known(cluster: ClusterCopy) -> set[tuple[str, str, str]]:
-    """Whose pods and groups are there."""
-    return {
+def _seen(cluster: ClusterCopy, targets: Sequence[dict[str, Any]], namespace: str) -> Iterator[Existing]:
+    """Those whose pods and groups are there: they have been decided about."""
+    known = {
         (str(one["kind"]), str(obj["metadata"].get("namespace", "default")), str(one["name"]))
         for name in ("pods", "podgroups", "compositepodgroups", "workloads")
         for obj in cluster.of(name)
         for one in obj["metadata"].get("ownerReferences") or ()
     }
-
-
-def _check_new(known: set[tuple[str, str, str]], targets: Sequence[dict[str, Any]], namespace: str) -> None:
-    """What is there already has been decided about; a second one of the same name would not be taken."""
     for obj in targets:
-        if (obj["kind"], namespace_of(obj) or namespace, name_of(obj)) in known:
-            what = f"{str(obj['kind']).lower()}/{name_of(obj)}"
-            raise UsageError(f"{what}: is in the cluster already; kohort explain {what} says how it stands")
+        found = Existing(str(obj["kind"]), namespace_of(obj) or namespace, name_of(obj), Applied.UNKNOWN)
+        if found.key in known:
+            yield found
 
 
 # ---- printing
@@ -226,14 +236,16 @@ def _there(one: Existing) -> Text:
     name = Text.assemble(f"{one.kind} ", (one.name, "bold"), f" in {one.namespace} ")
     what = f"{one.kind.lower()}/{one.name}"
     ended = f", and has ended ({one.ended})" if one.ended else ""
-    if one.refused:
-        does = f"kubectl apply would be refused: {one.applied}"
-    elif one.applied == "unchanged":
-        does = "kubectl apply would leave it unchanged"
-    else:
-        does = f"kubectl apply would update it ({one.applied.removeprefix('configured: ')}), which is not planned"
-    helps = f"kubectl delete {what} first, or give it another name" if one.ended or one.refused else ""
-    text = f": it is in the cluster already{ended}; {does}; {helps or f'kohort explain {what} says how it stands'}"
+    refused = one.applied is Applied.REFUSED
+    does = ""
+    if refused:
+        does = f"kubectl apply would be refused: {one.message}; "
+    elif one.applied is Applied.CONFIGURED:
+        does = f"kubectl apply would update it ({some(one.fields, _FIELDS)}), which is not planned; "
+    elif one.applied is Applied.UNCHANGED:
+        does = "kubectl apply would leave it unchanged; "
+    helps = f"kubectl delete {what} first, or give it another name" if one.ended or refused else ""
+    text = f": it is in the cluster already{ended}; {does}{helps or f'kohort explain {what} says how it stands'}"
     return Text.assemble(name, ("does not start", "yellow"), text)
 
 

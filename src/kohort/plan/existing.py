@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,22 +35,31 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _ENDED: Final = frozenset({"Complete", "Completed", "Failed"})  # conditions of Jobs, JobSets and TrainJobs
 _PHASES: Final = frozenset({"Succeeded", "Failed"})
 _SERVERS: Final = ("managedFields", "resourceVersion", "generation")  # fields of metadata that no file says
-_NAMED: Final = 3  # fields in a message
 _LOOK: Final = 0.05
 _SERVED_WITHIN: Final = 30.0  # virtual seconds until the kinds of operators are defined
 Pair = tuple["Object", "Object"]  # of a file, and as it is in the cluster
 
 
+class Applied(StrEnum):
+    """What would come of `kubectl apply`; the first two in its words."""
+
+    UNCHANGED = "unchanged"
+    CONFIGURED = "configured"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"  # only its pods and groups were seen
+
+
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """`applied`: what comes of the file, in kubectl's words: unchanged, configured, or why it is refused. `ended`: how
-    the object has ended, if it has."""
+    """`fields`: paths of what would change. `message`: why it would be refused. `ended`: how the object has ended, if
+    it has."""
 
     kind: str
     namespace: str
     name: str
-    applied: str
-    refused: bool = False
+    applied: Applied
+    fields: tuple[str, ...] = ()
+    message: str = ""
     ended: str = ""
 
     @property
@@ -89,16 +99,16 @@ async def _applied(minor: str, pairs: Sequence[Pair]) -> list[Existing]:
 
 
 async def _one(server: Server, client: Client, obj: Object, there: Object) -> Existing:
-    said = Existing(str(obj["kind"]), namespace_of(there) or "default", name_of(obj), "", ended=_ended(there))
+    space = namespace_of(there) or "default"
+    said = Existing(str(obj["kind"]), space, name_of(obj), Applied.UNCHANGED, ended=_ended(there))
     try:
         before = await _loaded(server, client, there)
-        after = await client.of(obj).update(merged(before, obj), said.namespace)
+        after = await client.of(obj).update(merged(before, obj), space)
     except (ApiError, NotServedError) as error:
         text = error.message if isinstance(error, ApiError) else str(error)
-        return replace(said, applied=text, refused=True)
-    fields = list(changed(_compared(before), _compared(after)))
-    more = f" and {len(fields) - _NAMED} more" if len(fields) > _NAMED else ""
-    return replace(said, applied=f"configured: {', '.join(fields[:_NAMED])}{more}" if fields else "unchanged")
+        return replace(said, applied=Applied.REFUSED, message=text)
+    fields = tuple(changed(_compared(before), _compared(after)))
+    return replace(said, applied=Applied.CONFIGURED, fields=fields) if fields else said
 
 
 async def _loaded(server: Server, client: Client, there: Object) -> Object:
