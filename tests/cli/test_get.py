@@ -66,6 +66,25 @@ async def test_what_is_chosen(config: str) -> None:
     missing = await kohort("get", "podgroup", "none", "-n", "lab", "--kubeconfig", config)
     assert missing.exit_code == 1
     assert "podgroup none: not found in namespace lab" in missing.output
+
+
+async def test_what_is_named_has_to_be_there(config: str) -> None:
+    """As for kubectl: what is there is shown, what is not is an error."""
+    both = await kohort("get", "podgroup", "none", "gang-3", "-n", "lab", "-o", "name", "--kubeconfig", config)
+    assert (both.exit_code, both.stdout) == (1, "podgroup/gang-3\n")
+    assert "podgroup none: not found in namespace lab" in both.stderr
+    for words, says in (
+        (("podgroup/none",), "podgroup/none: not found in namespace lab"),
+        (("nosuch",), "nosuch: not found in namespace lab"),
+        (("nosuch", "gang-3"), '"nosuch": the server has no such type; accepted are'),
+    ):
+        done = await kohort("get", *words, "-n", "lab", "--kubeconfig", config)
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert says in done.stderr
+    for words in (("gang-3",), ("po",), ("podgroups", "gang-3")):  # a name alone, a short name, a plural
+        done = await kohort("get", *words, "-A" if len(words) == 1 else "-nlab", "-o", "name", "--kubeconfig", config)
+        assert done.exit_code == 0, done.output
+        assert done.stdout
     wrong = await kohort("get", "-o", "xml", "--kubeconfig", config)
     assert wrong.exit_code == 1
     assert "accepted are text" in wrong.output

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +14,8 @@ from kohort.apimachinery import times
 from kohort.cli.common import UsageError, choice, friendly, out, say, write
 from kohort.cli.explainprint import age
 from kohort.cli.lines import columns
-from kohort.cli.targets import FORMS, Question, connected, print_data, print_names
+from kohort.cli.lookup import is_kind, known_kinds
+from kohort.cli.targets import FORMS, Question, connected, kind_of, print_data, print_names
 from kohort.kube.client import Client
 from kohort.web.follower import ClusterFollower
 from kohort.web.view import TICK, View
@@ -29,21 +31,45 @@ def get(question: Question, kubeconfig: str, context: str, output: str, *, watch
 
     async def work(client: Client) -> int:
         async with ClusterFollower(client) as follower:
-            view = View(follower)
-            return await (_follow if watch else _once)(view, question, output)
+            asked = await _spelled(client, question)
+            return await (_follow if watch else _once)(View(follower), asked, output)
 
     return connected(kubeconfig, context, "kohort-get", work)
 
 
+async def _spelled(client: Client, question: Question) -> Question:
+    """With the kind that a type stands for; a single word that is no type is a name."""
+    if not question.words or "/" in question.words[0]:
+        return question
+    first, *names = question.words
+    kind = first if is_kind(first) else await kind_of(client, first)
+    if kind:
+        return replace(question, words=(kind, *names))
+    if names:
+        raise UsageError(f'"{first}": the server has no such type; accepted are {", ".join(known_kinds())}')
+    return replace(question, words=(f"/{first}",))
+
+
 async def _once(view: View, question: Question, output: str) -> int:
+    """What is named has to be there, as for kubectl; the others are shown."""
     await view.refresh()
     found = await chosen(view, question)
     for problem in view.follower.unread:
         say("warning", f"not looked at: {problem}")
-    if not found and len(question.words) > 1:
-        raise UsageError(f"{' '.join(question.words)}: not found {_where(view, question)}")
-    show(found, output, view.clock.now(), everywhere=question.everywhere, where=_where(view, question))
-    return 0
+    missing = _missing(found, question)
+    if found or not missing:
+        show(found, output, view.clock.now(), everywhere=question.everywhere, where=_where(view, question))
+    for word in missing:
+        say("error", f"{word}: not found {_where(view, question)}")
+    return 1 if missing else 0
+
+
+def _missing(found: Sequence[Row], question: Question) -> list[str]:
+    """Of what was named."""
+    there = {name for one in found for name in (one["name"], one["top"][1])}
+    slashed = "/" in "".join(question.words[:1])
+    named = question.words if slashed else [f"{question.words[0]} {name}" for name in question.words[1:]]
+    return [one.removeprefix("/") for one in named if one.replace(" ", "/").rpartition("/")[2] not in there]
 
 
 async def _follow(view: View, question: Question, output: str) -> int:
@@ -70,7 +96,7 @@ async def chosen(view: View, question: Question, namespace: str | None = None) -
     if namespace is None:
         namespace = "" if question.everywhere else question.namespace or view.follower.client.namespace
     slashed = [word.partition("/") for word in question.words if "/" in word]
-    kinds = {kind for kind, _, _ in slashed} or set(question.words[:1])
+    kinds = {kind for kind, _, _ in slashed if kind} if slashed else set(question.words[:1])
     names = {name for _, _, name in slashed} or set(question.words[1:])
     uids: set[str] | None = None
     if question.labels:

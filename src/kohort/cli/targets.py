@@ -232,13 +232,15 @@ async def _of_type(client: Client, seen: ClusterList, question: Question, reply:
 
 
 async def _is_type(client: Client, word: str) -> bool:
-    if "/" in word:
-        return False
+    return "/" not in word and bool(await kind_of(client, word))
+
+
+async def kind_of(client: Client, word: str) -> str:
+    """Of a type as people write it (jobsets, deploy), "" if the server has none of that name."""
     try:
-        await client.discovery.find(word)
+        return (await client.discovery.find(word)).kind
     except NotServedError:
-        return False
-    return True
+        return ""
 
 
 def _where(namespace: str) -> str:
