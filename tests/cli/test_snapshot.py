@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from kohort.kube.client import Client
+from kohort.plan.anonymise import anonymised
 from kohort.testing.server import ServerThread
 
 SECRET = "hunter2-is-the-password"
@@ -89,6 +90,16 @@ def test_nothing_secret_is_in_it(server: ServerThread, tmp_path: Path) -> None:
 def test_without_names(server: ServerThread, tmp_path: Path) -> None:
     text = json.dumps(saved(server, tmp_path / "b.json.gz", "--anonymise"))
     assert [word for word in OWN if word in text] == []
+
+
+def test_what_nodes_are_says_nothing_of_whose_they_are() -> None:
+    """A manifest that selects it finds its nodes in a snapshot without names, too."""
+    labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "arm64", "team": "acme"}
+    made = anonymised({"objects": {"nodes": [{"metadata": {"name": "acme-1", "labels": labels}}]}})
+    (node,) = made["objects"]["nodes"]
+    found = node["metadata"]["labels"]
+    assert (found["kubernetes.io/os"], found["kubernetes.io/arch"]) == ("linux", "arm64")
+    assert "acme" not in json.dumps(made)
 
 
 @pytest.mark.parametrize(("pods", "fits"), [(5, True), (6, False)])

@@ -50,6 +50,19 @@ def test_tainted_gpu_nodes_beside_cpu_nodes() -> None:
     assert Search(short.engine).place(tolerant).ok
 
 
+def test_nodes_are_excluded_once_where_domains_are_asked_for() -> None:
+    """Of the closest domain its room is told; who is out of the question, of all domains, and not twice."""
+    short = Short()
+    for number in range(4):
+        short.node(f"n{number}", 8, rack="AB"[number // 2])
+    leaf = Leaf("g", [short.pod(f"p{n}", 16, asks={GPU: "1"}) for n in range(2)], 2, topology="rack")
+    causes = [str(cause) for cause in _explained(short, leaf).causes]
+    assert [one for one in causes if GPU in one] == [f"4 nodes have no {GPU}"]
+    assert [one for one in causes if "lack cpu" in one] == [
+        "2 nodes lack cpu (a pod asks 16), 2 of them even when empty"
+    ]
+
+
 def test_tolerating_is_no_remedy_where_the_nodes_are_too_few() -> None:
     short = _gpu_cluster()
     explanation = _explained(short, _gpu_gang(short, 5))

@@ -167,7 +167,8 @@ class _Explainer:
         everywhere = explanation.reason is not Reason.FRAGMENTED and not leaf.running
         explanation.causes = node_causes(self._engine, leaf, where)
         if everywhere and where is not node_set:  # what keeps it off the other domains may be easier to change
-            explanation.causes += [one for one in node_causes(self._engine, leaf, node_set) if one.excludes]
+            wider = [one for one in node_causes(self._engine, leaf, node_set) if one.excludes]
+            explanation.causes = [one for one in explanation.causes if not one.excludes] + wider
         mark = self._engine.mark()
         placed = assume_leaf(self._engine, leaf, where, wanted, 0) or {}
         explanation.can = len(placed)

@@ -33,7 +33,11 @@ _API: Final = frozenset(
     }
     | {"accessModes", "volumeMode", "version", "minor", "resource", "resourceVersion"}
 )
-_KEPT: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease", "true", "false", ""})
+# Names that every cluster has; what nodes are, so that a manifest that selects it is answered as before.
+_KEPT: Final = frozenset(
+    {"default", "kube-system", "kube-public", "kube-node-lease", "true", "false", ""}
+    | {"linux", "windows", "amd64", "arm64"}
+)
 _NUMBER: Final = re.compile(r"[0-9.]+[a-zA-Z]{0,2}")
 _DOMAIN: Final = re.compile(r"([a-z0-9.-]+\.[a-z]{2,})/(.+)")
 
