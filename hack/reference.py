@@ -47,7 +47,7 @@ def _line(command: click.Command) -> str:
 def _command(command: click.Command, context: click.Context, called: str) -> Iterator[str]:
     level = "##" if called.count(" ") == 1 else "###"
     yield f"\n{level} {called}\n\n{_paragraphs(command)}\n"
-    usage = " ".join(command.collect_usage_pieces(context))
+    usage = " ".join(filter(None, command.collect_usage_pieces(context)))
     yield f"\n```text\n{called} {usage}\n```\n"
     rows = [_option(one, context) for one in command.params if isinstance(one, click.Option) and not one.hidden]
     if rows:

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from kohort.cli.main import app
 from kohort.simulate.formats import read_csv, read_swf
+from kohort.simulate.plots import _top
 from kohort.simulate.trace import TraceError, read_yaml
 
 SMALL = str(Path(__file__).parents[2] / "examples" / "traces" / "small.yaml")
@@ -75,6 +76,39 @@ def test_two_clusters_side_by_side(tiny: str, tmp_path: Path) -> None:
     assert more["wait"]["mean"] == 0 < base["wait"]["mean"] == same["wait"]["mean"]
     shown = simulate(tiny, "--compare", str(larger)).output
     assert re.search(r"tiny\s+larger", shown)
+    assert simulate(tiny, "--compare", str(larger), str(packed), "-o", "json").output == done.output
+    alone = simulate(tiny, str(larger))
+    assert alone.exit_code == 1
+    assert "larger.yaml: one trace is run; --compare FILE" in alone.output
+
+
+def test_mistakes_are_told_before_the_run(tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kohort.cli.simulate.Simulation", None)
+    table = tmp_path / "t.csv"
+    table.write_text("arrival,cpu,duration\n0,1,1\n")
+    for words, says in (
+        ((tiny, "--report", str(tmp_path / "none" / "r.html")), "there is no directory"),
+        ((tiny, "--report", str(tmp_path)), "is a directory; a file is wanted"),
+        ((str(table),), "t.csv: the trace names no cluster; use --cluster FILE"),
+    ):
+        done = simulate(*words)
+        assert done.exit_code == 1
+        assert says in " ".join(done.output.split())
+
+
+def test_nothing_is_said_of_a_time_that_there_was_not(tmp_path: Path) -> None:
+    idle = tmp_path / "idle.yaml"
+    idle.write_text(TINY.replace("pods: 2, requests: {cpu: 4}", "pods: 1, requests: {cpu: 1}"))
+    shown = simulate(str(idle)).output
+    assert re.search(r"cpu in use while something waited\s+–", shown)
+
+
+@pytest.mark.parametrize(
+    ("highest", "unit", "top"),
+    [(19, "", 20), (3, "", 4), (21, "", 40), (8500, "s", 14400), (70, "s", 120), (9, "s", 20), (900_000, "s", 1728000)],
+)
+def test_plots_end_at_round_numbers(highest: float, unit: str, top: float) -> None:
+    assert _top(highest, unit) == top
 
 
 def test_everything_that_is_wrong_at_once(tmp_path: Path) -> None:

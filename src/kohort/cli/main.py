@@ -401,7 +401,7 @@ def top(kubeconfig: str, context: str, output: str, once: bool, watch: bool, **a
 def plan(output: str, **asked: Any) -> None:
     """Say whether workloads would start now, where, and who would be evicted; if not, why. Nothing is written.
 
-    Exit code 0: all of them start (after a drain: run again); 1: one does not.
+    Exit code 0: all of them start (after a drain: run again); 1: one does not; 2: it could not be asked.
     """
     from kohort.cli import plan as command
 
@@ -428,12 +428,13 @@ def defrag(free: str, output: str, **asked: Any) -> None:
 
 @app.command()
 @click.argument("trace", metavar="TRACE", shell_complete=_completes("FILE"))
+@click.argument("more", metavar="", nargs=-1, shell_complete=_completes("FILE"))
 @_text("--cluster", metavar="FILE", says="The nodes, as for up; else those that the trace names.")
 @_text("--profile", metavar="FILE", says="What placement weighs, as for up.")
-@_many("--compare", metavar="FILE", says="The same with another cluster or profile beside it. Repeatable.")
+@_many("--compare", metavar="FILE...", says="The same with other clusters or profiles beside it. Repeatable.")
 @_text("--report", metavar="FILE", says="Write plots and numbers as one HTML file.")
 @_output("text|json")
-def simulate(trace: str, output: str, **chosen: Any) -> None:
+def simulate(trace: str, more: tuple[str, ...], output: str, **chosen: Any) -> None:
     """Run a trace of jobs on a described cluster, in virtual time, with the scheduler itself.
 
     TRACE is YAML (docs/simulate.md), Standard Workload Format (.swf), a table (.csv), or a snapshot, whose history runs
@@ -441,7 +442,7 @@ def simulate(trace: str, output: str, **chosen: Any) -> None:
     """
     from kohort.cli import simulate as command
 
-    sys.exit(command.run(trace, output, **chosen))
+    sys.exit(command.run(trace, more, output, **chosen))
 
 
 @app.command()

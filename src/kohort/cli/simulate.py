@@ -42,15 +42,21 @@ class Setting:
 
 
 @friendly
-def run(trace: str, output: str, *, cluster: str, profile: str, compare: Sequence[str], report: str) -> int:
+def run(
+    trace: str, more: Sequence[str], output: str, *, cluster: str, profile: str, compare: Sequence[str], report: str
+) -> int:
+    """`more`: files after the trace, which go with --compare."""
     choice("-o", output, ("text", "json"))
+    if more and not compare:
+        raise UsageError(f"{more[0]}: one trace is run; --compare FILE runs it with another cluster or profile as well")
+    _check_report(report)
     found, own = _read(trace)
     base = Setting(
         Path(cluster).stem if cluster else Path(trace).name.partition(".")[0],
         _nodes(read_pools(cluster)) if cluster else own or _nodes(_own_pools(trace, found)),
         read_profile("--profile", profile),
     )
-    runs = [_run(found, one) for one in (base, *(_other(base, file) for file in compare))]
+    runs = [_run(found, one) for one in (base, *(_other(base, file) for file in (*compare, *more)))]
     notes = _notes(found, runs)
     if report:
         _write_report(report, f"{Path(trace).name}: {len(found.jobs):,} jobs", runs, notes)
@@ -89,7 +95,9 @@ def _nodes(pools: tuple[Pool, ...]) -> tuple[Object, ...]:
 
 def _own_pools(path: str, trace: Trace) -> tuple[Pool, ...]:
     if trace.cluster is None:
-        raise UsageError(f"{path}: the trace names no cluster; add `cluster: {{pools: [...]}}`, or use --cluster FILE")
+        kept = Path(path).name.removesuffix(".gz").rpartition(".")[2].lower() in _READERS
+        add = "use" if kept else "add `cluster: {pools: [...]}`, or use"
+        raise UsageError(f"{path}: the trace names no cluster; {add} --cluster FILE")
     try:
         return read(msgspec.json.encode(trace.cluster).decode())
     except ClusterFileError as error:
@@ -157,6 +165,14 @@ def _print(runs: Sequence[Run], notes: Sequence[str]) -> None:
     out.print(table)
     for note in notes:
         out.print(Hanging(note))
+
+
+def _check_report(path: str) -> None:
+    """Before a run that may take a minute."""
+    if path and Path(path).is_dir():
+        raise UsageError(f"--report {path}: is a directory; a file is wanted")
+    if path and not Path(path).absolute().parent.is_dir():
+        raise UsageError(f"--report {path}: there is no directory {Path(path).parent}")
 
 
 def _write_report(path: str, title: str, runs: Sequence[Run], notes: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -12,6 +13,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 12, 30
 _POINTS: Final = 900  # of a line: more than that nobody sees
 _TICKS: Final = 6
 _STEPS: Final = (60, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 604800, 2592000)
+_LINES: Final = 4  # across, above the lowest
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Line:
 def lines(title: str, series: Sequence[Line], unit: str, *, top: float | None = None, times: bool = True) -> str:
     """`times`: across is time in seconds; else waits in seconds, and up is a share."""
     longest = max((one.points[-1][0] for one in series if one.points), default=1.0) or 1.0
-    highest = top or max((value for one in series for _, value in one.points), default=1.0) or 1.0
+    highest = top or _top(max((value for one in series for _, value in one.points), default=1.0), unit)
     parts = [_frame(title, highest, unit)]
     for at in _moments(longest):
         x = _x(at, longest)
@@ -37,7 +39,7 @@ def lines(title: str, series: Sequence[Line], unit: str, *, top: float | None = 
 
 def bars(title: str, labels: Sequence[str], series: Sequence[tuple[str, Sequence[float]]], unit: str) -> str:
     """Groups of bars, one for each label."""
-    highest = max((value for _, values in series for value in values), default=1.0) or 1.0
+    highest = _top(max((value for _, values in series for value in values), default=1.0), unit)
     parts = [_frame(title, highest, unit)]
     room = (WIDTH - _LEFT - _RIGHT) / max(1, len(labels))
     wide = room * 0.8 / max(1, len(series))
@@ -70,8 +72,8 @@ def _figure(title: str, parts: Sequence[str], names: Sequence[str]) -> str:
 
 def _frame(title: str, highest: float, unit: str) -> str:
     parts = [f"<title>{escape(title)}</title>"]
-    for number in range(5):
-        value = highest * number / 4
+    for number in range(_LINES + 1):
+        value = highest * number / _LINES
         y = _y(value, highest)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         shown = (
@@ -79,6 +81,22 @@ def _frame(title: str, highest: float, unit: str) -> str:
         )
         parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(shown.strip())}</text>')
     return "".join(parts)
+
+
+def _top(highest: float, unit: str) -> float:
+    """At least so much, and its quarters are numbers that people like: 5, 20, 15 min."""
+    least = highest / _LINES
+    if unit == "s" and least > 10:
+        steps = (15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
+        found = next((one for one in steps if one >= least), None)
+        return _LINES * float(found if found is not None else 86400 * _round(least / 86400))
+    return _LINES * _round(max(least, 1.0))
+
+
+def _round(least: float) -> float:
+    """1, 2 or 5, times a power of ten."""
+    size = 10.0 ** math.floor(math.log10(least))
+    return next(one * size for one in (1, 2, 5, 10) if one * size >= least)
 
 
 def _path(one: Line, longest: float, highest: float) -> str:

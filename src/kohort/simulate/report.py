@@ -73,13 +73,18 @@ def rows_of(resource: str) -> list[tuple[str, Callable[[Metrics], str]]]:
         ("slowdown, mean", lambda one: f"{one.slowdown.mean:.2f}"),
         ("slowdown, 95 %", lambda one: f"{one.slowdown.p95:.2f}"),
         (f"{resource} in use", lambda one: f"{one.utilisation:.1%}"),
-        (f"{resource} in use while something waited", lambda one: f"{one.busy_utilisation:.1%}"),
-        ("free then, on partly used nodes", lambda one: f"{one.fragmentation:.1%}"),
+        (f"{resource} in use while something waited", lambda one: _waited(one, one.busy_utilisation)),
+        ("free then, on partly used nodes", lambda one: _waited(one, one.fragmentation)),
         ("longest queue", lambda one: f"{one.longest_queue:,}"),
         ("preemptions", lambda one: f"{one.preemptions:,}"),
         ("restarts after lost nodes", lambda one: f"{one.restarts:,}"),
         ("fairness among users", lambda one: f"{one.fairness:.3f}"),
     ]
+
+
+def _waited(one: Metrics, share: float) -> str:
+    """Of the time in which something waited."""
+    return f"{share:.1%}" if one.longest_queue else "–"
 
 
 def _over_time(runs: Sequence[Run]) -> str:
