@@ -48,7 +48,7 @@ class SolverQuestion:
     def __init__(
         self, engine: Engine, root: Demand, node_set: NodeSet, size: int, stays: Sequence[KeptVictims] = ()
     ) -> None:
-        self._size, self._root = size, root
+        self._engine, self._size, self._root = engine, size, root
         self._rows: dict[tuple[int, int], list[int]] = {}
         self.model = LinearModel()
         for one in stays:
@@ -79,6 +79,8 @@ class SolverQuestion:
 
     def _placed(self, sort: Sort, node_set: NodeSet, count: int, most: int) -> _Placed:
         """`count` (an unknown, up to `most`) groups of a sort somewhere in the node set."""
+        if self._engine.pause is not None:  # what others take meanwhile is seen when the answer is looked at
+            self._engine.pause()
         placed = _Placed(sort)
         if sort.topology is None:
             placed.inside.append(self._inside(sort, node_set, count, most))

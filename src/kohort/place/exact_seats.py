@@ -112,6 +112,8 @@ class Seats:
             asked[share.eq_class] = (most + self._model.upper[share.count] * share.each, rows)
         seats = {eq_class: self._item(eq_class, sorted(rows), most) for eq_class, (most, rows) in asked.items()}
         for ring in outer.outwards():
+            if self._engine.pause is not None:
+                self._engine.pause()
             wanted: dict[EquivalenceClass, list[tuple[int, int]]] = {}
             for share in ring.every():
                 wanted.setdefault(share.eq_class, []).append((share.count, -share.each))

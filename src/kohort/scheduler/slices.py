@@ -25,7 +25,7 @@ from kohort.scheduler.queue import QueuedRoot
 from kohort.scheduler.trees import Group
 
 SLICE: Final = 0.008  # seconds of one slice, about
-LARGE: Final = 200  # pods from which on a decision is made in slices
+LARGE: Final = 64  # pods from which on a decision is made in slices; a thread for it costs as much as one pod or two
 _OTHERS: Final = 32  # decisions between two slices at the most
 Found = TypeVar("Found")
 Pause = Callable[[], None] | None  # called where the work may pause
