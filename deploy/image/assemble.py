@@ -10,9 +10,11 @@ chroot. Plain Python, no dependencies. The interpreter that runs this is the one
 from __future__ import annotations
 
 import argparse
+import compileall
 import hashlib
 import json
 import os
+import py_compile
 import re
 import shutil
 import subprocess
@@ -42,6 +44,7 @@ _FILES = {
     "etc/group": f"root:x:0:\nkohort:x:{USER}:\n",
     "etc/nsswitch.conf": "hosts: files dns\n",
 }
+_NEVER_LOADED = re.compile(r"/(tests|testing|f2py|distutils|pydoc_data|_pyrepl)/")
 _AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 # Loaded by name at run time, so that nothing is linked with them.
 _BY_NAME = ("libnss_files.so.2", "libnss_dns.so.2", "libgcc_s.so.1")
@@ -55,6 +58,7 @@ def assemble(packages: Path, target: Path) -> None:
     shutil.copytree(sysconfig.get_path("stdlib"), library, ignore=shutil.ignore_patterns(*_LEFT_OUT), symlinks=False)
     installed = library / Path(sysconfig.get_path("purelib")).name  # Debian's own Python looks in dist-packages
     shutil.copytree(packages, installed, ignore=shutil.ignore_patterns("__pycache__", "bin"))
+    _compile(library, target)
     program = target / _PYTHON / "bin" / "python3"
     program.parent.mkdir()
     shutil.copy(Path(sys.executable).resolve(), program)
@@ -76,6 +80,20 @@ def assemble(packages: Path, target: Path) -> None:
     bill = target / "usr" / "share" / "sbom" / "kohort.spdx.json"
     bill.parent.mkdir(parents=True)
     bill.write_text(json.dumps(sbom(installed), indent=1) + "\n")
+
+
+def _compile(library: Path, target: Path) -> None:
+    """To bytecode, which nobody could write later: else each start compiles all that it loads, for more than a second.
+    It is never compared with its source, whose times are the builder's."""
+    compileall.compile_dir(
+        library,
+        quiet=2,
+        stripdir=str(target),
+        prependdir="/",
+        rx=_NEVER_LOADED,
+        workers=0,
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
 
 
 def _libraries(target: Path, program: Path) -> None:

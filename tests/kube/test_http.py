@@ -123,8 +123,8 @@ async def test_connections_are_kept_and_bounded() -> None:
         transport = Http(Config(url), connections=3)
         await asyncio.gather(*(transport.request(GET, timeout=10) for _ in range(20)))
         assert api.most == 3
-        assert transport._pools is not None
-        assert transport._pools[0].kept == 3
+        assert transport._pool is not None
+        assert transport._pool.kept == 3
         await transport.close()
 
 
@@ -171,7 +171,7 @@ async def test_a_closed_client_is_closed_for_good() -> None:
         with pytest.raises(TransportError, match="the client is closed"):
             async with transport.stream(GET, timeout=10):
                 pass
-        assert transport._pools is None
+        assert transport._pool is None
 
 
 async def test_nobody_there_is_said_plainly() -> None:
@@ -288,10 +288,10 @@ async def test_client_certificates_are_shown_and_can_change(tmp_path: Path) -> N
             await get(config_for(ours, url))
         transport = Http(config_for(ours, url, credentials=Changing()))
         assert (await transport.request(GET, timeout=30)).status == 200
-        before = transport._pools
+        before = transport._pool
         current["pair"] = pairs[1]
         assert (await transport.request(GET, timeout=30)).status == 200
-        assert transport._pools is not before
+        assert transport._pool is not before
         await transport.close()
     assert not list(Path(tmp_path).glob("tmp*")), "no key is left in a file"
 

@@ -111,3 +111,13 @@ def test_the_containerfile_is_what_the_chart_expects() -> None:
     assert f'org.opencontainers.image.version="{__version__}"' in text
     assert text.count("--require-hashes") == 2
     assert text.rstrip().splitlines()[-2] == 'ENTRYPOINT ["/usr/local/bin/kohort"]'
+
+
+def test_nothing_is_compiled_at_a_start(root: Path) -> None:
+    """Who runs on a read-only root would do it each time."""
+    code = (
+        "import sys, kohort.cli.run; "
+        "print([name for name, one in sys.modules.items() if (at := getattr(one, '__cached__', None)) "
+        "and not __import__('os').path.exists(at)])"
+    )
+    assert in_image(root, "/usr/local/bin/python3", "-c", code) == "[]\n"

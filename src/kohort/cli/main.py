@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -248,8 +249,11 @@ def demo(only: tuple[str, ...]) -> None:
 @_flag("-v", "--verbose", says="A line for each decision.")
 def run(config: str, output: str, **chosen: Any) -> None:
     """Run the controllers and the gang scheduler on a Kubernetes cluster, beside what is there."""
-    from kohort.cli import run as command
-
+    gc.disable()  # nothing that is loaded goes away again
+    try:
+        from kohort.cli import run as command
+    finally:
+        gc.enable()
     sys.exit(command.run(config, output, **chosen))
 
 

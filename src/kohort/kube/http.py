@@ -9,12 +9,10 @@ import re
 import ssl
 import tempfile
 from contextlib import aclosing, asynccontextmanager
+from importlib import import_module
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode, urlsplit
-
-import aiohttp
-from yarl import URL
 
 from kohort.kube.clock import REAL
 from kohort.kube.connections import CONNECT_SECONDS, REPEATABLE, Connections
@@ -24,6 +22,8 @@ from kohort.kube.wire import Response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+
+    import aiohttp
 
     from kohort.kube.clock import Clock
     from kohort.kube.config import Config
@@ -56,7 +56,9 @@ class Http:
         self._agent = agent
         self._clock = clock
         self._jitter = jitter or random.Random()
-        self._pools: tuple[Connections, aiohttp.ClientSession] | None = None  # for requests, for streams
+        self._pool: Connections | None = None  # for requests
+        self._session: aiohttp.ClientSession | None = None  # for streams
+        self._context: ssl.SSLContext | bool = False  # of both
         self._certificate: tuple[bytes, bytes] = (b"", b"")
         self._old: list[Connections | aiohttp.ClientSession] = []
         self._sockets = Sockets()
@@ -74,6 +76,9 @@ class Http:
 
     @asynccontextmanager
     async def stream(self, request: Request, *, timeout: float) -> AsyncGenerator[Response]:
+        await _load()
+        import aiohttp
+
         limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=timeout)
         answer = await self._begin(request, limits)
         try:
@@ -85,7 +90,8 @@ class Http:
     async def close(self) -> None:
         """For good: who asks later, or is still asking, gets a TransportError."""
         self._closed = True
-        pools, self._pools, self._old = [*(self._pools or ()), *self._old], None, []
+        pools = [one for one in (self._session, self._pool, *self._old) if one is not None]
+        self._session, self._pool, self._old = None, None, []
         # Streams first: their sessions must not stay open if somebody has no time for the rest.
         for pool in sorted(pools, key=lambda one: isinstance(one, Connections)):
             await pool.close()
@@ -113,7 +119,7 @@ class Http:
     async def _whole(self, request: Request, credential: Credential, seconds: float) -> Response:
         headers = {**request.headers, **credential.headers}
         try:
-            pool, _ = await self._connected(credential)
+            pool = await self._connected(credential)
             return await pool.ask(request.method, _target(request), headers, request.body, seconds)
         except (TransportError, TimeoutError, OSError) as error:
             raise TransportError(f"{self._what(request)}: {_said(error)}") from error
@@ -121,8 +127,11 @@ class Http:
     async def _send(
         self, request: Request, credential: Credential, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
+        import aiohttp
+        from yarl import URL
+
         try:
-            _, session = await self._connected(credential)
+            session = await self._streaming(credential)
             async with asyncio.timeout(_HEAD_SECONDS):
                 return await session.request(
                     request.method,
@@ -146,20 +155,31 @@ class Http:
         # A little later than told, so that those who were refused together do not come back together.
         return min(said, _LONGEST_WAIT) * (1 + self._jitter.random() / 4)
 
-    async def _connected(self, credential: Credential) -> tuple[Connections, aiohttp.ClientSession]:
+    async def _connected(self, credential: Credential) -> Connections:
         if self._closed:
             raise TransportError("the client is closed")
         certificate = (credential.certificate, credential.key)
-        if self._pools is None or certificate != self._certificate:
+        if self._pool is None or certificate != self._certificate:
             # Connections made with the old certificate end their work while new ones are made with the new certificate.
-            context = tls(self._config, credential)
-            ended, self._old, self._certificate = self._old, list(self._pools or ()), certificate
-            if self._pools is not None:
-                self._pools[0].retire()
-            self._pools = (self._requests(context), self._streams(context))
-            for pool in ended:
-                await pool.close()
-        return self._pools
+            self._context = tls(self._config, credential)
+            ended, self._certificate = self._old, certificate
+            self._old = [one for one in (self._pool, self._session) if one is not None]
+            if self._pool is not None:
+                self._pool.retire()
+            pool, self._session = self._requests(self._context), None
+            self._pool = pool
+            for one in ended:
+                await one.close()
+            return pool
+        return self._pool
+
+    async def _streaming(self, credential: Credential) -> aiohttp.ClientSession:
+        await self._connected(credential)
+        if self._closed:  # meanwhile
+            raise TransportError("the client is closed")
+        if self._session is None:
+            self._session = self._streams(self._context)
+        return self._session
 
     def _requests(self, context: ssl.SSLContext | bool) -> Connections:
         config = self._config
@@ -168,6 +188,8 @@ class Http:
         )
 
     def _streams(self, context: ssl.SSLContext | bool) -> aiohttp.ClientSession:
+        import aiohttp
+
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0, ssl=context, keepalive_timeout=60, socket_factory=self._sockets.make
@@ -233,7 +255,20 @@ def _load_pair(context: ssl.SSLContext, config: Config, credential: Credential) 
         os.unlink(name)  # noqa: PTH108 - the name as mkstemp gave it
 
 
+async def _load() -> None:
+    """aiohttp, for whoever streams: in a thread, as half of it is reading every certificate that the machine trusts."""
+    if not _Loaded.aiohttp:
+        await asyncio.to_thread(import_module, "aiohttp")
+        _Loaded.aiohttp = True
+
+
+class _Loaded:
+    aiohttp = False
+
+
 async def _chunks(answer: aiohttp.ClientResponse, what: str) -> AsyncGenerator[bytes]:
+    import aiohttp
+
     try:
         async for chunk in answer.content.iter_any():
             yield chunk

@@ -7,18 +7,26 @@ import contextlib
 import hmac
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from aiohttp import web
 
 if TYPE_CHECKING:
+    from aiohttp import web
+
     from kohort.scheduler.loop import Scheduler
 
+    _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _OFF: Final = "the state is not shown: name a file with a token for it (debugTokenFile, --debug-token-file)"
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+async def load_web() -> None:
+    """aiohttp takes a fifth of a second, half of it for reading all certificates that the machine trusts: in a thread,
+    while others wait for the API server."""
+    await asyncio.to_thread(import_module, "aiohttp.web")
 
 
 def guarded(show: _Handler, token_file: str) -> _Handler:
@@ -26,6 +34,8 @@ def guarded(show: _Handler, token_file: str) -> _Handler:
 
     The state has all pods and nodes in it, and the port is that of probes, which every process can reach.
     """
+
+    from aiohttp import web
 
     async def handle(request: web.Request) -> web.StreamResponse:
         if not token_file:
@@ -43,6 +53,8 @@ def guarded(show: _Handler, token_file: str) -> _Handler:
 
 
 def application(scheduler: Scheduler, debug_token_file: str = "") -> web.Application:
+    from aiohttp import web
+
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=scheduler.metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4"})
 
@@ -80,6 +92,8 @@ async def listening(
     app: web.Application, host: str, port: int, context: ssl.SSLContext | None = None
 ) -> AsyncIterator[int]:
     """An application for the time of the block, over TLS with a context; gives the port."""
+    from aiohttp import web
+
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
