@@ -297,10 +297,9 @@ class Run:
             first_backoff=0.2,
             longest_backoff=2.0,
             retry_after=15.0,
-            patience=chance.choice((0.0, 2.0)),
-            hold_limit=4.0,
             bind_concurrency=chance.choice((2, 64)),
-            profile=Profile(default_spread=()),  # four watches less for each of many processes
+            # No spread by default: four watches less for each of many processes.
+            profile=Profile(default_spread=(), patience=chance.choice((0.0, 2.0)), hold_limit=4.0),
         )
         own = ground.folder / self.space
         own.mkdir(parents=True)

@@ -32,6 +32,7 @@ from kohort.apimachinery.times import micros
 from kohort.kube.client import Client
 from kohort.kube.clock import LoopClock
 from kohort.kube.errors import ApiError
+from kohort.place.profile import Profile
 from kohort.run.options import Election, Options
 from kohort.run.process import look
 from kohort.scheduler.settings import SchedulerSettings
@@ -84,8 +85,7 @@ class Run:
         self.chosen = Options(controllers=("job", "jobset"), namespaces=(self.space,), election=election)
         settings = SchedulerSettings(
             namespaces=frozenset({self.space}),
-            patience=self.chance.choice((0.0, 20.0)),
-            hold_limit=30.0,
+            profile=Profile(patience=self.chance.choice((0.0, 20.0)), hold_limit=30.0),
             retry_after=60,
         )
         self.settings = settings

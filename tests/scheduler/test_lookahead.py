@@ -26,8 +26,8 @@ def _calm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _sim(*nodes: int, lookahead: int = 10, aside: bool = False, patience: float = 60.0) -> Sim:
-    profile = replace(SETTINGS.profile, lookahead=lookahead)
-    sim = Sim(settings=replace(SETTINGS, profile=profile, patience=patience), aside=aside)
+    profile = replace(SETTINGS.profile, lookahead=lookahead, patience=patience)
+    sim = Sim(settings=replace(SETTINGS, profile=profile), aside=aside)
     for number, cpu in enumerate(nodes):
         create(sim, {"node": f"n{number}", "cpu": str(cpu)})
     return sim

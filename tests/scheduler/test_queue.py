@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kohort.place.profile import Profile
 from kohort.scheduler.queue import Queue, QueuedRoot, SubQueue
 from kohort.scheduler.settings import SchedulerSettings
 
@@ -70,7 +71,7 @@ def test_c6_backoff_doubles_up_to_a_limit_that_grows_with_the_group(size: int, l
 
 
 def test_a_failed_root_waits_for_what_it_lacked_not_for_a_timer() -> None:
-    queue = Queue(SchedulerSettings(patience=0))
+    queue = Queue(SchedulerSettings(profile=Profile(patience=0)))
     put(queue, "g")
     entry = queue.pop(0.0)
     assert entry is not None
@@ -120,7 +121,7 @@ def test_failing_does_not_make_a_root_younger() -> None:
 
 
 def test_whoever_waits_is_tried_again_after_a_while_in_any_case() -> None:
-    queue = Queue(SchedulerSettings(retry_after=300.0, patience=0))
+    queue = Queue(SchedulerSettings(retry_after=300.0, profile=Profile(patience=0)))
     queue.failed(put(queue, "a"), "lack", 0.0)
     queue.erred(put(queue, "b"), 0.0)
     queue.preempting(put(queue, "c"), "lack", 0.0)
@@ -129,7 +130,7 @@ def test_whoever_waits_is_tried_again_after_a_while_in_any_case() -> None:
 
 
 def test_whoever_is_proven_not_to_fit_and_nobody_reads_why_waits_for_a_gain() -> None:
-    queue = Queue(SchedulerSettings(patience=0))
+    queue = Queue(SchedulerSettings(profile=Profile(patience=0)))
     queue.failed(put(queue, "a"), "lack", 0.0, by_clock=False)
     assert queue.next_timer() is None
     assert queue.pop(86_400.0) is None
@@ -139,7 +140,7 @@ def test_whoever_is_proven_not_to_fit_and_nobody_reads_why_waits_for_a_gain() ->
 
 def test_a_try_by_the_clock_costs_no_pause() -> None:
     """It has waited for long, and what is gained right after it is for it."""
-    queue = Queue(SchedulerSettings(retry_after=300.0, patience=0))
+    queue = Queue(SchedulerSettings(retry_after=300.0, profile=Profile(patience=0)))
     queue.failed(put(queue, "a"), "lack", 0.0)
     entry = queue.pop(300.0)
     assert entry is not None
@@ -149,7 +150,7 @@ def test_a_try_by_the_clock_costs_no_pause() -> None:
 
 
 def test_of_those_that_lack_the_same_the_next_may_have_room_held_while_the_first_rests() -> None:
-    queue = Queue(SchedulerSettings(patience=60.0))
+    queue = Queue(SchedulerSettings(profile=Profile(patience=60.0)))
     for name in ("a", "b"):
         queue.failed(put(queue, name), "lack", 0.0)
     assert [one.key for one in queue.impatient(60.0)] == ["a"]
@@ -178,7 +179,7 @@ def test_b3_a_refused_binding_is_no_hot_loop() -> None:
 
 
 def test_when_its_patience_ends_a_root_is_tried_once_more() -> None:
-    queue = Queue(SchedulerSettings(patience=60.0))
+    queue = Queue(SchedulerSettings(profile=Profile(patience=60.0)))
     entry = put(queue, "g")
     queue.failed(entry, "lack", 0.0)
     assert queue.pop(59.0) is None

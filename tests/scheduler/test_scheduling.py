@@ -49,7 +49,7 @@ def small(sim: Sim, number: int) -> str:
 @pytest.mark.parametrize(("patience", "lands"), [(0.0, False), (60.0, True)])
 def test_a_waiting_gang_is_not_starved_by_small_pods(patience: float, lands: bool) -> None:
     """A stream of small pods, each of which takes what another frees. Room is held for the gang once it waited long."""
-    sim = Sim(settings=replace(SETTINGS, patience=patience))
+    sim = Sim(settings=replace(SETTINGS, profile=replace(SETTINGS.profile, patience=patience)))
     create(sim, {"node": "n", "cpu": "4"})
     living = [small(sim, number) for number in range(4)]
     sim.settle(1.0)

@@ -9,6 +9,7 @@ from tests.scheduler.short import create, group_body
 from tests.scheduler.sim import SETTINGS, Sim
 
 from kohort.place.profile import Profile, ProfileError, read_profile
+from kohort.scheduler.settings import SchedulerSettings
 
 
 def _gang(seconds: float) -> Sim:
@@ -54,4 +55,28 @@ def test_the_profile_says_how_long_and_how_many() -> None:
 def test_what_is_not_accepted_is_named(wrong: object, field: str) -> None:
     with pytest.raises(ProfileError) as told:
         read_profile({"search": wrong})
+    assert [mistake.split(":")[0] for mistake in told.value.mistakes] == [field]
+
+
+def test_the_profile_says_for_how_long_room_is_held() -> None:
+    profile = read_profile({"backfill": {"patience": 0, "seconds": 3600}})
+    settings = SchedulerSettings(profile=profile)
+    assert (settings.patience, settings.hold_limit) == (0.0, 3600.0)
+    assert read_profile({"backfill": {}}) == Profile()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        (5, "backfill"),
+        ({"seconds": 0}, "backfill.seconds"),
+        ({"seconds": 604801}, "backfill.seconds"),
+        ({"patience": -1}, "backfill.patience"),
+        ({"patience": False}, "backfill.patience"),
+        ({"hold": 3}, "backfill.hold"),
+    ],
+)
+def test_what_is_not_accepted_of_backfill(wrong: object, field: str) -> None:
+    with pytest.raises(ProfileError) as told:
+        read_profile({"backfill": wrong})
     assert [mistake.split(":")[0] for mistake in told.value.mistakes] == [field]

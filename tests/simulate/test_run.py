@@ -6,10 +6,12 @@ import heapq
 import os
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kohort.place.profile import Profile
 from kohort.sim.cluster import Level, Pool
 from kohort.simulate.formats import read_swf
 from kohort.simulate.metrics import jain, measure
@@ -56,6 +58,18 @@ def test_nobody_is_tried_for_room_that_is_held() -> None:
     assert {found[f"small-{number}"] for number in range(4)} == {370}
     # Each once when it comes, once when its patience ends, once when it starts; the gang once more meanwhile.
     assert outcome.decisions <= len(first) + 3 * (1 + len(small)) + 1
+
+
+@pytest.mark.parametrize(("seconds", "starts_at"), [(600.0, 5000.0), (3600.0, 2000.0)])
+def test_room_is_held_for_as_long_as_the_profile_says(seconds: float, starts_at: float) -> None:
+    """A node is free every 500 s, and small jobs wait for each: ten minutes are too short to gather four."""
+    small = [
+        job(f"s{number}", 0 if number < 4 else 2, 1, 500 * (number + 1 if number < 4 else 4)) for number in range(10)
+    ]
+    profile = replace(Profile(), hold_limit=seconds)
+    trace = Trace((*small[:4], job("whole", 1, 4, 10), *small[4:]))
+    outcome = Simulation(trace, pool(4).nodes(), profile).run()
+    assert starts(outcome)["whole"] == starts_at
 
 
 def test_topology_is_kept() -> None:

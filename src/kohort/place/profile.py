@@ -23,6 +23,7 @@ from kohort.place.signatures import SCORED
 _MOST_WEIGHT: Final = 100  # as for kube-scheduler's plugins
 _MOST_ROOTS: Final = 64  # that are looked at together
 _MOST_SECONDS: Final = 600  # of a search
+_MOST_HELD: Final = 7 * 86400  # seconds of waiting, and of room that is held
 _MOST_PROCESSES: Final = 64
 _STRATEGIES: Final = ("least", "most")
 
@@ -54,6 +55,8 @@ class Profile:
     lookahead: int = 10  # gangs of equal priority, ready together, that are looked at as one; 1: each by itself
     search_seconds: float = 5.0  # so long a root is searched for; what was not found by then is NotFoundInTime
     search_processes: int = 1  # that search what is hard while others are decided; 0: the scheduler does it itself
+    patience: float = 60.0  # seconds that a gang fails before free room is held for it; 0: never
+    hold_limit: float = 600.0  # seconds that room is held, and that it is not held again for the same root
 
     @property
     def weights(self) -> dict[str, int]:
@@ -89,7 +92,7 @@ _HEALING: Final = {
 
 def read_profile(data: object) -> Profile:
     """A profile from what a file holds: strategy, resources, weights, defaultSpread, topologyLevels, healing,
-    defragmentation, lookahead, search.
+    defragmentation, lookahead, search, backfill.
 
     Absent parts keep defaults."""
     if not isinstance(data, Mapping):
@@ -210,16 +213,31 @@ class _Reader:
         fields: dict[str, Any] = {}
         for name, one in value.items():
             if name == "seconds":
-                fields["search_seconds"] = self._seconds("search.seconds", one)
+                fields["search_seconds"] = self._seconds("search.seconds", one, _MOST_SECONDS)
             elif name == "processes":
                 fields["search_processes"] = self._weight("search.processes", one, 0, _MOST_PROCESSES)
             else:
                 self.wrong(f"search.{name}", "no such field", "fields are seconds, processes")
         return fields
 
-    def _seconds(self, field: str, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_SECONDS:
-            self.wrong(field, f"found {value!r}", f"a number above 0, {_MOST_SECONDS} at the most, is wanted")
+    def backfill(self, value: object) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            self.wrong("backfill", f"found {_kind(value)}", "a mapping is wanted")
+            return {}
+        fields: dict[str, Any] = {}
+        for name, one in value.items():
+            if name == "patience":
+                never = one == 0 and not isinstance(one, bool)
+                fields["patience"] = 0.0 if never else self._seconds("backfill.patience", one, _MOST_HELD)
+            elif name == "seconds":
+                fields["hold_limit"] = self._seconds("backfill.seconds", one, _MOST_HELD)
+            else:
+                self.wrong(f"backfill.{name}", "no such field", "fields are patience, seconds")
+        return fields
+
+    def _seconds(self, field: str, value: object, most: int) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+            self.wrong(field, f"found {value!r}", f"a number above 0, {most} at the most, is wanted")
             return 0.0
         return float(value)
 
@@ -240,6 +258,7 @@ _PARTS: Final[dict[str, Callable[[_Reader, object], dict[str, Any]]]] = {
     "defragmentation": _Reader.defragmentation,
     "lookahead": _Reader.lookahead,
     "search": _Reader.search,
+    "backfill": _Reader.backfill,
 }
 
 

@@ -19,9 +19,9 @@ from kohort.kinds.controllers import selected
 from kohort.kube.clock import LoopClock
 from kohort.kube.discovery import NotServedError
 from kohort.kube.errors import ApiError
+from kohort.place.profile import Profile
 from kohort.plan.existing import merged
 from kohort.plan.loading import load
-from kohort.scheduler.settings import SchedulerSettings
 from kohort.server import timestamps
 from kohort.server.server import Server
 from kohort.server.settings import Settings
@@ -30,7 +30,6 @@ from kohort.testing.virtual import VirtualLoop
 if TYPE_CHECKING:
     from kohort.api.kind import Object
     from kohort.kube.client import Client
-    from kohort.place.profile import Profile
     from kohort.plan.clustercopy import ClusterCopy
 
 T = TypeVar("T")
@@ -40,7 +39,7 @@ _STEP: Final = 0.5
 _QUIET: Final = 3.0  # virtual seconds without a change, if nothing waits
 _QUIET_WAITING: Final = 30.0  # longer than the scheduler lets anything wait before it tries again
 WITHIN: Final = 600.0
-_PATIENCE: Final = SchedulerSettings().patience * 1.5  # of the scheduler, and its longest pause between two tries
+_PATIENCE: Final = 1.5  # times that of the scheduler: its longest pause between two tries comes after it
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ async def _planned(
 ) -> Outcome[T]:
     async with _running(cluster, profile, settings) as client:
         known = {str(pod["metadata"].get("uid")) for pod in cluster.pods()}
-        await client.clock.sleep(_waited(cluster, client.clock.now()))
+        await client.clock.sleep(_waited(cluster, client.clock.now(), (profile or Profile()).patience))
         refused: list[str] = []
         spaces: dict[str, None] = {}
         placed = {str(pod["metadata"]["uid"]): _victim(pod) for pod in cluster.pods() if _stays(pod)}
@@ -138,12 +137,12 @@ async def _running(cluster: ClusterCopy, profile: Profile | None, settings: Sett
         timestamps.NOW.reset(token)
 
 
-def _waited(cluster: ClusterCopy, now: datetime) -> float:
+def _waited(cluster: ClusterCopy, now: datetime, patience: float) -> float:
     """How long the copy waits before anything is submitted: for gangs that have waited for long, room is held."""
     waiting = [pod["metadata"] for pod in cluster.pods() if not pod["spec"].get("nodeName")]
     created = (times.parse(meta.get("creationTimestamp")) for meta in waiting)
     longest = max(((now - moment).total_seconds() for moment in created if moment is not None), default=0.0)
-    return min(max(longest, 0.0), _PATIENCE)
+    return min(max(longest, 0.0), _PATIENCE * patience)
 
 
 async def _settled(client: Client, namespaces: Sequence[str], known: set[str], *, last: bool) -> None:

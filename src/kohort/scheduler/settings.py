@@ -25,8 +25,6 @@ class SchedulerSettings:
     first_backoff: float = 1.0
     longest_backoff: float = 10.0  # of a single pod; a group of n pods waits up to sqrt(n) times as long
     retry_after: float = 300.0  # a root that waits for an event is tried again after so long in any case
-    patience: float = 60.0  # so long a gang fails before free room is held for it; 0: never
-    hold_limit: float = 600.0  # so long room is held, and so long it is not held again for the same root
     surplus_wait: float = 10.0  # so long pods above a minimum wait for minimums of the same owner that are not ready
     explains: bool = True  # whether failures are told, with numbers and remedies; that decides nothing
     notice_after: float = 5.0  # a root that is not ready for so long gets an event that says why
@@ -34,6 +32,16 @@ class SchedulerSettings:
     write_concurrency: int = 16
     volume_seconds: float = 600.0  # so long a decision waits for volumes that are being bound or made
     bind_attempts: int = 4  # calls for one binding whose answer did not arrive
+
+    @property
+    def patience(self) -> float:
+        """So long a gang fails before free room is held for it; 0: never."""
+        return self.profile.patience
+
+    @property
+    def hold_limit(self) -> float:
+        """So long room is held, and so long it is not held again for the same root."""
+        return self.profile.hold_limit
 
     def ours(self, scheduler: str, namespace: str, *, grouped: bool = True) -> bool:
         """Whether we place a pod; others only take room."""
