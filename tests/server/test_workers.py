@@ -8,6 +8,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ import msgspec
 import pytest
 from tests.server.crd.documents import crd
 from tests.server.talk import Talk
+from tests.server.test_long_lists import held
 from tests.support.recorder import Player
 
 from kohort.api.kind import Context
 from kohort.childprocess import ChildProcess
 from kohort.kube.wire import Request, User
+from kohort.server.admission import quota_usage
 from kohort.server.admission.chain import admission
 from kohort.server.limits import Limits
 from kohort.server.workers.pool import Chosen, WorkerPool
@@ -227,6 +230,62 @@ def test_a_quota_counts_what_workers_write(worked: Worked) -> None:
     maps = MAPS.replace("/d/", "/q/")
     codes = [worked.request("POST", maps, {"metadata": {"name": f"m{number}"}}).code for number in range(2)]
     assert codes == [201, 403]
+
+
+def test_pods_count_alike_whoever_reads_them() -> None:
+    both = Both(None)
+    try:
+        both.create("/api/v1/namespaces", {"metadata": {"name": "p"}})
+        hard = {"pods": "3", "requests.cpu": "2", "limits.memory": "1Gi"}
+        both.create("/api/v1/namespaces/p/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+        texts = []
+        asked = (("500m", "300Mi"), ("1", ""), ("", "1Mi"), ("1500m", "1Gi"), ("1", "100Mi"))
+        for number, (cpu, memory) in enumerate(asked):
+            resources = {"requests": {"cpu": cpu} if cpu else {}, "limits": {"memory": memory} if memory else {}}
+            containers = [{"name": "c", "image": "i", "resources": resources}]
+            body = {"metadata": {"name": f"p{number}"}, "spec": {"containers": containers}}
+            answer = both.request("POST", "/api/v1/namespaces/p/pods", body)
+            texts.append(answer.json().get("message", str(answer.code)))
+    finally:
+        both.close()
+    assert (texts[0], texts[4]) == ("201", "201")
+    assert "must specify limits.memory for: c" in texts[1]
+    assert "must specify requests.cpu for: c" in texts[2]
+    assert "exceeded quota: q, requested: limits.memory=1Gi" in texts[3]
+
+
+def test_a_pod_of_many_containers_is_counted_elsewhere() -> None:
+    """On the loop it would take as long for each of its writes."""
+    talk = Worked(everything=False)
+    try:
+        talk.create("/api/v1/namespaces", {"metadata": {"name": "d"}})
+        hard = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2", "requests.cpu": "50k"}}}
+        talk.create("/api/v1/namespaces/d/resourcequotas", hard)
+        talk.create(MAPS, {"metadata": {"name": "first"}, "data": {"k": "v" * 40_000}})  # the worker has begun
+        asked = {"requests": {"cpu": "1m", "memory": "1Ki"}, "limits": {"memory": "1Mi"}}
+        containers = [{"name": f"c{number}", "image": "i", "resources": asked} for number in range(10_000)]
+        pod = {"metadata": {"name": "wide"}, "spec": {"containers": containers}}
+        began = time.thread_time()
+        quota_usage.usage_of(quota_usage.PODS, pod, datetime.now(UTC))
+        counting = time.thread_time() - began
+
+        async def create_two() -> tuple[list[float], list[int]]:
+            codes = []
+            async with held() as longest:
+                for name in ("wide", "wider"):
+                    body = json.dumps({**pod, "metadata": {"name": name}}).encode()
+                    request = _request("POST", "/api/v1/namespaces/d/pods", body)
+                    codes.append((await talk.api.handle(request)).status)
+                small = {"metadata": {"name": "small"}, "spec": {"containers": containers[:1]}}
+                request = _request("POST", "/api/v1/namespaces/d/pods", json.dumps(small).encode())
+                codes.append((await talk.api.handle(request)).status)
+            return longest, codes
+
+        longest, codes = talk.loop.run_until_complete(create_two())
+        assert codes == [201, 201, 403]
+        assert longest[0] < counting / 2
+    finally:
+        talk.close()
 
 
 def test_a_request_that_takes_too_long_is_ended_and_the_next_one_is_answered() -> None:

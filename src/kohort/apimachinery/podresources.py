@@ -93,22 +93,31 @@ def of_container(container: Mapping[str, Any]) -> tuple[Quantities, Quantities]:
     return parse_all(resources.get("requests")), parse_all(resources.get("limits"))
 
 
+class PodResources:
+    """Requests and limits of a pod as written, each container's read once: a pod may have thousands."""
+
+    def __init__(self, pod: Mapping[str, Any]) -> None:
+        self._spec: Mapping[str, Any] = pod.get("spec") or {}
+        self.own = of_container(self._spec)  # what the pod as a whole states
+        self.containers = [(one, of_container(one)) for one in containers(pod)]
+        self._known = {id(one): amounts for one, amounts in self.containers}
+
+    def total(self) -> tuple[Quantities, Quantities]:
+        requests, limits = (self._sum(member) for member in (0, 1))
+        return requests, limits
+
+    def _sum(self, member: int) -> Quantities:
+        found = aggregate(self._spec, lambda container: dict(self._known[id(container)][member]))
+        found |= {name: one for name, one in self.own[member].items() if pod_level(name)}
+        overhead = parse_all(self._spec.get("overhead"))
+        add(found, overhead if member == 0 else {name: one for name, one in overhead.items() if name in found})
+        return found
+
+
 def of_pod(pod: Mapping[str, Any]) -> tuple[Quantities, Quantities]:
     """Requests and limits as written: whoever reads a pod that a server has completed needs no more."""
-    spec = pod.get("spec") or {}
-    return _sum(spec, "requests"), _sum(spec, "limits")
+    return PodResources(pod).total()
 
 
 def of_claim(claim: Mapping[str, Any]) -> Quantities:
     return of_container(claim.get("spec") or {})[0]
-
-
-def _sum(spec: Mapping[str, Any], member: str) -> Quantities:
-    def of(holder: Mapping[str, Any]) -> Quantities:
-        return parse_all((holder.get("resources") or {}).get(member))
-
-    found = aggregate(spec, of)
-    found |= {name: one for name, one in of(spec).items() if pod_level(name)}
-    overhead = parse_all(spec.get("overhead"))
-    add(found, overhead if member == "requests" else {name: one for name, one in overhead.items() if name in found})
-    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.apimachinery.quantity import ZERO, Quantities
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from kohort.server.admission.quota_usage import Source, Usage
-    from kohort.server.store import Table
+    from kohort.server.store import Item, Table
 
+_LARGE: Final = 1 << 15  # bytes: some milliseconds
 _MOST_SUMS: Final = 64  # scopes of quotas
 _SMALLEST, _LARGEST = -20, 35  # powers of ten within which a sum can be taken back without a rest
 
@@ -35,9 +37,26 @@ class QuotaLedger:
         self._odd: set[str] = set()  # amounts so large or small that sums lose digits
         self._sums: dict[bytes, tuple[Mapping[str, Any], Quantities]] = {}
         self._changed = {item.name for item in table.heads(namespace)}
+        self._known: dict[str, tuple[Item, Usage]] = {}  # of what has changed
 
     def changed(self, name: str) -> None:
         self._changed.add(name)
+
+    def counted(self, item: Item, usage: Usage) -> None:
+        """Whoever wrote an item, or has read it elsewhere, knows what it uses."""
+        if item.name in self._changed:
+            self._known[item.name] = (item, replace(usage, unstated={}))
+
+    def large(self) -> Item | None:
+        """One that takes long to read, of those that have changed."""
+        for name in self._changed:
+            item = self._table.head(self._namespace, name)
+            if item is not None and len(item.value) > _LARGE and self._known.get(name, (None,))[0] is not item:
+                return item
+        return None
+
+    def usage_of(self, item: Item) -> Usage:
+        return quota_usage.usage_of(self._kind, quota_usage.counted(self._kind, item.value), self._now(), stated=False)
 
     def total(self, spec: Mapping[str, Any]) -> Quantities:
         """Of the objects that the scopes of a quota pick."""
@@ -75,12 +94,12 @@ class QuotaLedger:
         self._odd.discard(name)
         self._going.pop(name, None)
         usage: Usage | None = None
+        known = self._known.pop(name, None)
         if item is not None:
-            obj = quota_usage.counted(self._kind, item.value)
-            usage = self._usages[name] = quota_usage.usage_of(self._kind, obj, now)
-            moment = quota_usage.counts_until(obj)
-            if moment is not None and moment >= now:
-                self._going[name] = moment
+            usage = known[1] if known is not None and known[0] is item else self.usage_of(item)
+            self._usages[name] = usage
+            if usage.until is not None and usage.until >= now:
+                self._going[name] = usage.until
             if not all(_SMALLEST <= one.value.adjusted() <= _LARGEST for one in usage.quantities.values()):
                 self._odd.add(name)
         for spec, sums in self._sums.values():

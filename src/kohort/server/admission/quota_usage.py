@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 import msgspec
 
 from kohort.apimachinery import podresources, quantity, times
+from kohort.apimachinery.podresources import PodResources
 from kohort.apimachinery.quantity import ONE, Quantities, Quantity
 
 if TYPE_CHECKING:
@@ -32,12 +33,14 @@ REQUIRED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """`scopes`: those that hold for a pod; None for what scopes never pick."""
+    """`scopes`: those that hold for a pod; None for what scopes never pick. `until`: a time from which on it no longer
+    counts."""
 
     quantities: Quantities
     scopes: frozenset[str] | None = None
     priority_class: str = ""
-    containers: Mapping[str, frozenset[str]] = field(default_factory=dict)  # what each states
+    until: datetime | None = None
+    unstated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # who leaves out what a quota may require
 
 
 def source(name: str) -> Source:
@@ -91,9 +94,10 @@ def counted(kind: Source, stored: bytes) -> Object:
     return _whole.decode(stored) if kind in {SERVICES, CLAIMS} else {}
 
 
-def usage_of(kind: Source, obj: Object, now: datetime) -> Usage:
+def usage_of(kind: Source, obj: Object, now: datetime, *, stated: bool = True) -> Usage:
+    """`stated`: also what containers leave out, which is asked when they are created."""
     if kind == PODS:
-        return _of_pod(obj, now)
+        return _of_pod(obj, now, stated)
     count = {f"count/{kind[1]}.{kind[0]}" if kind[0] else f"count/{kind[1]}": ONE}
     if kind == SERVICES:
         return Usage(count | _of_service(obj))
@@ -102,32 +106,59 @@ def usage_of(kind: Source, obj: Object, now: datetime) -> Usage:
     return Usage(count | ({kind[1]: ONE} if not kind[0] and kind[1] in _OBJECTS else {}))
 
 
+def to_wire(usage: Usage) -> list[Any]:
+    """For another process."""
+    quantities = {name: str(one) for name, one in usage.quantities.items()}
+    scopes = None if usage.scopes is None else sorted(usage.scopes)
+    until = None if usage.until is None else usage.until.isoformat()
+    return [quantities, scopes, usage.priority_class, until, dict(usage.unstated)]
+
+
+def from_wire(said: list[Any]) -> Usage:
+    quantities, scopes, priority_class, until, unstated = said
+    return Usage(
+        quantity.parse_all(quantities),
+        None if scopes is None else frozenset(scopes),
+        priority_class,
+        None if until is None else datetime.fromisoformat(until),
+        {name: tuple(who) for name, who in unstated.items()},
+    )
+
+
 # ---- pods
 
 
-def _of_pod(pod: Object, now: datetime) -> Usage:
+def _of_pod(pod: Object, now: datetime, stated: bool) -> Usage:
     spec = pod.get("spec") or {}
     usage: Quantities = {"count/pods": ONE}
+    resources = PodResources(pod)
     if _runs(pod, now):
         usage["pods"] = ONE
-        usage |= dict(_named(*podresources.of_pod(pod)))
-    whole = frozenset(name for name, _ in _named(*podresources.of_container(spec)))
-    stated = {
-        str(one.get("name")): whole | {name for name, _ in _named(*podresources.of_container(one))}
-        for one in podresources.containers(pod)
-    }
-    return Usage(usage, frozenset(_scopes(pod)), spec.get("priorityClassName") or "", stated)
+        usage |= dict(_named(*resources.total()))
+    unstated = dict(_unstated(resources)) if stated else {}
+    scopes = frozenset(_scopes(pod, resources))
+    return Usage(usage, scopes, spec.get("priorityClassName") or "", _counts_until(pod), unstated)
+
+
+def _unstated(resources: PodResources) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for member, prefixes in enumerate((("requests.", ""), ("limits.",))):
+        for resource in ("cpu", "memory"):
+            if resource not in resources.own[member]:
+                who = tuple(
+                    str(one.get("name")) for one, amounts in resources.containers if resource not in amounts[member]
+                )
+                yield from ((f"{prefix}{resource}", who) for prefix in prefixes if who)
 
 
 def _runs(pod: Object, now: datetime) -> bool:
     """Whether it still takes anything: not when it has ended, nor when its node never said that it has."""
     if (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
         return False
-    until = counts_until(pod)
+    until = _counts_until(pod)
     return until is None or now <= until
 
 
-def counts_until(obj: Object) -> datetime | None:
+def _counts_until(obj: Object) -> datetime | None:
     """When a terminating pod no longer counts; None: for as long as it is there."""
     meta = obj.get("metadata") or {}
     gone, grace = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
@@ -144,19 +175,19 @@ def _named(requests: Quantities, limits: Quantities) -> Iterator[tuple[str, Quan
             yield f"limits.{name}", value
 
 
-def _scopes(pod: Object) -> Iterator[str]:
+def _scopes(pod: Object, resources: PodResources) -> Iterator[str]:
     spec = pod.get("spec") or {}
     deadline = spec.get("activeDeadlineSeconds")
     yield "Terminating" if deadline is not None and deadline >= 0 else "NotTerminating"
-    yield "BestEffort" if _best_effort(pod) else "NotBestEffort"
+    yield "BestEffort" if _best_effort(resources) else "NotBestEffort"
     if _reaches_out(spec.get("affinity") or {}):
         yield "CrossNamespacePodAffinity"
 
 
-def _best_effort(pod: Object) -> bool:
-    holders = [*podresources.containers(pod), pod.get("spec") or {}]
+def _best_effort(resources: PodResources) -> bool:
+    holders = [resources.own, *(amounts for _, amounts in resources.containers)]
     return not any(
-        amount.value for one in holders for part in podresources.of_container(one) for name, amount in part.items()
+        amount.value for one in holders for part in one for name, amount in part.items()
         if name in {"cpu", "memory"}
     )  # fmt: skip
 
@@ -230,9 +261,5 @@ def _holds(condition: Mapping[str, Any], found: Usage) -> bool:
 
 def missing_requests(hard: Iterable[str], found: Usage) -> str:
     """Which containers leave out what a quota limits: "limits.memory for: a,b; requests.cpu for: a"."""
-    wanted = REQUIRED.intersection(hard)
-    missing = {
-        name: [container for container, stated in found.containers.items() if name not in stated]
-        for name in sorted(wanted)
-    }
-    return "; ".join(f"{name} for: {','.join(sorted(who))}" for name, who in missing.items() if who)
+    missing = ((name, found.unstated.get(name)) for name in sorted(REQUIRED.intersection(hard)))
+    return "; ".join(f"{name} for: {','.join(sorted(who))}" for name, who in missing if who)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.admission.quota_usage import Source, Usage
     from kohort.server.resources import Resources
-    from kohort.server.store import Store
+    from kohort.server.store import Item, Store
 
 _TABLE: Final = "resourcequotas"
 _UPDATED: Final = {
@@ -39,6 +39,14 @@ _UPDATED: Final = {
 }  # others count the same whatever is in them
 _AT_ONCE: Final = 0.005  # seconds of counting for a status without giving the loop back
 _PAUSE: Final = 0.05  # seconds in which changes gather before statuses are written
+
+
+def _is_counted(attrs: AdmissionAttributes) -> bool:
+    """Whether a write may use more than was used before."""
+    if attrs.subresource not in ("", "resize") or not attrs.resource.namespaced:
+        return False
+    kind = (attrs.resource.group, attrs.resource.plural)
+    return attrs.operation == CREATE or (attrs.operation == UPDATE and kind in _UPDATED)
 
 
 class ResourceQuotas:
@@ -53,21 +61,31 @@ class ResourceQuotas:
     # ---- admission
 
     async def validate(self, attrs: AdmissionAttributes) -> None:
-        if attrs.object is None or attrs.subresource not in ("", "resize") or not attrs.resource.namespaced:
+        if attrs.object is None or not _is_counted(attrs) or not self._quotas(attrs.namespace):
             return
-        kind = (attrs.resource.group, attrs.resource.plural)
-        if attrs.operation != CREATE and not (attrs.operation == UPDATE and kind in _UPDATED):
+        kind, now = (attrs.resource.group, attrs.resource.plural), self._now()
+        found = quota_usage.usage_of(kind, attrs.object, now)
+        before = None if attrs.old is None else quota_usage.usage_of(kind, attrs.old, now, stated=False)
+        await self.check(attrs, found, before)
+
+    async def check(self, attrs: AdmissionAttributes, found: Usage, before: Usage | None) -> None:
+        """The same, for what is used by an object and was by the one that it replaces."""
+        if not _is_counted(attrs):
             return
         quotas = self._quotas(attrs.namespace)
-        if not quotas:
-            return
-        found = quota_usage.usage_of(kind, attrs.object, self._now())
-        before = quota_usage.usage_of(kind, attrs.old, self._now()) if attrs.old is not None else None
         fitting = [one for one in quotas if quota_usage.scopes_match(one.get("spec") or {}, found)]
-        if attrs.operation == CREATE and kind == quota_usage.PODS:
+        if attrs.operation == CREATE and (attrs.resource.group, attrs.resource.plural) == quota_usage.PODS:
             self._check_required(attrs, fitting, found)
         for quota in fitting:
+            await self._read_large(quota)
+        for quota in fitting:  # from here on nothing else happens
             self._check(attrs, quota, _asked(quota, found, before))
+
+    def counted(self, kind: Source, item: Item, usage: Usage) -> None:
+        """Somebody has written an item, and knows what it uses."""
+        ledger = self._ledgers.get(kind, {}).get(item.namespace)
+        if ledger is not None:
+            ledger.counted(item, usage)
 
     def _check_required(self, attrs: AdmissionAttributes, quotas: Iterable[Object], found: Usage) -> None:
         for quota in quotas:
@@ -122,10 +140,21 @@ class ResourceQuotas:
 
     async def _settled(self, quota: Object) -> None:
         """What has changed since the last count is read in turns with everything else."""
-        for kind in sorted({quota_usage.source(name) for name in _hard(quota)}):
-            ledger = self._ledger(kind, quota["metadata"]["namespace"])
-            while ledger is not None and not ledger.settle(_AT_ONCE):
+        await self._read_large(quota)
+        for ledger in self._ledgers_of(quota):
+            while not ledger.settle(_AT_ONCE):
                 await asyncio.sleep(0)
+
+    async def _read_large(self, quota: Object) -> None:
+        """What takes long to read, beside everything else."""
+        for ledger in self._ledgers_of(quota):
+            while (item := ledger.large()) is not None:
+                ledger.counted(item, await asyncio.to_thread(ledger.usage_of, item))
+
+    def _ledgers_of(self, quota: Object) -> list[QuotaLedger]:
+        namespace = quota["metadata"]["namespace"]
+        kinds = sorted({quota_usage.source(name) for name in _hard(quota)})
+        return [one for one in (self._ledger(kind, namespace) for kind in kinds) if one is not None]
 
     def _head_changed(self, kind: Source, namespace: str, name: str) -> None:
         ledger = self._ledgers[kind].get(namespace)

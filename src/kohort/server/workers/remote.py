@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kohort import frames
 from kohort.server import status
@@ -16,12 +17,8 @@ from kohort.server.store.records import ConflictError, Item, StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kohort.api.kind import Object
     from kohort.server.admission.attributes import AdmissionAttributes
     from kohort.server.admission.webhooks.matching import Hook
-
-_COUNTED: Final = {quota_usage.PODS, quota_usage.SERVICES, quota_usage.CLAIMS}  # others count by their number only
-_HELD: Final = ("spec", "status")
 
 
 class Line:
@@ -131,17 +128,10 @@ class RemoteQuotas:
         self._line = line
 
     async def validate(self, attrs: AdmissionAttributes) -> None:
-        kind = (attrs.resource.group, attrs.resource.plural)
-        shown = [_counted(kind, one) for one in (attrs.object, attrs.old)]
+        kind, now = (attrs.resource.group, attrs.resource.plural), datetime.now(UTC)
+        used = [None if one is None else quota_usage.usage_of(kind, one, now) for one in (attrs.object, attrs.old)]
+        shown = (None if one is None else quota_usage.to_wire(one) for one in used)
         self._line.ask("quota", attrs.operation, attrs.subresource, attrs.namespace, attrs.name, *shown)
-
-
-def _counted(kind: quota_usage.Source, obj: Object | None) -> bytes | None:
-    """Of an object, what a quota may look at."""
-    if obj is None:
-        return None
-    meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
-    return encode({"metadata": meta, **{name: obj[name] for name in _HELD if name in obj}} if kind in _COUNTED else {})
 
 
 def webhook_client(line: Line) -> Callable[[Hook, dict[str, Any]], Any]:

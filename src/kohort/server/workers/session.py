@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from kohort.childprocess import ChildProcess
     from kohort.server.admission.chain import Admission
+    from kohort.server.admission.quota_usage import Usage
     from kohort.server.core import Core
     from kohort.server.requestinfo import RequestInfo
     from kohort.server.store import Item
@@ -32,7 +33,7 @@ class Session:
 
     def __init__(self, worker: ChildProcess, core: Core, admission: Admission, info: RequestInfo) -> None:
         self._worker, self._core, self._admission, self._info = worker, core, admission, info
-        self._counted: AdmissionAttributes | None = None  # what the quotas were asked about
+        self._counted: tuple[AdmissionAttributes, Usage, Usage | None] | None = None  # what quotas were asked about
 
     async def run(self) -> Response:
         await self._worker.send(question(self._info, self._core.resources.changes))
@@ -121,8 +122,8 @@ class Session:
             core.check_namespace(self._info.resource, namespace)
             core.check_terminating(self._info.resource, namespace, name)
         if self._counted is not None:
-            await self._admission.quotas.validate(self._counted)
-        written = await core.store.write(
+            await self._admission.quotas.check(*self._counted)
+        written = core.store.write(
             table,
             namespace,
             name,
@@ -130,24 +131,26 @@ class Session:
             expect=head,
             delete=delete,
         )
-        return written.revision
+        if self._counted is not None and not delete:
+            self._tell_usage(table, namespace, name, self._counted[1])
+        return (await written).revision
+
+    def _tell_usage(self, table: str, namespace: str, name: str, usage: Usage) -> None:
+        item, resource = self._core.store.table(table).head(namespace, name), self._info.resource
+        if item is not None and table == resource.table:
+            self._admission.quotas.counted((resource.group, resource.plural), item, usage)
 
     async def _quota(
-        self, operation: str, subresource: str, namespace: str, name: str, new: bytes | None, old: bytes | None
+        self, operation: str, subresource: str, namespace: str, name: str, new: list[Any] | None, old: list[Any] | None
     ) -> None:
-        kind = (self._info.resource.group, self._info.resource.plural)
+        """`new`, `old`: what the object uses, and the one that it replaces."""
         attrs = AdmissionAttributes(
-            operation,
-            self._info.resource,
-            subresource,
-            namespace,
-            name,
-            None if new is None else quota_usage.counted(kind, new),
-            None if old is None else quota_usage.counted(kind, old),
-            self._info.user,
+            operation, self._info.resource, subresource, namespace, name, None, None, self._info.user
         )
-        self._counted = attrs
-        await self._admission.quotas.validate(attrs)
+        found, before = (None if one is None else quota_usage.from_wire(one) for one in (new, old))
+        self._counted = None if found is None else (attrs, found, before)
+        if self._counted is not None:
+            await self._admission.quotas.check(*self._counted)
 
 
 def _plain(item: Item | None) -> list[Any] | None:
