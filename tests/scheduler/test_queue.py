@@ -251,3 +251,17 @@ def test_a_gang_that_was_begun_does_not_rest() -> None:
     queue.rests = lambda _: 0.1
     put(queue, "begun", namespace="heavy", begun=True)
     assert turns(queue, 0.0) == ["begun"]
+
+
+@pytest.mark.parametrize(("all_gone", "at"), [(True, 1.1), (False, 1.2)])
+def test_a_root_waits_a_moment_for_the_rest_of_those_who_go_for_it(all_gone: bool, at: float) -> None:
+    """Victims go together, and are seen to go one by one: between two of them it would start elsewhere than planned."""
+    queue = Queue(SchedulerSettings())
+    entry = put(queue, "g")
+    queue.preempting(entry, "lack", 0.0)
+    queue.wake(1.0, lambda _, root: root == "g")
+    assert queue.pop(1.0) is None
+    if all_gone:
+        queue.activate("g", at, "VictimsGone")
+    assert queue.pop(1.1) is (entry if all_gone else None)
+    assert queue.pop(at) is (None if all_gone else entry)

@@ -18,6 +18,7 @@ class Sort:
     Groups whose minimum is met by what runs (`need` 0 of a leaf) ask for nothing.
     """
 
+    number: int  # in the order in which they came: who sits where must not depend on addresses in memory
     key: tuple[object, ...]
     topology: str | None
     pinned: int | None
@@ -44,11 +45,11 @@ def sort_of(engine: Engine, group: Demand, known: dict[tuple[object, ...], Sort]
         for child in group.children:
             sort = sort_of(engine, child, known, of)
             counts[id(sort)] = (sort, counts.get(id(sort), (sort, 0))[1] + 1)
-        children = sorted(counts.values(), key=lambda one: id(one[0]))
-        key = ("branch", group.topology, code, need, tuple((id(sort), count) for sort, count in children))
+        children = sorted(counts.values(), key=lambda one: one[0].number)
+        key = ("branch", group.topology, code, need, tuple((sort.number, count) for sort, count in children))
     found = known.get(key)
     if found is None:
-        found = Sort(key, group.topology, code, need, classes, children, isinstance(group, Leaf))
+        found = Sort(len(known), key, group.topology, code, need, classes, children, isinstance(group, Leaf))
         _measure(found)
         known[key] = found
     of[id(group)] = found

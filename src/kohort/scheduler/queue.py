@@ -34,6 +34,7 @@ _PAUSES: Final = 1000  # that are remembered, before those that are over are loo
 _IMPATIENT: Final = 4  # of which one may get room held
 _PLACES: Final = 8  # of those that lack the same, if the first have had room held
 _LOOK: Final = 0.5  # seconds between two looks whether the minimums that come before a surplus are placed
+_GOING: Final = 0.2  # seconds that a root waits for the rest of those who go for it, if some have gone
 
 Age = tuple[str, int]
 Order = tuple[bool, int, bool, Age, str]
@@ -347,7 +348,8 @@ class Queue:
 
     def wake(self, now: float, may_fit_now: MayFit, holder: str = "") -> None:
         """The cluster gained something. `may_fit_now`: whether a root's lack may be met now; an upper bound is enough.
-        `holder`: the root that room is held for, which others of its kind may not have."""
+        `holder`: the root that room is held for, which others of its kind may not have. A root for which others go
+        waits a moment for the rest of them: they are told to go together, and it is to be where it was planned."""
         for hint in list(self._hints):
             self.wake_next(hint, now, may_fit_now)
         held = self._entries.get(holder)
@@ -360,7 +362,8 @@ class Queue:
         }
         for entry in list(self._preempting.values()):
             if entry.hint is not None and may_fit_now(entry.hint, entry.key):
-                self._place(entry, SubQueue.ACTIVE, now, "ClusterGain")
+                entry.until = now + _GOING
+                self._place(entry, SubQueue.BACKOFF, now, "ClusterGain")
 
     def wake_next(self, hint: Hashable, now: float, may_fit_now: MayFit) -> None:
         """Of those that lacked the same, one got its place: is there more?"""
