@@ -97,7 +97,7 @@ class Watch:
                 seen = self.core.store.revision
                 if events:
                     await self._carry(events)
-                    if len(events) <= _FEW:
+                    if len(events) <= _FEW and sum(len(one.item.value) for one in events) <= _CHUNK:
                         if found := list(self._shown(events)):
                             yield found
                         found = []  # it may be long until there is more
