@@ -10,9 +10,11 @@ import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from kohort import tuning
+from kohort.kube.codec import decode_large
 
 
 @asynccontextmanager
@@ -123,3 +125,22 @@ async def test_what_gives_little_back_is_done_ever_less_often(monkeypatch: pytes
             await asyncio.sleep(0.001)
     pauses = [after - before for before, after in itertools.pairwise(moments)]
     assert all(pause > 0.01 * 2**number for number, pause in enumerate(pauses, 1))
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_nobody_looks_for_cycles_in_what_was_just_read(monkeypatch: pytest.MonkeyPatch, settled: bool) -> None:
+    monkeypatch.setattr(tuning, "_settled", settled)
+    body = msgspec.json.encode([{"name": [number]} for number in range(5000)])
+    try:
+        read = decode_large(msgspec.json.decode, body)
+        looked_at = any(one is read for one in gc.get_objects())
+    finally:
+        gc.unfreeze()
+    assert looked_at is not settled
+
+
+def test_what_is_small_is_not_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "_settled", True)
+    gc.collect()
+    read = decode_large(msgspec.json.decode, b'["' + b"a" * (1 << 16) + b'"]')
+    assert any(one is read for one in gc.get_objects())

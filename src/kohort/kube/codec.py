@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
+from kohort import tuning
 from kohort.kube import jsonpieces
 from kohort.kube.errors import ApiError, KubeError
 
@@ -120,6 +121,7 @@ def without_collecting(work: Callable[[U], T], of: U) -> T:
     try:
         return work(of)
     finally:
+        tuning.set_aside()
         gc.enable()
 
 
