@@ -100,6 +100,8 @@ def test_a_tenant_that_is_alone_gets_as_many_as_a_turn_has_room_for(monkeypatch:
     assert _most_in_a_turn(monkeypatch, [_own("a")] * 200, 0.0005) in (7, 8)
     assert _most_in_a_turn(monkeypatch, [_own("a")] * 200, 0.003) == 2
     assert _most_in_a_turn(monkeypatch, [_own("a"), _own("b")] * 100, 0.0005) == 2
+    asked = Request("GET", "/api/v1/namespaces/a", user=User("admin", groups=("system:masters",)))
+    assert _most_in_a_turn(monkeypatch, [asked, *[_own("a")] * 150], 0.0005) == 2  # somebody wants an answer
 
 
 def test_what_a_kubelet_tells_does_not_overtake_the_bindings_of_its_gang(monkeypatch: pytest.MonkeyPatch) -> None:

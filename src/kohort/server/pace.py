@@ -31,6 +31,7 @@ T = TypeVar("T")
 SECONDS: Final = 0.004  # after the beginning of a turn, in which requests are begun as they come
 _EACH_TURN: Final = 2  # requests of those that wait
 _MOST: Final = 12  # of one tenant that is alone
+_RECENTLY: Final = 0.1  # seconds for which nobody is alone after a request from outside
 _SHORTEST: Final = 0.0001  # seconds of a request
 _FADES: Final = 0.1  # of the difference, with each request that is shorter
 _SELF: Final = "kohort:in-process"
@@ -52,11 +53,14 @@ class Pace:
         self._came = 0  # requests that had to wait
         self._serving: asyncio.Handle | None = None
         self._rests = False  # it is served later, since all who wait have to rest
+        self._asked = -_RECENTLY  # when the last request came that is not this process's own
         self._usual = SECONDS  # seconds that a request takes of late; what was long counts for a while
 
     async def turn(self, request: Request) -> None:
         """Returns when the request may begin."""
         whose = tenant_of(request)
+        if request.user is not None and request.user.name != _SELF:
+            self._asked = time.perf_counter()
         rest = of_loop().asks(whose)
         if not rest and not self._flows and time.perf_counter() < self._until:
             return
@@ -107,7 +111,8 @@ class Pace:
         """How many this turn begins. Whatever is written wakes all who watch it, once for each turn in which something
         was: so it is as many as a turn has room for while they are all of one tenant, and nobody else is at it."""
         tenants = {waiting[0][1] for waiting in self._flows.values() if waiting} - {""}
-        if len(tenants) > 1 or not of_loop().alone(tenants):
+        somebody = time.perf_counter() - self._asked < _RECENTLY  # a person, or a process, who wants an answer
+        if len(tenants) > 1 or somebody or not of_loop().alone(tenants):
             return _EACH_TURN
         return min(max(int(SECONDS / max(self._usual, _SHORTEST)), _EACH_TURN), _MOST)
 
