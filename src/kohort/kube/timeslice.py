@@ -1,8 +1,11 @@
 """Long work on the event loop in short slices, so that nobody else waits for it.
 
 A list of 100,000 pods has to be selected, printed and written somewhere; a process of its own would first have to be
-given all of them. So whoever works for long gives the loop back every few milliseconds, and at most one of them is let
-on in each turn of the loop: forty lists at once take forty times as long, and delay others no more than one does.
+given all of them. So whoever works for long gives the loop back every few milliseconds, and one of them at a time is
+let on: forty lists at once take forty times as long, and delay others no more than one does.
+
+A request over HTTPS takes several turns of the loop, and what follows from it some tens. So between two slices there
+are turns for others until one is empty, or for as long as the slice took.
 """
 
 from __future__ import annotations
@@ -15,20 +18,23 @@ from typing import Final
 SECONDS: Final = 0.005
 
 
+_EMPTY: Final = 0.0001  # seconds of a turn in which nobody had anything to do
+
+
 class TimeSlices:
     """Of one loop. `turn` waits for the next one that is free."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._granting = False
+        self._busy = False  # somebody has a slice, or others have their turns after it
 
     async def turn(self) -> float:
         """When it comes back, work may go on until the moment that it gives back (of `time.perf_counter`)."""
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
-        if not self._granting:
-            self._granting = True
+        if not self._busy:
+            self._busy = True
             loop.call_soon(self._grant)
         await turn
         return time.perf_counter() + SECONDS
@@ -38,7 +44,18 @@ class TimeSlices:
             turn = self._waiting.popleft()
             if not turn.done():  # its client has gone
                 turn.set_result(None)
-                break
-        self._granting = bool(self._waiting)
-        if self._granting:
-            asyncio.get_running_loop().call_soon(self._grant)
+                asyncio.get_running_loop().call_soon(self._taken, time.perf_counter())  # right after it
+                return
+        self._busy = False
+
+    def _taken(self, began: float) -> None:
+        now = time.perf_counter()
+        asyncio.get_running_loop().call_soon(self._others, now, now + now - began)
+
+    def _others(self, before: float, until: float) -> None:
+        """Others have had a turn."""
+        now = time.perf_counter()
+        if now - before < _EMPTY or now >= until:
+            self._grant()
+        else:
+            asyncio.get_running_loop().call_soon(self._others, now, until)
