@@ -7,7 +7,7 @@ the process, and the watches of the real shell repeat themselves and fall behind
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
@@ -79,21 +79,21 @@ class Stutter:
 
     async def handle(self, request: Request, read_body: Any = None) -> Response:
         answer = await self._handle(request, read_body)
-        if request.query.get("watch") and not isinstance(answer.body, bytes):
-            answer.body = self._stream(answer.body)
+        if request.query.get("watch") and answer.lines is not None:
+            answer.lines = self._stream(answer.lines)
         return answer
 
-    async def _stream(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _stream(self, batches: AsyncGenerator[list[bytes]]) -> AsyncGenerator[list[bytes]]:
         before: list[bytes] = []
         initial = True
-        async for chunk in body:
-            lines = [line + b"\n" for line in chunk.split(b"\n") if line]
+        async for batch in batches:
+            lines = batch
             if not initial:
                 await self.found.clock.sleep(self.chance.choice([0, 0, 0.3, 1.7]))  # others overtake this watch
-                lines = [said for line in lines for said in self._said(line, before)]
-            initial = initial and b"initial-events-end" not in chunk
+                lines = [said for line in batch for said in self._said(line, before)]
+            initial = initial and not any(b"initial-events-end" in line for line in batch)
             before = (before + lines)[-20:]
-            yield b"".join(lines)
+            yield lines
 
     def _said(self, line: bytes, before: list[bytes]) -> list[bytes]:
         again = [one for one in before if b'"type":"MODIFIED"' in one and self.chance.random() < 0.2]
