@@ -144,3 +144,21 @@ def test_what_is_small_is_not_set_aside(monkeypatch: pytest.MonkeyPatch) -> None
     gc.collect()
     read = decode_large(msgspec.json.decode, b'["' + b"a" * (1 << 16) + b'"]')
     assert any(one is read for one in gc.get_objects())
+
+
+@pytest.mark.parametrize("short", [0, 1 << 40])
+def test_what_was_set_aside_is_looked_at_after_many_times(monkeypatch: pytest.MonkeyPatch, short: int) -> None:
+    monkeypatch.setattr(tuning, "_settled", True)
+    monkeypatch.setattr(tuning, "_unseen", [0])
+    monkeypatch.setattr(tuning, "_MANY", 3)
+    monkeypatch.setattr(tuning, "_SHORT", short)
+    body = msgspec.json.encode([{"name": [number]} for number in range(5000)])
+    try:
+        gone = weakref.ref(Thing())
+        for _ in range(2):
+            decode_large(msgspec.json.decode, body)
+            assert gone() is not None
+        decode_large(msgspec.json.decode, body)
+        assert (gone() is None) == (short > 0)
+    finally:
+        gc.unfreeze()
