@@ -9,14 +9,15 @@ import os
 import resource
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _OBJECTS: Final = 10_000  # new ones, until those are looked at
-_MUCH: Final = 2_000  # new ones, of one piece of JSON
-_MANY: Final = 10_000  # such pieces
-_SHORT: Final = 800_000  # objects: a look at them takes less than a tenth of a second
+_MUCH: Final = 20_000  # new ones, of one text
 _YOUNG, _OLD = 3, 1  # looks at the younger, until older ones are looked at as well
 _LONG: Final = 0.01  # seconds of a look at all of them
 _WHOLE: Final = 6 * 3600.0  # seconds until what was set aside is looked at again
@@ -35,7 +36,6 @@ _SWITCH: Final = 0.0002
 _FILES: Final = 1 << 20  # some systems know no limit; tables of descriptors should not grow without one
 
 _settled = False
-_unseen = [0]  # how often something was set aside without a look
 
 
 def settle() -> None:
@@ -54,21 +54,19 @@ def settle() -> None:
     _settled = True
 
 
-def set_aside() -> None:
-    """After much was read: trees of JSON hold no cycles, and nobody need look at them. To set aside all that is new
-    costs nothing. What is garbage among it (600 requests leave none, 640 pods on their way to Running 54 objects, a
-    connection that ends in the middle of its handshake 5) is found when everything is looked at: by the clock, or
-    after this was done many times, if that look is short."""
-    if not _settled or gc.get_count()[0] <= _MUCH:
+@contextmanager
+def reading_much() -> Iterator[None]:
+    """Around the reading of a large text, without the collector: trees of JSON hold no cycles, so nobody need look at
+    them. What is new before is looked at, which is little; then to set aside all that is new costs nothing. Garbage
+    that had grown older (600 requests leave none, 640 pods on their way to Running 54 objects) is found when
+    everything is looked at."""
+    if not _settled:
+        yield
         return
-    gc.freeze()
-    _unseen[0] += 1
-    if _unseen[0] >= _MANY:
-        _unseen[0] = 0
-        if gc.get_freeze_count() < _SHORT:
-            gc.unfreeze()
-            gc.collect()
-            gc.freeze()
+    gc.collect(1)
+    yield
+    if gc.get_count()[0] > _MUCH:
+        gc.freeze()
 
 
 class _SetAside:

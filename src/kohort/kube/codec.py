@@ -7,6 +7,7 @@ the speed of hot paths comes from.
 from __future__ import annotations
 
 import gc
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -25,6 +26,7 @@ Object = dict[str, Any]
 INITIAL_END: Final = "k8s.io/initial-events-end"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 _LARGE: Final = 1 << 15  # bytes
+_VERY_LARGE: Final = 1 << 18
 _LONG: Final = 1 << 18  # bytes: what takes ten milliseconds to read, and a hundred in memory that was given back
 _new = tuple.__new__  # a named tuple without the detour through its keyword arguments: half of a hot path's time
 
@@ -110,7 +112,10 @@ _bookmark = msgspec.json.Decoder(_HasMarks)
 
 
 def decode_large(decode: Callable[[bytes], T], body: bytes) -> T:
-    return decode(body) if len(body) < _LARGE else without_collecting(decode, body)
+    if len(body) < _LARGE:
+        return decode(body)
+    with tuning.reading_much() if len(body) > _VERY_LARGE else nullcontext():
+        return without_collecting(decode, body)
 
 
 def without_collecting(work: Callable[[U], T], of: U) -> T:
@@ -121,7 +126,6 @@ def without_collecting(work: Callable[[U], T], of: U) -> T:
     try:
         return work(of)
     finally:
-        tuning.set_aside()
         gc.enable()
 
 
