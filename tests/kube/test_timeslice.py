@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kohort.kube import timeslice
-from kohort.kube.timeslice import TimeSlices
+from kohort.kube.timeslice import TimeSlices, give_turns
 
 
 class Clock:
@@ -16,6 +16,9 @@ class Clock:
     now = 0.0
 
     def perf_counter(self) -> float:
+        return self.now
+
+    def monotonic(self) -> float:
         return self.now
 
 
@@ -69,3 +72,32 @@ async def test_who_has_gone_is_passed_over_and_the_last_leaves_nothing(clock: Cl
     assert log.count("b") == 2
     await _long(slices, log, "c", 1, clock)
     assert log[-1] == "c"
+
+
+# ---- whoever has no slices gives turns
+
+
+def _chain(clock: Clock, steps: int) -> list[int]:
+    """Work of somebody else: so many turns of the loop, one after the other."""
+    done: list[int] = []
+
+    def step() -> None:
+        done.append(len(done))
+        clock.now += 0.0005
+        if len(done) < steps:
+            asyncio.get_running_loop().call_soon(step)
+
+    asyncio.get_running_loop().call_soon(step)
+    return done
+
+
+async def test_who_needs_several_turns_has_them(clock: Clock) -> None:
+    done = _chain(clock, 6)
+    await give_turns(clock, 10.0)  # type: ignore[arg-type]
+    assert len(done) == 6
+
+
+async def test_others_have_no_more_than_their_half(clock: Clock) -> None:
+    done = _chain(clock, 1000)
+    await give_turns(clock, 0.005)  # type: ignore[arg-type]
+    assert 10 <= len(done) <= 12

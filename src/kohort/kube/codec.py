@@ -26,7 +26,6 @@ Object = dict[str, Any]
 INITIAL_END: Final = "k8s.io/initial-events-end"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 _LARGE: Final = 1 << 15  # bytes
-_VERY_LARGE: Final = 1 << 18
 _LONG: Final = 1 << 18  # bytes: what takes ten milliseconds to read, and a hundred in memory that was given back
 _new = tuple.__new__  # a named tuple without the detour through its keyword arguments: half of a hot path's time
 
@@ -114,7 +113,7 @@ _bookmark = msgspec.json.Decoder(_HasMarks)
 def decode_large(decode: Callable[[bytes], T], body: bytes) -> T:
     if len(body) < _LARGE:
         return decode(body)
-    with tuning.reading_much() if len(body) > _VERY_LARGE else nullcontext():
+    with tuning.reading_much() if len(body) > _LONG else nullcontext():
         return without_collecting(decode, body)
 
 

@@ -13,7 +13,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kohort.kube.clock import Clock
 
 SECONDS: Final = 0.005
 
@@ -59,3 +62,16 @@ class TimeSlices:
             self._grant()
         else:
             asyncio.get_running_loop().call_soon(self._others, now, until)
+
+
+async def give_turns(clock: Clock, seconds: float) -> None:
+    """Of the loop, for whoever waits: until nobody does, or for as long as we have worked. A request over HTTPS takes
+    several turns: with one between two slices of a decision it would wait for as many slices."""
+    now = clock.monotonic()
+    end = now + seconds
+    while now <= end:
+        before = now
+        await asyncio.sleep(0)
+        now = clock.monotonic()
+        if now - before < _EMPTY:
+            return

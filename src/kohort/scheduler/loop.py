@@ -23,6 +23,7 @@ from kohort.kube.events import Recorder
 from kohort.kube.informer import Informer
 from kohort.kube.lease import Leadership
 from kohort.kube.shares import of_loop, rests, tenant
+from kohort.kube.timeslice import give_turns
 from kohort.scheduler import snapshot
 from kohort.scheduler.binder import Binder
 from kohort.scheduler.core import SchedulerCore
@@ -55,7 +56,6 @@ _LOOK_AGAIN: Final = 15  # looks until those that were not there are looked for 
 _PAUSE: Final = 1.0  # seconds after a fault of ours
 _AT_ONCE: Final = 16  # decisions between two turns of the event loop
 _SLICE: Final = 0.008  # seconds after which there is a turn, however few they were
-_EMPTY: Final = 0.0001  # seconds of a turn in which nobody had anything to do
 
 
 class Scheduler:
@@ -382,19 +382,6 @@ async def running(scheduler: Scheduler) -> AsyncIterator[Scheduler]:
         await asyncio.gather(task, return_exceptions=True)
     if faults:
         raise faults[0]
-
-
-async def give_turns(clock: Clock, seconds: float) -> None:
-    """Of the loop, for whoever waits: until nobody does, or for as long as we have worked. A request over HTTPS takes
-    several turns: with one between two slices of a decision it would wait for as many slices."""
-    now = clock.monotonic()
-    end = now + seconds
-    while now <= end:
-        before = now
-        await asyncio.sleep(0)
-        now = clock.monotonic()
-        if now - before < _EMPTY:
-            return
 
 
 async def _kept(scheduler: Scheduler, faults: list[Exception]) -> None:

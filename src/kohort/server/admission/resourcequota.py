@@ -76,10 +76,11 @@ class ResourceQuotas:
         fitting = [one for one in quotas if quota_usage.scopes_match(one.get("spec") or {}, found)]
         if attrs.operation == CREATE and (attrs.resource.group, attrs.resource.plural) == quota_usage.PODS:
             self._check_required(attrs, fitting, found)
-        for quota in fitting:
-            await self._read_large(quota)
-        for quota in fitting:  # from here on nothing else happens
-            self._check(attrs, quota, _asked(quota, found, before))
+        asked = [(quota, _asked(quota, found, before)) for quota in fitting]
+        for quota, names in asked:
+            await self._read_large(quota, names)
+        for quota, names in asked:  # from here on nothing else happens
+            self._check(attrs, quota, names)
 
     def counted(self, kind: Source, item: Item, usage: Usage) -> None:
         """Somebody has written an item, and knows what it uses."""
@@ -140,20 +141,21 @@ class ResourceQuotas:
 
     async def _settled(self, quota: Object) -> None:
         """What has changed since the last count is read in turns with everything else."""
-        await self._read_large(quota)
-        for ledger in self._ledgers_of(quota):
+        names = _hard(quota)
+        await self._read_large(quota, names)
+        for ledger in self._ledgers_of(quota, names):
             while not ledger.settle(_AT_ONCE):
                 await asyncio.sleep(0)
 
-    async def _read_large(self, quota: Object) -> None:
-        """What takes long to read, beside everything else."""
-        for ledger in self._ledgers_of(quota):
+    async def _read_large(self, quota: Object, names: Iterable[str]) -> None:
+        """What takes long to read of what counts for some names, beside everything else."""
+        for ledger in self._ledgers_of(quota, names):
             while (item := ledger.large()) is not None:
                 ledger.counted(item, await asyncio.to_thread(ledger.usage_of, item))
 
-    def _ledgers_of(self, quota: Object) -> list[QuotaLedger]:
+    def _ledgers_of(self, quota: Object, names: Iterable[str]) -> list[QuotaLedger]:
         namespace = quota["metadata"]["namespace"]
-        kinds = sorted({quota_usage.source(name) for name in _hard(quota)})
+        kinds = sorted({quota_usage.source(name) for name in names})
         return [one for one in (self._ledger(kind, namespace) for kind in kinds) if one is not None]
 
     def _head_changed(self, kind: Source, namespace: str, name: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from kohort import frames
 from kohort.server import status
 from kohort.server.admission import quota_usage
+from kohort.server.admission.attributes import CREATE
 from kohort.server.admission.webhooks.review import WebhookCallError
 from kohort.server.codec import encode
 from kohort.server.store.records import ConflictError, Item, StoreError
@@ -128,9 +129,12 @@ class RemoteQuotas:
         self._line = line
 
     async def validate(self, attrs: AdmissionAttributes) -> None:
+        if attrs.object is None:
+            return
         kind, now = (attrs.resource.group, attrs.resource.plural), datetime.now(UTC)
-        used = [None if one is None else quota_usage.usage_of(kind, one, now) for one in (attrs.object, attrs.old)]
-        shown = (None if one is None else quota_usage.to_wire(one) for one in used)
+        new = quota_usage.usage_of(kind, attrs.object, now, stated=attrs.operation == CREATE)
+        old = None if attrs.old is None else quota_usage.usage_of(kind, attrs.old, now, stated=False)
+        shown = (quota_usage.to_wire(new), None if old is None else quota_usage.to_wire(old))
         self._line.ask("quota", attrs.operation, attrs.subresource, attrs.namespace, attrs.name, *shown)
 
 

@@ -115,14 +115,14 @@ class Session:
         """What was true when the worker asked may no longer be: the version, the namespace and the quotas are looked
         at once more, and nothing else happens between that and the write."""
         core = self._core
+        if self._counted is not None:
+            await self._admission.quotas.check(*self._counted)  # which may wait; from here on nothing does
         head = core.store.table(table).head(namespace, name)
         if (None if head is None else head.revision) != expected:
             raise ConflictError(head)
         if head is None:
             core.check_namespace(self._info.resource, namespace)
             core.check_terminating(self._info.resource, namespace, name)
-        if self._counted is not None:
-            await self._admission.quotas.check(*self._counted)
         written = core.store.write(
             table,
             namespace,
@@ -141,16 +141,15 @@ class Session:
             self._admission.quotas.counted((resource.group, resource.plural), item, usage)
 
     async def _quota(
-        self, operation: str, subresource: str, namespace: str, name: str, new: list[Any] | None, old: list[Any] | None
+        self, operation: str, subresource: str, namespace: str, name: str, new: list[Any], old: list[Any] | None
     ) -> None:
         """`new`, `old`: what the object uses, and the one that it replaces."""
         attrs = AdmissionAttributes(
             operation, self._info.resource, subresource, namespace, name, None, None, self._info.user
         )
-        found, before = (None if one is None else quota_usage.from_wire(one) for one in (new, old))
-        self._counted = None if found is None else (attrs, found, before)
-        if self._counted is not None:
-            await self._admission.quotas.check(*self._counted)
+        before = None if old is None else quota_usage.from_wire(old)
+        self._counted = (attrs, quota_usage.from_wire(new), before)
+        await self._admission.quotas.check(*self._counted)
 
 
 def _plain(item: Item | None) -> list[Any] | None:
