@@ -7,7 +7,7 @@ import gc
 import itertools
 import time
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -132,7 +132,7 @@ BODY = msgspec.json.encode([{"name": [number]} for number in range(30_000)])
 
 @pytest.mark.parametrize("settled", [False, True])
 def test_nobody_looks_for_cycles_in_what_was_just_read(monkeypatch: pytest.MonkeyPatch, settled: bool) -> None:
-    monkeypatch.setattr(tuning, "_settled", settled)
+    monkeypatch.setattr(tuning, "_sets_aside", settled)
     try:
         read = decode_large(msgspec.json.decode, BODY)
         looked_at = any(one is read for one in gc.get_objects())
@@ -142,14 +142,14 @@ def test_nobody_looks_for_cycles_in_what_was_just_read(monkeypatch: pytest.Monke
 
 
 def test_what_is_small_is_not_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "_settled", True)
+    monkeypatch.setattr(tuning, "_sets_aside", True)
     read = decode_large(msgspec.json.decode, b'["' + b"a" * (1 << 19) + b'"]')
     assert any(one is read for one in gc.get_objects())
 
 
 def test_garbage_is_not_set_aside_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever leaves cycles and sends large objects must not fill the memory."""
-    monkeypatch.setattr(tuning, "_settled", True)
+    monkeypatch.setattr(tuning, "_sets_aside", True)
     gc.disable()
     try:
         gone = weakref.ref(Thing())
@@ -159,3 +159,71 @@ def test_garbage_is_not_set_aside_with_it(monkeypatch: pytest.MonkeyPatch) -> No
     finally:
         gc.enable()
         gc.unfreeze()
+
+
+@pytest.fixture
+def waiting_for_calm() -> Iterator[None]:
+    """The collector as `kohort up` has it."""
+    before = gc.get_threshold()
+    callbacks = list(gc.callbacks)
+    tuning.settle(calm=True)
+    gc.collect(1)
+    yield
+    gc.set_threshold(*before)
+    gc.callbacks[:] = callbacks
+    gc.unfreeze()
+
+
+def _passes(count: int) -> None:
+    for _ in range(count):
+        gc.collect(0)
+
+
+@pytest.mark.usefixtures("waiting_for_calm")
+def test_what_is_not_quite_new_is_looked_at_in_calm_moments_only() -> None:
+    looks = tuning._CalmLooks()
+    thing = Thing()
+    gone = weakref.ref(thing)
+    _passes(1)  # it was there, and is not quite new any more
+    del thing
+    many = [[number] for number in range(100_000)]  # ten looks at what is new
+    looks.look(calm=False)
+    assert gone() is not None
+    looks.look(calm=True)
+    assert gone() is None
+    assert len(many) == 100_000
+
+
+@pytest.mark.usefixtures("waiting_for_calm")
+def test_a_look_that_would_be_long_is_postponed_and_then_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = 1 << 30
+    now = 0.0
+    monkeypatch.setattr(tuning, "resident", lambda: held)
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    looked: list[str] = []
+    looks = tuning._CalmLooks()
+    _passes(3)
+    monkeypatch.setattr(gc, "collect", lambda: looked.append("look"))
+    monkeypatch.setattr(gc, "freeze", lambda: looked.append("aside"))
+    held += 1 << 29
+    looks.look(calm=True)
+    assert looked == []
+    now = 601.0
+    looks.look(calm=True)
+    assert looked == ["aside"]
+    looks.look(calm=True)  # that is what there is now
+    assert looked == ["aside", "look"]
+
+
+@pytest.mark.usefixtures("waiting_for_calm")
+def test_who_is_never_calm_is_looked_at_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    looked: list[str] = []
+    looks = tuning._CalmLooks()
+    _passes(3)
+    monkeypatch.setattr(gc, "collect", lambda: looked.append("look"))
+    looks.look(calm=False)
+    now = 901.0
+    looks.look(calm=False)
+    assert looked == ["look"]

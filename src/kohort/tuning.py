@@ -35,23 +35,36 @@ _FEW: Final = 300_000  # objects that were set aside: a look at all of them take
 _SWITCH: Final = 0.0002
 _FILES: Final = 1 << 20  # some systems know no limit; tables of descriptors should not grow without one
 
-_settled = False
+_NEVER: Final = 1 << 30
+_NEW_PASSES: Final = 3  # looks at the youngest, until older ones are worth a look
+_NEW_BYTES: Final = 64 << 20  # since the last look: half a million objects, which take some 50 ms
+_POSTPONED: Final = 600.0  # seconds
+
+_sets_aside = False
 
 
-def settle() -> None:
+def settle(*, calm: bool = False) -> None:
     """Once, when everything is loaded: that stays, and need not be looked at again.
 
     Left alone the collector looks at all that is new after every 700 objects, which is one pod: a sixth of all
     processor time in a cluster of some thousand pods.
+
+    `calm`: whatever has survived the first look is looked at in calm moments only (`give_back_when_calm`). There are
+    few cycles among it, and much that a tenant may have sent.
     """
     gc.freeze()
-    gc.set_threshold(_OBJECTS, _YOUNG, _OLD)
+    gc.set_threshold(_OBJECTS, *((_NEVER, _NEVER) if calm else (_YOUNG, _OLD)))
     if not any(isinstance(one, _SetAside) for one in gc.callbacks):
         gc.callbacks.append(_SetAside())
     gc.enable()
+    switch_often()
+    global _sets_aside  # noqa: PLW0603 - of the process, as the collector is
+    _sets_aside = not calm
+
+
+def switch_often() -> None:
+    """Whoever waits for the interpreter gets it soon."""
     sys.setswitchinterval(_SWITCH)
-    global _settled  # noqa: PLW0603 - of the process, as the collector is
-    _settled = True
 
 
 @contextmanager
@@ -59,8 +72,9 @@ def reading_much() -> Iterator[None]:
     """Around the reading of a large text, without the collector: trees of JSON hold no cycles, so nobody need look at
     them. What is new before is looked at, which is little; then to set aside all that is new costs nothing. Garbage
     that had grown older (600 requests leave none, 640 pods on their way to Running 54 objects) is found when
-    everything is looked at."""
-    if not _settled:
+    everything is looked at. Where looks wait for calm moments nothing need be set aside.
+    """
+    if not _sets_aside:
         yield
         return
     gc.collect(1)
@@ -121,10 +135,12 @@ async def give_back_when_calm() -> None:
     """
     calm, used = 0, time.thread_time()
     pause, given = _AGAIN, time.monotonic()
+    looks = _CalmLooks()
     while True:
         await asyncio.sleep(_LOOK)
         before, used = used, time.thread_time()
         calm = calm + 1 if used - before < _LITTLE * _LOOK else 0
+        looks.look(calm=calm > 0)
         waited = time.monotonic() - given
         if waited < pause or (calm < _CALM and waited < _ANYWAY):
             continue
@@ -132,6 +148,27 @@ async def give_back_when_calm() -> None:
         await asyncio.to_thread(give_back)
         pause = _AGAIN if held - resident() > _WORTH else min(2 * pause, _ANYWAY)
         given = time.monotonic()
+
+
+class _CalmLooks:
+    """For cycles, where that is done in calm moments. If so much is new that it would take long it is postponed, as it
+    may go by itself: it is not looked at meanwhile and costs nothing. What stays is set aside, unseen."""
+
+    def __init__(self) -> None:
+        self._held, self._at = resident(), time.monotonic()
+
+    def look(self, *, calm: bool) -> None:
+        waited = time.monotonic() - self._at
+        if gc.get_threshold()[1] != _NEVER or gc.get_count()[1] < _NEW_PASSES or not (calm or waited > _ANYWAY):
+            return
+        held = resident()
+        if held - self._held <= _NEW_BYTES:
+            gc.collect()
+        elif waited > _POSTPONED:
+            gc.freeze()
+        else:
+            return
+        self._held, self._at = held, time.monotonic()
 
 
 def give_back() -> None:

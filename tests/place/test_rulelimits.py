@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from tests.place.short import HOST, Short, pod_anti_affinity, spread
 
 from kohort.place.rulelimits import (
@@ -14,6 +16,7 @@ from kohort.place.rulelimits import (
     MOST_TERMS_OF_NAMESPACE,
     MOST_UNKNOWN_RESOURCES,
 )
+from kohort.place.signatures import Term
 
 _HARD = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -143,3 +146,27 @@ def test_ports_clash_by_address() -> None:
     short.state.remove_pod("everywhere")
     assert not short.state.ports
     assert short.place(short.pod("all", containers=ports("0.0.0.0"))) == {"all": "a"}
+
+
+def test_a_term_among_many_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of a hundred required terms names the ninety-nine others."""
+    short = Short(a=4)
+    terms = [{"topologyKey": HOST, "labelSelector": {"matchLabels": {f"k{number}": "x"}}} for number in range(100)]
+    made = 0
+    of = Term.__post_init__
+
+    def counted(term: Term) -> None:
+        nonlocal made
+        made += 1
+        of(term)
+
+    monkeypatch.setattr(Term, "__post_init__", counted)
+    rules: dict[str, Any] = {"affinity": {"podAffinity": {_HARD: terms}}}
+    classes = {id(short.pod(f"p{number}", **rules).eq_class) for number in range(5)}
+    assert len(classes) == 1
+    assert made <= 2 * 100 * 5
+    first, *rest = short.pod("q", **rules).eq_class.signature.pod_affinity
+    assert len(first.also) == len(rest) == 99
+    assert hash(first) == hash(replace(first))
+    assert first == replace(first)
+    assert first not in rest

@@ -185,7 +185,8 @@ def complete_update(
         meta.count(kind, new, old, subresource)
     except RejectedError as rejected:
         return rejected.with_warnings(warnings)
-    remarks = () if kind.kind == "Pod" else kind.warn(new, ctx)  # a pod has its warnings once
+    # A pod has its warnings once, and whoever writes a status is not who can mend the rest.
+    remarks = () if kind.kind == "Pod" or subresource == "status" else kind.warn(new, ctx)
     return WriteResult(200, object=_read(kind, new, ctx), warnings=(*warnings, *remarks))
 
 

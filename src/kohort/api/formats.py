@@ -100,6 +100,20 @@ def _label_key_problems(text: str) -> list[str]:
     return found
 
 
+@lru_cache(maxsize=4096)
+def _is_label_value(text: str) -> bool:
+    return _LABEL_VALUE.fullmatch(text) is not None
+
+
+def is_label(key: str, value: str) -> bool:
+    """The same for both, quickly: pods of a gang have the same labels but for one or two."""
+    return not _wrong_label_key(key) and len(value) <= 63 and _is_label_value(value)
+
+
+def is_label_key(text: str) -> bool:
+    return not _wrong_label_key(text)
+
+
 def _label_value(text: str) -> list[str]:
     found = _too_long(text, 63)
     if not _LABEL_VALUE.fullmatch(text):

@@ -131,15 +131,26 @@ def _common(meta: dict[str, Any], kind: Kind | None) -> Iterator[FieldError]:
 
 def check_labels(labels: dict[str, str], path: str) -> Iterator[FieldError]:
     for key, value in labels.items():
+        if formats.is_label(key, value):
+            continue
         yield from (invalid(path, key, problem) for problem in formats.problems(formats.label_key, key))
         yield from (invalid(path, value, problem) for problem in formats.problems(formats.label_value, value))
 
 
+def _is_short(annotations: dict[str, str]) -> bool:
+    """Whatever they are written with."""
+    return 4 * (sum(map(len, annotations)) + sum(map(len, annotations.values()))) <= _ANNOTATIONS
+
+
 def check_annotations(annotations: dict[str, str], path: str) -> Iterator[FieldError]:
     for key in annotations:
+        if formats.is_label_key(key.lower()):
+            continue
         # Unlike in labels, capitals are fine in the prefix.
         yield from (invalid(path, key, problem) for problem in formats.problems(formats.label_key, key.lower()))
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATIONS:
+    if not _is_short(annotations) and (
+        sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATIONS
+    ):
         yield too_long(path, _ANNOTATIONS)
 
 

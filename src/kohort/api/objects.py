@@ -67,11 +67,15 @@ def is_deleting(obj: Object) -> bool:
 
 def controller_of(obj: Object) -> dict[str, Any] | None:
     """The owner reference of what controls the object; None: nothing does."""
-    owners = meta_of(obj).get("ownerReferences") or ()
+    meta = obj.get("metadata")
+    owners = (meta.get("ownerReferences") if meta else None) or ()
     if len(owners) <= _MANY:
         if _Last.count:
             _Last.controller, _Last.owners, _Last.count = None, (), 0
-        return _controller(owners)
+        for owner in owners:  # twenty ask for each change of a pod
+            if isinstance(owner, dict) and owner.get("controller"):
+                return owner
+        return None
     if _Last.owners is not owners or _Last.count != len(owners):  # all who hear of a change ask, one after the other
         _Last.controller, _Last.owners, _Last.count = _controller(owners), owners, len(owners)
     return _Last.controller

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from math import floor
+from typing import Final
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def seconds(moment: datetime) -> str:
     """metav1.Time"""
-    return moment.astimezone(UTC).isoformat(timespec="seconds")[:-6] + "Z"
+    return _written(floor(moment.timestamp()))
+
+
+@lru_cache(maxsize=256)
+def _written(stamp: int) -> str:
+    """A burst of writes has one moment, and each of them writes it several times."""
+    return (_EPOCH + timedelta(seconds=stamp)).isoformat(timespec="seconds")[:-6] + "Z"
 
 
 def micros(moment: datetime) -> str:

@@ -121,7 +121,7 @@ class ChangeLog:
 
     def trim(self, rows: int) -> None:
         """Forget what costs more to follow than to recompute."""
-        if len(self._rows) > max(_KEEP, 4 * rows):
+        if len(self._rows) > _KEEP and len(self._rows) > 4 * rows:
             self._base = self.end
             self._rows.clear()
 

@@ -12,7 +12,7 @@ from kohort.place.interpod import EquivalenceClass, InterPodTerms
 Rank = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # never changed, nor are those below; frozen=True makes them slow to make
 class PendingPod:
     """A pending pod: who it is, and what the engine sees of it."""
 
@@ -23,7 +23,7 @@ class PendingPod:
     rank: Rank | None = None  # pods of neighbouring ranks are placed near each other
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Leaf:
     """A group of pods. `minimum` None: basic, one pod is enough. `running`: rows of members that have a node; `lost`:
     how many more run on nodes that are not known. `topology`: one domain of that label; `preferred`: of these labels as
@@ -47,10 +47,8 @@ class Leaf:
         for pod in self.pods:
             counts[pod.eq_class] = counts.get(pod.eq_class, 0) + 1
             ranked = ranked or pod.rank is not None
-        object.__setattr__(self, "eq_classes", counts)
-        if ranked:
-            object.__setattr__(self, "ranked", True)
-        object.__setattr__(self, "missing", max(self.need - self.members, 0))
+        self.eq_classes, self.ranked = counts, ranked
+        self.missing = max(self.need - self.members, 0)
 
     @property
     def need(self) -> int:
@@ -65,7 +63,7 @@ class Leaf:
         yield self
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Branch:
     """A group of groups. `minimum` None: basic, one child is enough. `slices`: the children are one group's pods in
     slices, whose ranks go on from one to the next."""
@@ -84,8 +82,7 @@ class Branch:
         for child in self.children:
             for eq_class, count in child.eq_classes.items():
                 counts[eq_class] = counts.get(eq_class, 0) + count
-        object.__setattr__(self, "eq_classes", counts)
-        object.__setattr__(self, "ranked", any(child.ranked for child in self.children))
+        self.eq_classes, self.ranked = counts, any(child.ranked for child in self.children)
 
     @property
     def need(self) -> int:

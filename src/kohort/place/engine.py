@@ -48,6 +48,26 @@ class SuspendedTrial:
     offers: tuple[int, ...]
 
 
+class Respecting:
+    """Within, room kept for other roots is taken. No generator: every decision is within one."""
+
+    __slots__ = ("_engine", "_kept", "_mark")
+
+    def __init__(self, engine: Engine, owner: str, priority: int) -> None:
+        self._engine, self._mark = engine, 0
+        self._kept = engine.reservations.against(owner, priority)
+
+    def __enter__(self) -> list[Reservation]:
+        self._mark = self._engine.mark()
+        if self._kept:
+            self._engine.expect(self._kept)
+        return self._kept
+
+    def __exit__(self, *_: object) -> None:
+        self._engine.expect_none()
+        self._engine.undo(self._mark)
+
+
 class Engine:
     """Placement on one cluster state. Trials change the state; whoever made them keeps or undoes them."""
 
@@ -57,6 +77,7 @@ class Engine:
         self.reservations = Reservations()
         self._known: dict[int, tuple[SignatureFit, SignatureScore]] = {}
         self._asked: set[int] = set()  # signatures, since it was tidied
+        self._latest = -1  # of the signatures that were asked for
         self._trail: Trail = []
         self.chooser: NodeChooser | None = None
         self.pause: Callable[[], None] | None = None  # called where a trial may be suspended
@@ -81,14 +102,19 @@ class Engine:
         return self._of(signature)[0]
 
     def _of(self, signature: PodSignature) -> tuple[SignatureFit, SignatureScore]:
-        known = self._known.pop(signature.number, None)
+        number = signature.number
+        if number == self._latest:
+            latest = self._known[number]
+            latest[0].refresh()
+            return latest
+        known = self._known.pop(number, None)
         if known is None:
             if len(self._known) >= _SHAPES:
                 del self._known[next(iter(self._known))]  # the one not looked at for longest
             fit = SignatureFit(self.state, signature)
             known = (fit, SignatureScore(self.state, fit, self.profile))
-        self._known[signature.number] = known
-        self._asked.add(signature.number)
+        self._known[number], self._latest = known, number
+        self._asked.add(number)
         known[0].refresh()
         return known
 
@@ -96,6 +122,7 @@ class Engine:
         """Forget what nobody has asked for since the last time, and the rules of pods that have gone."""
         self._known = {number: one for number, one in self._known.items() if number in self._asked}
         self._asked.clear()
+        self._latest = -1
         self.state.interpod.tidy()
 
     def room(self, eq_class: EquivalenceClass) -> Amounts:
@@ -104,7 +131,7 @@ class Engine:
 
     def total(self, eq_class: EquivalenceClass) -> int:
         """The same of all rows."""
-        return self.fit(eq_class.signature).total
+        return self._of(eq_class.signature)[0].total
 
     # ---- trials
 
@@ -136,14 +163,15 @@ class Engine:
 
     def undo(self, mark: int) -> None:
         """Take back everything done since the mark."""
-        while len(self._trail) > mark:
-            eq_class, rows, counts = self._trail.pop()
+        trail, state = self._trail, self.state
+        while len(trail) > mark:
+            eq_class, rows, counts = trail.pop()
             if isinstance(rows, int):
                 if eq_class.counts:
-                    self.state.interpod.place(eq_class, rows, -int(counts))
-                self.state.take(eq_class.signature, rows, -int(counts))
+                    state.interpod.place(eq_class, rows, -int(counts))
+                state.take(eq_class.signature, rows, -int(counts))
             else:
-                self.state.take_many(eq_class.signature, rows, -np.asarray(counts))
+                state.take_many(eq_class.signature, rows, -np.asarray(counts))
 
     @contextmanager
     def choosing(self, chooser: NodeChooser) -> Iterator[None]:
@@ -208,19 +236,18 @@ class Engine:
 
     # ---- room kept for others
 
-    @contextmanager
-    def respecting_nominations(self, owner: str, priority: int) -> Iterator[list[Reservation]]:
+    def respecting_nominations(self, owner: str, priority: int) -> Respecting:
         """Within, room kept for other roots of equal or higher priority is taken."""
-        mark = self.mark()
-        counted = self.reservations.against(owner, priority)
-        self._expected = [seat for one in counted for seat in one.assignments(self.state)]
+        return Respecting(self, owner, priority)
+
+    def expect(self, kept: Iterable[Reservation]) -> None:
+        """Take room that is kept for others, for now; `undo` gives it back."""
+        self._expected = [seat for one in kept for seat in self.reservations.assignments(one, self.state)]
         for eq_class, rows, counts in self._expected:
             self.assume_many(eq_class, rows, counts)
-        try:
-            yield counted
-        finally:
-            self._expected = []
-            self.undo(mark)
+
+    def expect_none(self) -> None:
+        self._expected = []
 
     # ---- many pods of one class
 
@@ -256,10 +283,8 @@ class Engine:
             row = place if rows is None else int(rows[place])
             self.assume_on(eq_class, row)
             taken.append(row)
-            if len(taken) < count:
-                fit.refresh()
-                score.refresh()
-                scores[place] = score.at(row) if fit.room[row] > 0 else LOWEST
+            if len(taken) < count:  # it alone has changed, and by one pod
+                scores[place] = score.now_at(row) if fit.room[row] > taken.count(row) else LOWEST
         return taken
 
     def _many(

@@ -31,6 +31,7 @@ class SignatureFit:
         "_node_cursor",
         "_state",
         "_usage_cursor",
+        "_whole",
         "chosen",
         "room",
         "signature",
@@ -50,15 +51,18 @@ class SignatureFit:
         self.suits: Mask = np.zeros(0, np.bool_)
         self.room: Amounts = np.zeros(0, np.int64)
         self.total = 0
+        self._whole: tuple[tuple[int, int, int], Amounts] | None = None  # the versions that it rests on
         self._node_cursor = self._usage_cursor = self._claims = -1
 
     def refresh(self) -> None:
         """Catch up with the cluster."""
         state = self._state
-        state.widen()
-        same = len(self.suits) == state.rows and (not self.signature.claims or self._claims == state.claims.version)
+        same = len(self.suits) == len(state.alive) and (
+            not self.signature.claims or self._claims == state.claims.version
+        )
         if same and self._usage_cursor == state.usage.end and self._node_cursor == state.nodes.end:
             return
+        state.widen()
         nodes = state.nodes.since(self._node_cursor) if same else None
         usage = state.usage.since(self._usage_cursor) if nodes is not None else None
         self._node_cursor, self._usage_cursor = state.nodes.end, state.usage.end
@@ -69,10 +73,18 @@ class SignatureFit:
             self._look_at(row)
         rows = usage if not nodes else list(dict.fromkeys((*nodes, *usage)))
         if len(rows) <= FEW_ROWS:
-            for row in rows:
-                self._one(row)
+            self._few(rows)
         else:
             self._some(np.array(rows))
+
+    def whole(self) -> Amounts:
+        """How many pods each row would take if it were empty."""
+        state, signature = self._state, self.signature
+        versions = (state.offers, state.nodes.end, self._claims)
+        if self._whole is None or self._whole[0] != versions or len(self._whole[1]) != state.rows:
+            room = (state.alloc[:, signature.columns] // np.maximum(signature.amounts, 1)).min(axis=1)
+            self._whole = (versions, np.where(self.suits, np.maximum(room, 0), 0))
+        return self._whole[1]
 
     def _all(self) -> None:
         state, signature = self._state, self.signature
@@ -106,13 +118,19 @@ class SignatureFit:
         self.total += int(found.sum() - self.room[rows].sum())
         self.room[rows] = found
 
-    def _one(self, row: int) -> None:
-        found = 0
-        if self.suits[row]:
-            have, used = self._state.alloc[row].tolist(), self._state.used[row].tolist()
-            found = max(min([(have[c] - used[c]) // ask for c, ask in self._asks], default=MANY), 0)
-        self.total += found - int(self.room[row])
-        self.room[row] = found
+    def _few(self, rows: list[int]) -> None:
+        """The same, without arrays."""
+        alloc, used, room, asks = self._state.alloc, self._state.used, self.room, self._asks
+        for row in rows:
+            found = 0
+            if self.suits[row]:
+                free, found = (alloc[row] - used[row]).tolist(), MANY
+                for column, ask in asks:
+                    takes = free[column] // ask
+                    if takes < found:
+                        found = takes if takes > 0 else 0
+            self.total += found - room.item(row)
+            room[row] = found
 
 
 # ---- one node

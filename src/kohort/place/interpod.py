@@ -19,6 +19,7 @@ import numpy.typing as npt
 from kohort.apimachinery.labels import matches
 from kohort.place.rulelimits import MOST_TERMS_OF_NAMESPACE
 from kohort.place.signatures import PodSignature, Term
+from kohort.place.termindex import TermIndex
 
 if TYPE_CHECKING:
     from kohort.place.state import AssignedPod, ClusterState
@@ -95,8 +96,8 @@ class InterPodTerms:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._counters: dict[Term, TermCounter] = {}
-        self._speaking: dict[str, dict[Term, TermCounter]] = {}  # namespace -> those that name it
-        self._selecting: dict[Term, TermCounter] = {}  # those that select namespaces
+        self._speaking: dict[str, TermIndex] = {}  # namespace -> those that name it
+        self._selecting = TermIndex()  # those that select namespaces
         self._carried: Counter[str] = Counter()  # by the namespace that brought them
         self._ruleless: set[str] = set()  # uids on nodes whose own rules are not looked at
         self._keys: set[str] = set()  # label keys that selectors name
@@ -169,8 +170,9 @@ class InterPodTerms:
         )
 
     def _matched(self, namespace: str, labels: Mapping[str, str]) -> tuple[TermCounter, ...]:
-        naming = self._speaking.get(namespace, {}).values()
-        return tuple(one for one in chain(naming, self._selecting.values()) if self._speaks_of(one, namespace, labels))
+        naming = self._speaking.get(namespace)
+        asked = chain(naming.candidates(labels) if naming else (), self._selecting.candidates(labels))
+        return tuple(one for one in asked if self._speaks_of(one, namespace, labels))
 
     def _speaks_of(self, counter: TermCounter, namespace: str, labels: Mapping[str, str]) -> bool:
         if namespace not in counter.term.namespaces:
@@ -219,21 +221,21 @@ class InterPodTerms:
         self._counters[term] = counter
         self._carried[counter.carrier] += 1
         if counter.namespaces is not None:
-            self._selecting[term] = counter
+            self._selecting.add(counter)
         else:
             for namespace in term.namespaces:
-                self._speaking.setdefault(namespace, {})[term] = counter
+                self._speaking.setdefault(namespace, TermIndex()).add(counter)
         return counter
 
     def _forget(self, term: Term) -> None:
         counter = self._counters.pop(term)
         self._carried[counter.carrier] -= 1
-        self._selecting.pop(term, None)
+        self._selecting.discard(term)
         for namespace in term.namespaces:
-            spoken = self._speaking.get(namespace, {})
-            spoken.pop(term, None)
-            if not spoken:
-                self._speaking.pop(namespace, None)
+            if (spoken := self._speaking.get(namespace)) is not None:
+                spoken.discard(term)
+                if not spoken:
+                    del self._speaking[namespace]
 
     def _counted(self, counter: TermCounter) -> Iterator[tuple[AssignedPod, int, bool]]:
         """Pods that a new term may concern, and whether it speaks of them: asked once for those with equal labels."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from kohort.place.state import ClusterState
 
 
+Assignment = tuple[EquivalenceClass, Rows, Amounts]
+
+
 @dataclass(frozen=True, slots=True)
 class Reservation:
     """Pods that are to come, and the names of their nodes: a row may have another node by the time it counts."""
@@ -36,7 +39,7 @@ class Reservation:
         """Pod -> node: what `nominatedNodeName` says."""
         return {key: node for key, (_, node) in self.pods.items()}
 
-    def assignments(self, state: ClusterState) -> Iterator[tuple[EquivalenceClass, Rows, Amounts]]:
+    def assignments(self, state: ClusterState) -> Iterator[Assignment]:
         """What it takes on the nodes that are there, per class."""
         taken: dict[EquivalenceClass, dict[int, int]] = {}
         for pod, name in self.pods.values():
@@ -59,6 +62,7 @@ class Reservations:
 
     def __init__(self) -> None:
         self._of: dict[str, Reservation] = {}
+        self._rows: dict[str, tuple[Reservation, tuple[int, int], list[Assignment]]] = {}  # of those, when last asked
         self.version = 0  # another one: room is kept elsewhere, or by others
 
     def __len__(self) -> int:
@@ -79,6 +83,7 @@ class Reservations:
             self._of[reservation.owner] = reservation
         else:
             self._of.pop(reservation.owner, None)
+            self._rows.pop(reservation.owner, None)
 
     def add(self, owner: str, priority: int, pod: PendingPod, node: str) -> None:
         """One more pod of the owner is to come."""
@@ -87,9 +92,11 @@ class Reservations:
 
     def drop(self, owner: str) -> bool:
         """Its owner landed or gave up; whether there was one."""
-        found = self._of.pop(owner, None) is not None
-        self.version += found
-        return found
+        if self._of.pop(owner, None) is None:
+            return False
+        self._rows.pop(owner, None)
+        self.version += 1
+        return True
 
     def drop_pod(self, owner: str, pod: str) -> None:
         """One of its pods landed or went away."""
@@ -99,4 +106,14 @@ class Reservations:
 
     def against(self, owner: str, priority: int) -> list[Reservation]:
         """Those that a root has to respect."""
-        return [one for one in self._of.values() if one.counts_for(owner, priority)]
+        return [one for one in self._of.values() if one.counts_for(owner, priority)] if self._of else []
+
+    def assignments(self, one: Reservation, state: ClusterState) -> list[Assignment]:
+        """What it takes, per class; found anew if nodes or rules between pods have changed since it was last asked."""
+        versions, known = (state.nodes.end, state.interpod.renewals), self._rows.get(one.owner)
+        if known is not None and known[0] is one and known[1] == versions:
+            return known[2]
+        found = list(one.assignments(state))
+        if self._of.get(one.owner) is one:
+            self._rows[one.owner] = (one, (state.nodes.end, state.interpod.renewals), found)
+        return found

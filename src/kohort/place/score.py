@@ -8,7 +8,7 @@ import numpy as np
 
 from kohort.apimachinery.labels import tolerates
 from kohort.place.columns import Amounts, Mask, Rows
-from kohort.place.fit import FEW_ROWS, SignatureFit, term_rows
+from kohort.place.fit import SignatureFit, term_rows
 from kohort.place.profile import Profile
 from kohort.place.signatures import SCORED, PodSignature
 from kohort.place.state import ClusterState
@@ -16,6 +16,7 @@ from kohort.place.state import ClusterState
 __all__ = ["FULL", "Profile", "SignatureScore"]
 FULL = 100
 LOWEST = -(1 << 62)  # of a row that is not in question
+_FEW = 20  # up to so many rows, plain numbers are faster than arrays
 _FINE = 10_000  # parts of a whole in which balance is measured
 
 
@@ -32,18 +33,25 @@ class _Scored:
         self.weighed = list(SCORED).index(name) if name in SCORED else None
         self.counted = self.ask if self.weighed is None else int(signature.weight[self.weighed])
 
+    def terms(self) -> tuple[int, int, int, int, int, int]:
+        """Its column, its places in a row's loads (as it is, as it counts), what is added to both, its weight."""
+        place = self.column + len(SCORED)
+        before = place if self.weighed is None else self.weighed
+        return self.column, place, before, self.counted, self.ask, self.weight
+
 
 class SignatureScore:
     """Scores of all rows for one signature, kept beside its fit. A row that has no room is scored when somebody asks:
     it may be chosen only by whoever makes room there, and is looked at again anyway once it has some."""
 
-    __slots__ = ("_fit", "_nodes", "_profile", "_scored", "_state", "_unscored", "_usage", "load", "static")
+    __slots__ = ("_fit", "_nodes", "_profile", "_scored", "_state", "_terms", "_unscored", "_usage", "load", "static")
 
     def __init__(self, state: ClusterState, fit: SignatureFit, profile: Profile) -> None:
         self._state = state
         self._fit = fit
         self._profile = profile
         self._scored = [_Scored(state, fit.signature, name, weight) for name, weight in profile.weights.items()]
+        self._terms = [one.terms() for one in self._scored]
         self._nodes = self._usage = -1  # how far the changes of the cluster were followed
         self._unscored: set[int] = set()  # rows without room that have changed
         self.load: Amounts = np.zeros(0, np.int64)
@@ -52,10 +60,10 @@ class SignatureScore:
     def refresh(self) -> None:
         """Catch up with the cluster, after the fit did. Not every time: most who ask for room want no scores."""
         state = self._state
-        state.widen()
         nodes_end, usage_end = state.nodes.end, state.usage.end
-        if self._usage == usage_end and self._nodes == nodes_end and len(self.load) == state.rows:
+        if self._usage == usage_end and self._nodes == nodes_end and len(self.load) == len(state.alive):
             return
+        state.widen()
         nodes, usage = state.nodes.since(self._nodes), state.usage.since(self._usage)
         if self._nodes != nodes_end:
             self.static = self._static()
@@ -67,7 +75,7 @@ class SignatureScore:
         rows = usage if not nodes else list(dict.fromkeys((*nodes, *usage)))
         if self._fit.signature.claims:  # claims give room to rows that did not change
             self._rate(rows)
-        elif len(rows) <= FEW_ROWS:
+        elif len(rows) <= _FEW:
             for row in rows:
                 if self._fit.room[row]:
                     self.load[row] = self.of_row(row)
@@ -81,7 +89,7 @@ class SignatureScore:
             self._rate(rows)
 
     def _rate(self, rows: list[int]) -> None:
-        if len(rows) <= FEW_ROWS:
+        if len(rows) <= _FEW:
             for row in rows:
                 self.load[row] = self.of_row(row)
         else:
@@ -114,17 +122,16 @@ class SignatureScore:
         """The load score of one row; the same arithmetic as for many, without arrays."""
         state, most = self._state, self._profile.strategy == "most"
         shares, weights, parts = 0, 0, []
-        offered, taken_up, weighed = state.alloc[row].tolist(), state.used[row].tolist(), state.weighed[row].tolist()
-        for one in self._scored:
-            have = offered[one.column]
+        offered, loads = state.alloc[row].tolist(), state.loads[row].tolist()
+        for column, place, before, counted, ask, weight in self._terms:
+            have = offered[column]
             if have <= 0:
                 continue
-            used = taken_up[one.column]
-            before = used if one.weighed is None else weighed[one.weighed]
-            taken = min(before + one.counted, have)
-            shares += (taken if most else have - taken) * FULL // have * one.weight
-            weights += one.weight
-            parts.append(min(used + one.ask, have) * _FINE // have)
+            taken, used = loads[before] + counted, loads[place] + ask
+            left = have - taken if taken < have else 0
+            shares += (have - left if most else left) * FULL // have * weight
+            weights += weight
+            parts.append((used if used < have else have) * _FINE // have)
         load = shares // max(weights, 1) * self._profile.allocated
         return load + _evenness_of(parts) * self._profile.balanced if self._profile.balanced else load
 
@@ -149,9 +156,9 @@ class SignatureScore:
                 total = total + (more if rows is None else more[rows])
         return total
 
-    def at(self, row: int) -> int:
-        """The score of one row."""
-        return int(self.load[row]) + (0 if self.static is None else int(self.static[row]))
+    def now_at(self, row: int) -> int:
+        """The score of one row as it is now, whoever has caught up."""
+        return self.of_row(row) + (0 if self.static is None else int(self.static[row]))
 
     def best(self, free: Mask, rows: Rows | None, extra: Amounts | None = None) -> int | None:
         """The best of the free rows (`free` goes with `rows`), the first by name among equals; None if none is free.

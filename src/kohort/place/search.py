@@ -20,6 +20,7 @@ from kohort.place.diagnosis import diagnose
 from kohort.place.domains import TopologyConflict, domains, least_amount
 from kohort.place.effort import Effort
 from kohort.place.engine import Engine
+from kohort.place.equalpods import are_equal, place_equal
 from kohort.place.highs import SolverStatus
 from kohort.place.leaf import assume_leaf, bound
 from kohort.place.nodesets import NodeSet
@@ -78,6 +79,9 @@ class Search:
         `found`: what an earlier search found (pod -> row), taken if it still holds. `told`: somebody reads why not.
         """
         engine = self._engine
+        if not found and node_set is None and are_equal(engine, root) and not self.effort.spent:
+            assert isinstance(root, Leaf)
+            return place_equal(engine, root, minimum_only=minimum_only, told=told)
         root, node_set = renewed(root, engine.state.interpod), node_set or engine.all_nodes
         mark = engine.mark()
         answer: SolverAnswer | None = None

@@ -59,6 +59,14 @@ class Term:
     namespaces: tuple[str, ...]
     namespace_selector: str | None = None
     also: tuple[Term, ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False)  # it is asked for often, and `also` may be a hundred
+
+    def __post_init__(self) -> None:
+        found = hash((self.key, self.text, self.namespaces, self.namespace_selector, self.also))
+        object.__setattr__(self, "_hash", found)
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ _FIRST_ROWS = 16
 _VECTORS = 4096  # signatures whose asks are kept at hand
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # never changed; with frozen=True it takes three times as long to make
 class AssignedPod:
     """What the engine remembers of a pod that sits on a node."""
 
@@ -78,8 +78,10 @@ class ClusterState:
         self.signatures = PodSignatures(self.resources)
         self.claims = Claims()
         self.alloc: Amounts = np.zeros((_FIRST_ROWS, len(self.resources)), np.int64)
-        self.used: Amounts = np.zeros_like(self.alloc)
-        self.weighed: Amounts = np.zeros((_FIRST_ROWS, len(SCORED)), np.int64)  # as scores see it
+        # What is taken on each row, as scores see it (`weighed`) and then as it is (`used`): both change at once.
+        self.loads: Amounts = np.zeros((_FIRST_ROWS, len(SCORED) + len(self.resources)), np.int64)
+        self.weighed: Amounts = self.loads[:, : len(SCORED)]
+        self.used: Amounts = self.loads[:, len(SCORED) :]
         self.alive: Mask = np.zeros(_FIRST_ROWS, np.bool_)
         self.node_infos: list[NodeInfo | None] = [None] * _FIRST_ROWS
         self.labels: dict[str, LabelColumn] = {}
@@ -217,8 +219,7 @@ class ClusterState:
             old = self.rows
             more = old
             self.alloc = np.concatenate([self.alloc, np.zeros((more, self.alloc.shape[1]), np.int64)])
-            self.used = np.concatenate([self.used, np.zeros((more, self.used.shape[1]), np.int64)])
-            self.weighed = np.concatenate([self.weighed, np.zeros((more, len(SCORED)), np.int64)])
+            self._load(np.concatenate([self.loads, np.zeros((more, self.loads.shape[1]), np.int64)]))
             self.alive = np.concatenate([self.alive, np.zeros(more, np.bool_)])
             self.tainted = np.concatenate([self.tainted, np.zeros(more, np.int32)])
             self.node_infos += [None] * more
@@ -248,8 +249,11 @@ class ClusterState:
         if missing > 0:
             fresh = np.zeros((self.rows, missing), np.int64)
             self.alloc = np.hstack([self.alloc, fresh])
-            self.used = np.hstack([self.used, fresh])
+            self._load(np.hstack([self.loads, fresh]))
             self._vectors.clear()
+
+    def _load(self, loads: Amounts) -> None:
+        self.loads, self.weighed, self.used = loads, loads[:, : len(SCORED)], loads[:, len(SCORED) :]
 
     def column(self, key: str) -> LabelColumn:
         """The label column of a key; filled when first asked for, kept up to date from then on. Several keys with
@@ -331,7 +335,8 @@ class ClusterState:
 
     def put_pod(self, pod: AssignedPod, node: str) -> None:
         """Seat a pod on a node, or note it for a node that is not known yet. Seating again replaces."""
-        self.remove_pod(pod.uid)
+        if pod.uid in self._where or pod.uid in self._bound_for:
+            self.remove_pod(pod.uid)
         row = self._row.get(node)
         if row is None:
             self._await(pod, node)
@@ -386,7 +391,10 @@ class ClusterState:
         self.take(pod.signature, row, 1)
         self.node(row).pods[pod.uid] = pod
         self._where[pod.uid] = row
-        self._spaces.setdefault(pod.namespace, set()).add(pod.uid)
+        space = self._spaces.get(pod.namespace)
+        if space is None:
+            space = self._spaces[pod.namespace] = set()
+        space.add(pod.uid)
 
     def _remove_from_node(self, pod: AssignedPod, row: int) -> None:
         self.interpod.remove(pod, row)
@@ -401,17 +409,15 @@ class ClusterState:
     def take(self, signature: PodSignature, row: int, count: int) -> None:
         """Room, ports and claims of `count` pods of a signature on a row (negative: given back)."""
         asks = self._vectors.get(signature.number)
-        if asks is None or len(asks) != len(self.resources.names):
+        if asks is None:
             asks = self._full(signature)  # may add a column: before the row is looked at
+        load = self.loads[row]
         if count == 1:
-            self.used[row] += asks
-            self.weighed[row] += signature.weight
+            load += asks
         elif count == -1:
-            self.used[row] -= asks
-            self.weighed[row] -= signature.weight
+            load -= asks
         else:
-            self.used[row] += asks * count
-            self.weighed[row] += signature.weight * count
+            load += asks * count
         if signature.ports:
             self._take_ports(signature, row, count)
         if signature.claims:
@@ -426,14 +432,15 @@ class ClusterState:
         self.usage.add_many(rows.tolist())
 
     def _full(self, signature: PodSignature) -> Amounts:
-        """What a pod asks for, in all columns."""
+        """What a pod asks for, in all columns: those of scores first."""
         self.widen()
         vector = self._vectors.get(signature.number)
         if vector is None:
             if len(self._vectors) > _VECTORS:
                 self._vectors.clear()
-            vector = np.zeros(self.alloc.shape[1], np.int64)
-            vector[signature.columns] = signature.amounts
+            vector = np.zeros(self.loads.shape[1], np.int64)
+            vector[: len(SCORED)] = signature.weight
+            vector[signature.columns + len(SCORED)] = signature.amounts
             self._vectors[signature.number] = vector
         return vector
 
