@@ -358,7 +358,7 @@ def test_property_lines_are_the_same_however_they_are_cut(found: list[bytes], da
     assert asyncio.run(read()) == [line for line in found if line]
 
 
-def test_who_only_asks_does_not_load_a_client_for_streams() -> None:
+def test_who_only_asks_does_not_load_a_web_framework() -> None:
     """It reads every certificate that the machine trusts: a fifth of a second of each command."""
-    code = "import sys, kohort.kube.client, kohort.scheduler.command; sys.exit('aiohttp' in sys.modules)"
+    code = "import sys, kohort.kube.client, kohort.scheduler.loop; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

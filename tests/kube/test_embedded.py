@@ -1,7 +1,9 @@
 """The client against the embedded server: the scenarios of real Kubernetes, over HTTPS and without sockets."""
 
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.kube.scenarios import ALL, config_map, eventually
@@ -10,6 +12,7 @@ from kohort.kube.client import Client
 from kohort.kube.errors import ApiError
 from kohort.kube.informer import Informer
 from kohort.kube.wire import User
+from kohort.server.handlers import watch
 from kohort.server.server import Server
 from kohort.server.settings import Settings
 
@@ -64,3 +67,30 @@ async def test_in_process_the_user_is_judged_too(tmp_path: Path) -> None:
         with pytest.raises(ApiError) as caught:
             await stranger.resource("secrets").list("default")
         assert caught.value.code == 403
+
+
+async def test_nobody_keeps_a_large_event_that_has_been_read(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store does. Between two events a watch may sleep for hours, with all that its variables hold."""
+    monkeypatch.setattr(watch, "_CHUNK", 1 << 16)  # as if it were larger
+    maps = client.resource("configmaps")
+    seen: list[str] = []
+    async with Informer(maps, namespace="team", transform=_without_data) as informer:
+        await informer.ready()
+        informer.handle(added=lambda one: seen.append(one["metadata"]["name"]))
+        await maps.create(config_map("large", x="qz" * 450_000))
+        await eventually(lambda: "large" in seen)
+        await eventually(lambda: _holders(b"qz" * 1000) <= {"Item"})
+
+
+def _without_data(one: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in one.items() if name != "data"}
+
+
+def _holders(part: bytes) -> set[str]:
+    """Types of what refers to bytes with that in them."""
+    return {
+        type(one).__name__
+        for one in gc.get_objects()
+        for text in gc.get_referents(one)
+        if type(text) is bytes and len(text) > 500_000 and part in text
+    }

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from kohort.kube.connections import Connections
 from kohort.kube.errors import TransportError
-from kohort.kube.http1 import AnswerReader, BadAnswerError, request
+from kohort.kube.http1 import AnswerReader, BadAnswerError, PieceReader, request
+from kohort.kube.width import FIRST
 from kohort.kube.wire import Response
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -59,6 +60,31 @@ def test_an_answer_is_the_same_in_any_pieces(name: str, cuts: list[int]) -> None
     (answer,), reader = read(data, cuts)
     assert answer.body == body
     assert reader.keeps is keeps
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@given(st.lists(st.integers(0, 10_000), max_size=20))
+def test_a_stream_gives_the_same_in_any_pieces(name: str, cuts: list[int]) -> None:
+    data, body, keeps = ANSWERS[name]
+    reader, found = PieceReader(), b""
+    for start, end in pairwise([0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]):
+        if end > start:
+            assert not reader.whole
+            found += reader.piece(data[start:end])
+    assert (found, reader.whole, reader.keeps) == (body, True, keeps)
+    assert reader.head is not None
+
+
+def test_a_stream_gives_what_has_come_before_the_rest_has() -> None:
+    reader = PieceReader()
+    assert reader.piece(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhel") == b"hel"
+    assert reader.piece(b"lo\r") == b"lo"
+    assert reader.piece(b"\n3\r\nyou\r\n") == b"you"
+    assert not reader.over(), "it was cut off"
+    until_closed = PieceReader()
+    assert until_closed.piece(OK + b"\r\nhi") == b"hi"
+    assert not until_closed.whole
+    assert until_closed.over()
 
 
 def test_headers_that_come_twice_are_one() -> None:
@@ -129,7 +155,7 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter, int], Awaitable[N
 
 
 @asynccontextmanager
-async def server(answer: Answer) -> AsyncIterator[tuple[Connections, list[int]]]:
+async def server(answer: Answer, limit: int = 2) -> AsyncIterator[tuple[Connections, list[int]]]:
     """`answer` is asked for each request, with its number on its connection; gives how many each connection had."""
     asked: list[int] = []
 
@@ -147,7 +173,7 @@ async def server(answer: Answer) -> AsyncIterator[tuple[Connections, list[int]]]
 
     listener = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
-    pool = Connections(f"http://127.0.0.1:{port}", False, limit=2, headers={})
+    pool = Connections(f"http://127.0.0.1:{port}", False, limit=limit, headers={})
     async with listener:
         yield pool, asked
         await pool.close()
@@ -210,3 +236,97 @@ async def test_what_speaks_something_else_is_said() -> None:
     async with server(ssh) as (pool, _):
         with pytest.raises(TransportError, match=r"not an answer of HTTP/1\.1"):
             await pool.ask("GET", "/", {}, b"", 5)
+
+
+async def _followed(connections: Connections) -> list[bytes]:
+    async with connections.stream("GET", "/watch", {}, b"", 10) as stream:
+        assert stream.status == 200
+        return [chunk async for chunk in stream.chunks(10)]
+
+
+async def test_a_stream_takes_an_idle_connection_and_gives_its_place_back() -> None:
+    release = asyncio.Event()
+
+    async def goes_on(_: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
+        if number == 2:  # on its connection
+            writer.write(OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n")
+            await release.wait()
+            writer.write(b"0\r\n\r\n")
+        else:
+            writer.write(OK + b"Content-Length: 2\r\n\r\nok")
+
+    async with server(goes_on) as (connections, seen):
+        await connections.ask("GET", "/", {}, b"", 10)
+        async with connections.stream("GET", "/watch", {}, b"", 10) as stream:
+            chunks = stream.chunks(10)
+            assert await anext(chunks) == b"hi"
+            assert len(seen) == 1, "no new connection was opened for it"
+            assert (await connections.ask("GET", "/", {}, b"", 10)).body == b"ok", "it counts for no request"
+            release.set()
+            assert [one async for one in chunks] == []
+
+
+async def test_a_stream_on_a_kept_connection_that_has_died_begins_on_another() -> None:
+    async with server(_second_is_cut) as (connections, seen):
+        await connections.ask("GET", "/", {}, b"", 10)
+        assert await _followed(connections) == [b"hi"]
+        assert len(seen) == 2
+
+
+async def test_a_stream_that_is_cut_off_or_is_not_http_is_an_error() -> None:
+    async def cut(_: asyncio.StreamReader, writer: asyncio.StreamWriter, __: int) -> None:
+        writer.write(OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with server(cut) as (connections, _):
+        with pytest.raises(TransportError):
+            await _followed(connections)
+
+
+async def test_a_server_that_sends_faster_than_is_read_has_to_wait() -> None:
+    size, written = 1 << 16, 0
+
+    async def floods(_: asyncio.StreamReader, writer: asyncio.StreamWriter, __: int) -> None:
+        nonlocal written
+        writer.write(OK + b"Transfer-Encoding: chunked\r\n\r\n")
+        for _number in range(1000):
+            writer.write(b"%x\r\n%b\r\n" % (size, b"x" * size))
+            await writer.drain()
+            written += size
+        writer.write(b"0\r\n\r\n")
+
+    async with server(floods) as (connections, _), connections.stream("GET", "/watch", {}, b"", 10) as stream:
+        before = -1
+        while written > before:  # until it stands still
+            before = written
+            await asyncio.sleep(0.05)
+        assert written < 1000 * size
+        assert sum([len(chunk) async for chunk in stream.chunks(10)]) == 1000 * size
+
+
+async def test_after_a_connection_that_could_not_be_made_the_next_in_line_tries() -> None:
+    """Nobody waits for the answer of one who gets none."""
+    pool = Connections("http://127.0.0.1:1", False, limit=2, headers={})
+    found = await asyncio.gather(*(pool.ask("GET", "/", {}, b"", 10) for _ in range(9)), return_exceptions=True)
+    assert all(isinstance(one, TransportError) for one in found)
+    await pool.close()
+
+
+async def test_few_are_opened_at_first_and_more_where_that_helps() -> None:
+    """The server takes a while for each answer, however many it is asked for at once."""
+    now = most = 0
+
+    async def slow(_: asyncio.StreamReader, writer: asyncio.StreamWriter, __: int) -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.005)
+        now -= 1
+        writer.write(OK + b"Content-Length: 2\r\n\r\nhi")
+
+    async with server(slow, limit=64) as (connections, seen):
+        await asyncio.gather(*(connections.ask("GET", "/", {}, b"", 30) for _ in range(FIRST)))
+        assert len(seen) == FIRST
+        await asyncio.gather(*(connections.ask("GET", "/", {}, b"", 30) for _ in range(600)))
+        assert FIRST < most <= 64

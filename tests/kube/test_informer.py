@@ -12,7 +12,7 @@ from tests.kube.following import Following
 
 from kohort.kube.codec import Key, Meta
 from kohort.kube.discovery import ResourceType
-from kohort.kube.errors import TransportError
+from kohort.kube.errors import ApiError, TransportError
 from kohort.kube.informer import Informer, without_managed_fields
 from kohort.kube.latelines import LARGE
 from kohort.kube.wire import Request, Response
@@ -59,6 +59,35 @@ async def test_lists_then_follows(streaming: bool) -> None:
     assert it.short[3:] == ["updated a", "deleted b", "added d"]
     assert it.same_as_server
     it.judge()
+
+
+@BOTH_WAYS
+async def test_who_may_not_read_what_is_optional_is_told_so(streaming: bool) -> None:
+    class Refusing(FakeApi):
+        refuses = True
+
+        async def handle(self, request: Request) -> Response:
+            if self.refuses and request.path.endswith("/pods"):
+                return answer_of(403, status(403, "Forbidden"))
+            return await super().handle(request)
+
+    it = Following(Refusing(), streaming=streaming, optional=True)
+    async with it.informer:
+        with pytest.raises(ApiError, match="Forbidden"):
+            await it.informer.ready()
+    api = Refusing()
+    api.refuses = False
+    it = Following(api, streaming=streaming, optional=True)
+    async with it.informer:
+        await it.informer.ready()
+        api.refuses = True  # a right that is taken away later may come back
+        api.cut()
+        await it.clock.advance(5.0)
+        assert isinstance(it.informer.last_error, ApiError)
+        api.refuses = False
+        api.put("late")
+        await it.clock.advance(60.0)
+        assert it.same_as_server
 
 
 async def test_who_joins_late_is_told_in_turns_and_of_nothing_twice() -> None:

@@ -60,6 +60,15 @@ async def test_one_at_a_time_in_the_order_in_which_they_came(clock: Clock) -> No
     assert "".join(log) == "abcabcabc"
 
 
+async def test_after_a_slice_that_was_long_there_is_a_rest_though_nobody_has_anything_to_do(clock: Clock) -> None:
+    slices, loop = TimeSlices(), asyncio.get_running_loop()
+    await slices.turn()
+    clock.now += 0.05
+    began = loop.time()
+    await slices.turn()
+    assert loop.time() - began >= 0.05
+
+
 async def test_who_has_gone_is_passed_over_and_the_last_leaves_nothing(clock: Clock) -> None:
     log: list[str] = []
     slices = TimeSlices()

@@ -120,18 +120,24 @@ class Cache(Generic[T]):
     # ---- changing
 
     def commit(self, change: Change[T]) -> None:
-        if change.new is None:
-            del self._objects[change.key]
+        key, new = change.key, change.new
+        if new is None:
+            del self._objects[key]
         else:
-            self._objects[change.key] = change.new
+            self._objects[key] = new
         for name, values_of in self._indexers.items():
             index, known = self._indexes[name], self._values[name]
-            for value in known.pop(change.key, ()):
-                _remove(index, value, change.key)
-            if change.new is not None:
-                known[change.key] = values = tuple(values_of(change.new))
-                for value in values:
-                    index.setdefault(value, {})[change.key] = change.new
+            before = known.get(key, ())
+            after = tuple(values_of(new)) if new is not None else ()
+            if before != after:
+                for value in before:
+                    _remove(index, value, key)
+                if after:
+                    known[key] = after
+                else:
+                    del known[key]
+            for value in after:
+                index.setdefault(value, {})[key] = new  # type: ignore[assignment]
 
     def reached(self, version: str) -> None:
         """The server's collection was at `version`; it never goes back but by `replaced`."""

@@ -30,6 +30,7 @@ class Calls:
         self.transport = transport
         self.timeout = timeout
         self._warn = warn
+        self._here = isinstance(transport, InProcess)
 
     async def call(
         self,
@@ -43,8 +44,12 @@ class Calls:
         timeout: float | None = None,
         again: bool = True,
         composed: bool = False,
+        unread: bool = False,
+        unmanaged: bool = False,
     ) -> bytes:
-        request = _request(method, path, query, body, content_type, accept, composed)
+        """`unread`: what an answer that is no error says does not matter; in this process it is then empty.
+        `unmanaged`: nobody reads its managedFields; in this process they are then null."""
+        request = self._request(method, path, query, body, content_type, accept, composed, False, unread, unmanaged)
         response = await self.transport.request(request, timeout=timeout or self.timeout, again=again)
         assert isinstance(response.body, bytes)
         self._tell(response)
@@ -54,11 +59,11 @@ class Calls:
 
     @asynccontextmanager
     async def lines(
-        self, path: str, *, query: Mapping[str, str], silence: float
+        self, path: str, *, query: Mapping[str, str], silence: float, unmanaged: bool = False
     ) -> AsyncGenerator[AsyncIterator[list[bytes]]]:
         """The lines of an answer that goes on, all that arrived at once together. `silence`: seconds without any after
         which it counts as dead."""
-        request = _request("GET", path, query, b"", JSON, JSON, whole_lines=isinstance(self.transport, InProcess))
+        request = self._request("GET", path, query, b"", JSON, JSON, False, True, False, unmanaged)
         async with self.transport.stream(request, timeout=silence) as response:
             self._tell(response)
             if response.lines is not None:
@@ -76,19 +81,22 @@ class Calls:
             for text in _WARNING.findall(response.headers["warning"]):
                 self._warn(text.replace('\\"', '"').replace("\\\\", "\\"))
 
-
-def _request(
-    method: str,
-    path: str,
-    query: Mapping[str, str] | None,
-    body: bytes,
-    content_type: str,
-    accept: str,
-    composed: bool = False,
-    whole_lines: bool = False,
-) -> Request:
-    headers = {"accept": accept}
-    if body:
-        headers["content-type"] = content_type
-    asked = {name: [value] for name, value in (query or {}).items()}
-    return Request(method, path, asked, headers, body, composed=composed, whole_lines=whole_lines)
+    def _request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: bytes,
+        content_type: str,
+        accept: str,
+        composed: bool,
+        *of_this_process: bool,
+    ) -> Request:
+        """`of_this_process`: whole_lines, unread, unmanaged."""
+        headers = {"accept": accept}
+        if body:
+            headers["content-type"] = content_type
+        asked = {name: [value] for name, value in query.items()} if query else {}
+        if self._here:
+            return Request(method, path, asked, headers, body, None, composed, *of_this_process)
+        return Request(method, path, asked, headers, body, None, composed)

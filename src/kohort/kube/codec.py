@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import gc
 from contextlib import nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
+import msgspec.inspect
 
 from kohort import tuning
 from kohort.kube import jsonpieces
 from kohort.kube.errors import ApiError, KubeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Hashable, Iterable
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -230,6 +232,8 @@ class Codec(Generic[T]):
 
 _ESCAPED: Final = {character.encode(): f"\\u{ord(character):04x}".encode() for character in "<>&\u2028\u2029"}
 
+_ESCAPED_ASCII: Final = {plain: escaped for plain, escaped in _ESCAPED.items() if plain.isascii()}
+
 
 def encode(value: object) -> bytes:
     """What goes into a request: bytes as they are, anything else as JSON, written as Kubernetes itself writes it.
@@ -240,8 +244,8 @@ def encode(value: object) -> bytes:
     if isinstance(value, bytes | msgspec.Raw):
         return bytes(value)
     text = msgspec.json.encode(value)
-    for plain, escaped in _ESCAPED.items():  # none of them stands outside of a string
-        if plain in text:
+    for plain, escaped in (_ESCAPED_ASCII if text.isascii() else _ESCAPED).items():
+        if plain in text:  # none of them stands outside of a string
             text = text.replace(plain, escaped)
     return text
 
@@ -256,6 +260,20 @@ def identifier(decode: type) -> Callable[[Any], Identity]:
     if _is_plain(decode):
         return _of_dictionary
     return _of_raw if decode in {msgspec.Raw, bytes} else _of_struct
+
+
+def reads_managers(decode: type) -> bool:
+    """Whether objects of a type have their managedFields; structs rarely do."""
+    return _reads_managers(cast("Hashable", decode))
+
+
+@cache
+def _reads_managers(decode: Hashable) -> bool:
+    try:
+        fields = {one.encode_name: one.type for one in msgspec.inspect.type_info(decode).fields}  # type: ignore[attr-defined]
+        return any(one.encode_name == "managedFields" for one in fields["metadata"].fields)
+    except (AttributeError, KeyError, TypeError, NameError):
+        return True
 
 
 def _is_plain(decode: type) -> bool:

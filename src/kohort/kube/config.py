@@ -60,7 +60,7 @@ def load(
     raise ConfigError(
         f"no cluster is configured: looked for {tried}"
         f"{' (from KUBECONFIG)' if listed else ''} and for KUBERNETES_SERVICE_HOST (inside a pod); "
-        "set KUBECONFIG or name a kubeconfig file"
+        "set KUBECONFIG, name a kubeconfig file, or start a cluster of your own: kohort up"
     )
 
 

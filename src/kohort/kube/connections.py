@@ -1,4 +1,4 @@
-"""Kept connections to one server, for requests whose answers are read as a whole.
+"""Kept connections to one server, for requests whose answers are read as a whole, and for streams.
 
 Controllers and the scheduler mostly send small writes, thousands a second in a burst, and the API server's time is what
 they should wait for. Here such a write costs a fifth of the processor time that aiohttp spends on it (decision 25).
@@ -16,9 +16,11 @@ from urllib.parse import urlsplit
 from kohort.kube.errors import TransportError
 from kohort.kube.http1 import AnswerReader, BadAnswerError, request
 from kohort.kube.sockets import keep_alive
+from kohort.kube.streams import GoneError, Stream
+from kohort.kube.width import Width
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator, Mapping
 
     from kohort.kube.wire import Response
 
@@ -31,19 +33,12 @@ _INSIDE: Final = "/namespaces/"
 REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 
-class _GoneError(ConnectionError):
-    """The connection ended before a whole answer. `untouched`: before any of it."""
-
-    def __init__(self, text: str, *, untouched: bool) -> None:
-        super().__init__(text)
-        self.untouched = untouched
-
-
 class _Connection(asyncio.Protocol):
-    """One request at a time."""
+    """One request at a time; after a stream, none."""
 
     def __init__(self) -> None:
         self._reader = AnswerReader()
+        self._stream: Stream | None = None
         self._transport: asyncio.Transport | None = None
         self._waiting: asyncio.Future[Response] | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -64,6 +59,14 @@ class _Connection(asyncio.Protocol):
         self._transport.write(data)
         return self._waiting
 
+    def follow(self, method: str, data: bytes) -> Stream:
+        """A request whose answer goes on; nothing else is asked here any more."""
+        assert self._transport is not None
+        self._stream = Stream(self._transport, method)
+        self.uses += 1
+        self._transport.write(data)
+        return self._stream
+
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
@@ -75,6 +78,9 @@ class _Connection(asyncio.Protocol):
         keep_alive(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
+        if self._stream is not None:
+            self._stream.feed(data)
+            return
         try:
             self._settle(self._reader.feed(data))
         except BadAnswerError as error:
@@ -82,12 +88,16 @@ class _Connection(asyncio.Protocol):
             self.abort()
 
     def eof_received(self) -> None:
-        self._settle(self._reader.end())
+        if self._stream is None:
+            self._settle(self._reader.end())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        with contextlib.suppress(BadAnswerError):
-            self._settle(self._reader.end())
-        self._fail(_GoneError(str(exc or "the server closed the connection"), untouched=not self._reader.touched))
+        if self._stream is not None:
+            self._stream.lost(exc)
+        else:
+            with contextlib.suppress(BadAnswerError):
+                self._settle(self._reader.end())
+        self._fail(GoneError(str(exc or "the server closed the connection"), untouched=not self._reader.touched))
         if not self.closed.done():
             self.closed.set_result(None)
 
@@ -142,7 +152,8 @@ class _Line:
 
 
 class Connections:
-    """At most `limit` connections; who finds none free waits for one: in turns by namespace, each in order."""
+    """At most `limit` connections, fewer where more do not help; who finds none free waits for one: in turns by
+    namespace, each in order."""
 
     def __init__(
         self, server: str, context: ssl.SSLContext | bool, *, limit: int, name: str = "", headers: Mapping[str, str]
@@ -155,11 +166,13 @@ class Connections:
         self._context = context if tls and context else None
         self._name = (name or self._host) if self._context else None
         self._headers = {"host": parts.netloc.rpartition("@")[2], **headers}
-        self._limit = limit
+        self._width = Width(limit)
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
+        self._streaming: set[_Connection] = set()  # beside the limit
         self._opening = 0
         self._line = _Line()
+        self._called = 0  # out of the line, and not yet there
         self._closed = self._retired = False
 
     @property
@@ -176,7 +189,7 @@ class Connections:
                 first = connection.uses == 0
                 try:
                     answer = await connection.ask(method, data)
-                except _GoneError as error:
+                except GoneError as error:
                     self._give(connection)
                     if first or not error.untouched or method not in REPEATABLE:
                         raise TransportError(str(error)) from None
@@ -191,38 +204,79 @@ class Connections:
                     self._give(connection)
                     return answer
 
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, seconds: float
+    ) -> AsyncGenerator[Stream]:
+        """An answer that goes on, on a connection of its own, which ends with the block. `seconds`: until its head."""
+        data = request(method, self._prefix + target, {**self._headers, **headers}, body)
+        async with asyncio.timeout(seconds):
+            connection, stream = await self._followed(method, data)
+        try:
+            yield stream
+        finally:
+            connection.abort()
+
+    async def _followed(self, method: str, data: bytes) -> tuple[_Connection, Stream]:
+        while True:
+            if self._closed:
+                raise TransportError("the client is closed")
+            # One that lies idle does, too: as many as were needed for the lists at the start are there already.
+            connection = self._from_idle() or await self._connect(CONNECT_SECONDS)
+            first = connection.uses == 0
+            self._open.discard(connection)
+            self._streaming.add(connection)
+            connection.closed.add_done_callback(lambda _, one=connection: self._streaming.discard(one))  # type: ignore[misc]
+            self._next()  # somebody may open one in its place
+            stream = connection.follow(method, data)
+            try:
+                await stream.begun()
+            except GoneError as error:
+                if first or not error.untouched or method not in REPEATABLE:
+                    raise TransportError(str(error)) from None
+            except BaseException:
+                connection.abort()
+                raise
+            else:
+                return connection, stream
+
     async def close(self) -> None:
         """Requests under way fail; every connection is seen to be closed."""
         self._closed = True
-        for one in self._open:
+        left = self._open | self._streaming
+        for one in left:
             one.abort()
-        if self._open:
-            await asyncio.wait([one.closed for one in self._open], timeout=_GOODBYE_SECONDS)
+        if left:
+            await asyncio.wait([one.closed for one in left], timeout=_GOODBYE_SECONDS)
         self._idle.clear()
         self._open.clear()
         while self._line:  # nobody gives a connection back any more
-            self._next()
+            self._call()
 
     def retire(self) -> None:
         """No new requests: connections end when their answers are there."""
         self._retired = True
         for one in self._idle:
             one.abort()
+        self._open.difference_update(self._idle)
         self._idle.clear()
 
     # ---- inside
+
+    @property
+    def _used(self) -> int:
+        return len(self._open) - len(self._idle) + self._opening
 
     async def _take(self, namespace: str, seconds: float) -> _Connection:
         called = False
         while True:
             if self._closed:
                 raise TransportError("the client is closed")
-            if called or not self._line:
+            if (called or not self._line) and self._used < self._width.now:
                 found = self._from_idle()
                 if found is not None:
                     return found
-                if len(self._open) + self._opening < self._limit:
-                    return await self._connect(min(seconds, CONNECT_SECONDS))
+                return await self._connect(min(seconds, CONNECT_SECONDS))
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             if called:
                 self._line.add_first(turn)
@@ -231,8 +285,10 @@ class Connections:
             called = True
             try:
                 await turn
+                self._called -= 1
             except asyncio.CancelledError:
                 if turn.done() and not turn.cancelled():
+                    self._called -= 1
                     self._next()  # it was ours to take, and is not taken
                 raise
             finally:
@@ -250,29 +306,30 @@ class Connections:
 
     async def _connect(self, seconds: float) -> _Connection:
         self._opening += 1
+        made = None
         try:
             loop = asyncio.get_running_loop()
             async with asyncio.timeout(seconds):
                 _, made = await loop.create_connection(
                     _Connection, self._host, self._port, ssl=self._context, server_hostname=self._name
                 )
-        except (OSError, ssl.SSLError) as error:
-            self._next()
-            if isinstance(error, TimeoutError):
-                raise
-            raise TransportError(f"cannot connect to {self._host}:{self._port}: {error}") from error
-        except BaseException:
-            self._next()
+        except TimeoutError:
             raise
+        except (OSError, ssl.SSLError) as error:
+            raise TransportError(f"cannot connect to {self._host}:{self._port}: {error}") from error
         finally:
             self._opening -= 1
+            if made is None:
+                self._next()
         self._open.add(made)
         return made
 
     def _give(self, connection: _Connection) -> None:
+        now = asyncio.get_running_loop().time()
+        self._width.answered(now, waiting=bool(self._line))
         kept = not self._closed and (not self._retired or bool(self._line))
         if connection.usable and kept:
-            connection.used_at = asyncio.get_running_loop().time()
+            connection.used_at = now
             self._idle.append(connection)
         else:
             connection.abort()
@@ -280,9 +337,12 @@ class Connections:
         self._next()
 
     def _next(self) -> None:
-        """Whose turn it is may look again."""
-        while self._line:
-            turn = self._line.take()
-            if not turn.done():
-                turn.set_result(None)
-                return
+        """Those whose turn it is may look again: as many as will find something."""
+        while self._line and self._used + self._called < self._width.now:
+            self._call()
+
+    def _call(self) -> None:
+        turn = self._line.take()
+        if not turn.done():
+            self._called += 1
+            turn.set_result(None)

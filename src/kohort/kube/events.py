@@ -175,7 +175,7 @@ class Recorder:
                 if not error.not_found:
                     raise  # else it has expired, and is made again
         try:
-            await resource.create(self._body(series, namespace), namespace)
+            await resource.create_unread(self._body(series, namespace), namespace)
         except ApiError as error:
             if not error.already_exists:
                 raise

@@ -8,26 +8,24 @@ import random
 import re
 import ssl
 import tempfile
-from contextlib import aclosing, asynccontextmanager
-from importlib import import_module
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from kohort.kube.clock import REAL
-from kohort.kube.connections import CONNECT_SECONDS, REPEATABLE, Connections
+from kohort.kube.connections import REPEATABLE, Connections
 from kohort.kube.errors import ConfigError, TransportError
-from kohort.kube.sockets import Sockets
+from kohort.kube.http1 import BadAnswerError
 from kohort.kube.wire import Response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    import aiohttp
-
     from kohort.kube.clock import Clock
     from kohort.kube.config import Config
     from kohort.kube.credentials import Credential
+    from kohort.kube.streams import Stream
     from kohort.kube.wire import Request
 
 CONNECTIONS: Final = 64
@@ -35,12 +33,10 @@ _HEAD_SECONDS: Final = 30.0
 _RETRIES: Final = 5
 _LONGEST_WAIT: Final = 30.0
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._:~-]*").fullmatch  # a path that is the same in a URL
-_READ_SIZE: Final = 1 << 20  # per watch: how much may wait in memory for us before the server has to wait
 
 
 class Http:
-    """A `Transport` to one server as one user. Requests share a bounded pool; each stream has its own connection, by
-    aiohttp."""
+    """A `Transport` to one server as one user. Requests share a bounded pool; each stream has its own connection."""
 
     def __init__(
         self,
@@ -56,12 +52,10 @@ class Http:
         self._agent = agent
         self._clock = clock
         self._jitter = jitter or random.Random()
-        self._pool: Connections | None = None  # for requests
-        self._session: aiohttp.ClientSession | None = None  # for streams
-        self._context: ssl.SSLContext | bool = False  # of both
+        self._pool: Connections | None = None
+        self._context: ssl.SSLContext | bool = False
         self._certificate: tuple[bytes, bytes] = (b"", b"")
-        self._old: list[Connections | aiohttp.ClientSession] = []
-        self._sockets = Sockets()
+        self._old: list[Connections] = []
         self._closed = False
 
     async def request(self, request: Request, *, timeout: float, again: bool = True) -> Response:
@@ -76,37 +70,29 @@ class Http:
 
     @asynccontextmanager
     async def stream(self, request: Request, *, timeout: float) -> AsyncGenerator[Response]:
-        await _load()
-        import aiohttp
-
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=timeout)
-        answer = await self._begin(request, limits)
-        try:
-            async with aclosing(_chunks(answer, self._what(request))) as chunks:
-                yield Response(answer.status, _headers(answer), chunks)
-        finally:
-            answer.close()
+        async with AsyncExitStack() as stack:
+            stream = await self._begin(request, stack)
+            async with aclosing(_chunks(stream, timeout, self._what(request))) as chunks:
+                yield Response(stream.status, stream.headers, chunks)
 
     async def close(self) -> None:
         """For good: who asks later, or is still asking, gets a TransportError."""
         self._closed = True
-        pools = [one for one in (self._session, self._pool, *self._old) if one is not None]
-        self._session, self._pool, self._old = None, None, []
-        # Streams first: their sessions must not stay open if somebody has no time for the rest.
-        for pool in sorted(pools, key=lambda one: isinstance(one, Connections)):
+        pools = [one for one in (self._pool, *self._old) if one is not None]
+        self._pool, self._old = None, []
+        for pool in pools:
             await pool.close()
-        await self._sockets.hang_up()
 
     # ---- inside
 
-    async def _begin(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        """The head of a stream's answer."""
+    async def _begin(self, request: Request, stack: AsyncExitStack) -> Stream:
+        """A stream whose head is there."""
         credential = await self._config.credentials.get()
-        answer = await self._send(request, credential, limits)
-        if answer.status == 401 and await self._config.credentials.refused(credential):
-            answer.close()
-            answer = await self._send(request, await self._config.credentials.get(), limits)
-        return answer
+        stream = await self._send(request, credential, stack)
+        if stream.status == 401 and await self._config.credentials.refused(credential):
+            await stack.aclose()
+            stream = await self._send(request, await self._config.credentials.get(), stack)
+        return stream
 
     async def _authorised(self, request: Request, seconds: float) -> Response:
         """One answer; a second try if the server no longer takes the credential and there is a newer one."""
@@ -124,25 +110,13 @@ class Http:
         except (TransportError, TimeoutError, OSError) as error:
             raise TransportError(f"{self._what(request)}: {_said(error)}") from error
 
-    async def _send(
-        self, request: Request, credential: Credential, limits: aiohttp.ClientTimeout
-    ) -> aiohttp.ClientResponse:
-        import aiohttp
-        from yarl import URL
-
+    async def _send(self, request: Request, credential: Credential, stack: AsyncExitStack) -> Stream:
+        headers = {**request.headers, **credential.headers}
         try:
-            session = await self._streaming(credential)
-            async with asyncio.timeout(_HEAD_SECONDS):
-                return await session.request(
-                    request.method,
-                    URL(self._config.server + _target(request), encoded=True),
-                    data=request.body or None,
-                    headers={**request.headers, **credential.headers},
-                    timeout=limits,
-                    server_hostname=self._config.tls_server_name or None,
-                    allow_redirects=False,
-                )
-        except (aiohttp.ClientError, TransportError, TimeoutError, OSError) as error:
+            pool = await self._connected(credential)
+            beginning = pool.stream(request.method, _target(request), headers, request.body, _HEAD_SECONDS)
+            return await stack.enter_async_context(beginning)
+        except (TransportError, TimeoutError, OSError, BadAnswerError) as error:
             raise TransportError(f"{self._what(request)}: {_said(error)}") from error
 
     def _pause(self, request: Request, response: Response) -> float | None:
@@ -163,41 +137,19 @@ class Http:
             # Connections made with the old certificate end their work while new ones are made with the new certificate.
             self._context = tls(self._config, credential)
             ended, self._certificate = self._old, certificate
-            self._old = [one for one in (self._pool, self._session) if one is not None]
+            self._old = [self._pool] if self._pool is not None else []
             if self._pool is not None:
                 self._pool.retire()
-            pool, self._session = self._requests(self._context), None
-            self._pool = pool
+            pool = self._pool = self._requests(self._context)
             for one in ended:
                 await one.close()
             return pool
         return self._pool
 
-    async def _streaming(self, credential: Credential) -> aiohttp.ClientSession:
-        await self._connected(credential)
-        if self._closed:  # meanwhile
-            raise TransportError("the client is closed")
-        if self._session is None:
-            self._session = self._streams(self._context)
-        return self._session
-
     def _requests(self, context: ssl.SSLContext | bool) -> Connections:
         config = self._config
         return Connections(
             config.server, context, limit=self._connections, name=config.tls_server_name, headers=self._headers()
-        )
-
-    def _streams(self, context: ssl.SSLContext | bool) -> aiohttp.ClientSession:
-        import aiohttp
-
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=0, ssl=context, keepalive_timeout=60, socket_factory=self._sockets.make
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._headers(),
-            skip_auto_headers=("content-type",),
-            read_bufsize=_READ_SIZE,
         )
 
     def _headers(self) -> dict[str, str]:
@@ -255,33 +207,14 @@ def _load_pair(context: ssl.SSLContext, config: Config, credential: Credential) 
         os.unlink(name)  # noqa: PTH108 - the name as mkstemp gave it
 
 
-async def _load() -> None:
-    """aiohttp, for whoever streams: in a thread, as half of it is reading every certificate that the machine trusts."""
-    if not _Loaded.aiohttp:
-        await asyncio.to_thread(import_module, "aiohttp")
-        _Loaded.aiohttp = True
-
-
-class _Loaded:
-    aiohttp = False
-
-
-async def _chunks(answer: aiohttp.ClientResponse, what: str) -> AsyncGenerator[bytes]:
-    import aiohttp
-
-    try:
-        async for chunk in answer.content.iter_any():
-            yield chunk
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise TransportError(f"{what}: {_said(error)}") from error
-
-
-def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, value in answer.headers.items():
-        key = name.lower()
-        headers[key] = f"{headers[key]}, {value}" if key in headers else value
-    return headers
+async def _chunks(stream: Stream, seconds: float, what: str) -> AsyncGenerator[bytes]:
+    async with aclosing(stream.chunks(seconds)) as chunks:
+        try:
+            async for chunk in chunks:
+                yield chunk
+                del chunk  # it may be long until there is another
+        except TransportError as error:
+            raise TransportError(f"{what}: {error}") from error
 
 
 def _said(error: BaseException) -> str:

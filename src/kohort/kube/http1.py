@@ -146,14 +146,70 @@ class AnswerReader:
     def _answer(self) -> Response:
         assert self._head is not None
         (status, headers), body = self._head, b"".join(self._parts)
+        self._parts.clear()  # it may be long until there is another answer
         if self._buffer:
             self.keeps = False  # more than was asked for: nobody knows what the next answer would be
-        if body and headers.get("content-encoding", "identity").lower() in {"gzip", "deflate"}:
+        if body and _compressed(headers):
             try:
                 body = zlib.decompress(body, _ANY_WRAPPER)
             except zlib.error as error:
                 raise BadAnswerError(f"content-encoding: {error}") from None
         return Response(status, headers, body)
+
+
+class PieceReader(AnswerReader):
+    """The same where a body is read while it comes: `piece` gives what is new of it."""
+
+    __slots__ = ("_inflate", "whole")
+
+    def begin(self, method: str) -> None:
+        super().begin(method)
+        self._inflate: zlib._Decompress | None = None
+        self.whole = False  # the answer is complete
+
+    @property
+    def head(self) -> tuple[int, dict[str, str]] | None:
+        return self._head
+
+    def piece(self, data: bytes) -> bytes:
+        self.touched = True
+        self._buffer += data
+        if self._head is None:
+            if not self._read_head():
+                return b""
+            head = self.head
+            if head is not None and _compressed(head[1]):
+                self._inflate = zlib.decompressobj(_ANY_WRAPPER)
+        if self._chunked:
+            self.whole = self._read_chunks()
+        else:
+            self._read_some()
+        found = b"".join(self._parts)
+        self._parts.clear()
+        if self._inflate is None or not found:
+            return found
+        try:
+            return self._inflate.decompress(found)
+        except zlib.error as error:
+            raise BadAnswerError(f"content-encoding: {error}") from None
+
+    def over(self) -> bool:
+        """Nothing comes any more: whether that is the end of the answer."""
+        self.keeps = False
+        self.whole = self.whole or (self._head is not None and not self._chunked and self._left is None)
+        return self.whole
+
+    def _read_some(self) -> None:
+        size = len(self._buffer) if self._left is None else min(self._left, len(self._buffer))
+        self._parts.append(bytes(self._buffer[:size]))
+        del self._buffer[:size]
+        if self._left is not None:
+            self._left -= size
+            self.whole = self._left == 0
+
+
+def _compressed(headers: Mapping[str, str]) -> bool:
+    return headers.get("content-encoding", "identity").lower() in {"gzip", "deflate"}
 
 
 def _status(line: str) -> int:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
+from kohort.kube import dismantle
 from kohort.kube.cache import Cache, Change, not_after
 from kohort.kube.clock import REAL
 from kohort.kube.errors import ApiError, KubeError, TransportError
@@ -57,7 +58,7 @@ class Handler(Generic[T]):
 
     def hear(self, change: Change[T]) -> None:
         """Whom it has not heard of cannot change: it is new, or was never there."""
-        if change.key in self.untold:
+        if self.untold and change.key in self.untold:
             self.untold.discard(change.key)
             change = change._replace(old=None, last=None)
         self.tell(change)
@@ -106,15 +107,19 @@ class Informer(Generic[T]):
         transform: Callable[[T], T] | None = None,
         streaming: bool = True,
         page: int = PAGE,
+        optional: bool = False,
         clock: Clock = REAL,
         jitter: random.Random | None = None,
     ) -> None:
-        """`transform`: what is kept of an object, before anybody sees it."""
+        """`transform`: what is kept of an object, before anybody sees it. `streaming`: ask for a watch that begins with
+        everything, which spares the server a large answer and costs it twice as much time as pages do. `optional`: who
+        may not read it at the beginning gets the refusal as an error, instead of waiting until it may."""
         self._resource = resource
         self._transform = transform or _as_it_is
         self._selection = Selection(namespace, labels, fields)
         self._streaming = streaming
         self._page = page
+        self._optional = optional
         self._clock = clock
         self._jitter = jitter or random.Random()
         self._backoff = Backoff(jitter=self._jitter)
@@ -200,6 +205,8 @@ class Informer(Generic[T]):
                 self._streaming = False
                 continue
             except KubeError as error:
+                if self._optional and not self.synced.is_set() and isinstance(error, ApiError) and error.code == 403:
+                    raise
                 at_once = self._failed(error)
                 told = (isinstance(error, ApiError) and error.retry_after) or 0.0
             if self._progress:
@@ -317,6 +324,7 @@ class Informer(Generic[T]):
                 self._clock,
             )
         await self._read(codec, first, self._late)
+        del first
         async for batch in batches:
             await self._read(codec, batch, self._late)
             del batch  # it may be long until there is another
@@ -360,11 +368,18 @@ class Informer(Generic[T]):
             changes = self.cache.written(self._transform(item), late=late)
         for change in changes:
             self._move(change)
+            if late and self._clock is REAL:
+                dismantle.of_loop().add(change.old)
+                if change.last is not change.old:
+                    dismantle.of_loop().add(change.last)
 
     def _move(self, change: Change[T]) -> None:
         self.cache.commit(change)
         for handler in tuple(self._handlers):
-            handler.hear(change)
+            if handler.untold:
+                handler.hear(change)
+            else:
+                handler.tell(change)
 
     def _unreadable(self, problem: str) -> None:
         self.counts.unreadable += 1

@@ -139,6 +139,7 @@ class LateLines(Generic[T]):
                             await self._rest(one, took)
                             began = time.perf_counter()
                     self._take(found)
+                    del found  # who takes it apart waits until nobody holds it
                 finally:
                     self._passed(one)
                 await self._rest(one, time.perf_counter() - began)

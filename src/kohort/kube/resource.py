@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from kohort.kube.codec import Codec, Page, decode_large, encode, identifier, identify
+from kohort.kube.codec import Codec, Page, decode_large, encode, identifier, identify, reads_managers
 from kohort.kube.errors import KubeError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 Batch = list[bytes]
 
 PAGE: Final = 500
+LARGE_PAGE: Final = 1000  # where somebody waits for all of them
 _PATCHES: Final = {
     "json": "application/json-patch+json",
     "merge": "application/merge-patch+json",
@@ -73,6 +74,12 @@ class Resource(Generic[T]):
         self._namespace = namespace
         self._manager = manager
         self._known: tuple[ResourceType, Codec[T]] | None = None
+        self._unmanaged = not reads_managers(decode)
+
+    def without_managers(self) -> Resource[T]:
+        """The same, for whoever does not read managedFields: a server in this process may leave them out."""
+        self._unmanaged = True
+        return self
 
     async def type(self) -> ResourceType:
         return (await self._both())[0]
@@ -162,7 +169,9 @@ class Resource(Generic[T]):
         """The lines of a watch, all that arrived at once together."""
         asked = {**selection.query(), **query, "watch": "true", "timeoutSeconds": str(seconds)}
         path = (await self.type()).path(selection.namespace)
-        async with self._calls.lines(path, query=asked, silence=silence or seconds + _GRACE) as batches:
+        async with self._calls.lines(
+            path, query=asked, silence=silence or seconds + _GRACE, unmanaged=self._unmanaged
+        ) as batches:
             yield batches
 
     # ---- writing
@@ -177,14 +186,24 @@ class Resource(Generic[T]):
         query = self._write_query(dry_run)
         # A refusal of an eviction says "not now, it would hurt": that is an answer, not something to insist on.
         again, composed = subresource != "eviction", isinstance(body, dict)
-        answer = await self._calls.call("POST", path, query=query, body=encode(body), again=again, composed=composed)
+        answer = await self._calls.call(
+            "POST", path, query=query, body=encode(body), again=again, composed=composed, unmanaged=self._unmanaged
+        )
         return codec.one(answer)
+
+    async def create_unread(self, body: object, namespace: str = "") -> None:
+        """For whoever does not care what the server has made of it."""
+        path, query = (await self.type()).path(namespace or self._own_namespace(body)), self._write_query(False)
+        composed = isinstance(body, dict)
+        await self._calls.call("POST", path, query=query, body=encode(body), composed=composed, unread=True)
 
     async def update(self, body: object, namespace: str = "", *, subresource: str = "", dry_run: bool = False) -> T:
         """The whole object. With a resourceVersion in it, a write by somebody else in between is a conflict."""
         path = await self._path(_name_of(body), namespace or self._own_namespace(body), subresource)
         query, composed = self._write_query(dry_run), isinstance(body, dict)
-        answer = await self._calls.call("PUT", path, query=query, body=encode(body), composed=composed)
+        answer = await self._calls.call(
+            "PUT", path, query=query, body=encode(body), composed=composed, unmanaged=self._unmanaged
+        )
         return (await self.codec()).one(answer)
 
     async def patch(
@@ -197,8 +216,9 @@ class Resource(Generic[T]):
         subresource: str = "",
         dry_run: bool = False,
     ) -> T:
-        body = await self.patch_unread(name, patch, namespace, kind=kind, subresource=subresource, dry_run=dry_run)
-        return (await self.codec()).one(body)
+        path, query = await self._path(name, namespace, subresource), self._write_query(dry_run)
+        answer = await self._calls.call("PATCH", path, query=query, body=encode(patch), content_type=_PATCHES[kind])
+        return (await self.codec()).one(answer)
 
     async def patch_unread(
         self,
@@ -208,11 +228,13 @@ class Resource(Generic[T]):
         *,
         kind: PatchKind = "merge",
         subresource: str = "",
-        dry_run: bool = False,
-    ) -> bytes:
+    ) -> None:
         """For whoever watches the object anyway: the answer, which may be megabytes, is not decoded."""
-        path, query = await self._path(name, namespace, subresource), self._write_query(dry_run)
-        return await self._calls.call("PATCH", path, query=query, body=encode(patch), content_type=_PATCHES[kind])
+        path, query = await self._path(name, namespace, subresource), self._write_query(False)
+        media, composed = _PATCHES[kind], isinstance(patch, dict)
+        await self._calls.call(
+            "PATCH", path, query=query, body=encode(patch), content_type=media, composed=composed, unread=True
+        )
 
     async def apply(
         self,
@@ -279,7 +301,8 @@ class Resource(Generic[T]):
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
         path = await self._path(name, namespace, "binding")
-        await self._calls.call("POST", path, query=self._write_query(False), body=encode(body))
+        query = self._write_query(False)
+        await self._calls.call("POST", path, query=query, body=encode(body), composed=True, unread=True)
 
     async def evict(self, name: str, namespace: str = "", *, grace: int | None = None, uid: str = "") -> None:
         """Ask a pod to go, if no budget forbids it: ApiError 429 then, with the budget among its causes."""

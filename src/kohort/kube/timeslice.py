@@ -5,7 +5,8 @@ given all of them. So whoever works for long gives the loop back every few milli
 let on: forty lists at once take forty times as long, and delay others no more than one does.
 
 A request over HTTPS takes several turns of the loop, and what follows from it some tens. So between two slices there
-are turns for others until one is empty, or for as long as the slice took.
+are turns for others until one is empty, or for as long as the slice took. After one that could not be as short as it
+should be there is a rest of that time in any case: others may wait for a disk or a client just then.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
     from kohort.kube.clock import Clock
 
 SECONDS: Final = 0.005
-
-
 _EMPTY: Final = 0.0001  # seconds of a turn in which nobody had anything to do
+_OVER: Final = 2 * SECONDS
 
 
 class TimeSlices:
@@ -52,8 +52,11 @@ class TimeSlices:
         self._busy = False
 
     def _taken(self, began: float) -> None:
-        now = time.perf_counter()
-        asyncio.get_running_loop().call_soon(self._others, now, now + now - began)
+        now, loop = time.perf_counter(), asyncio.get_running_loop()
+        if now - began > _OVER:
+            loop.call_later(now - began, self._grant)
+        else:
+            loop.call_soon(self._others, now, now + now - began)
 
     def _others(self, before: float, until: float) -> None:
         """Others have had a turn."""

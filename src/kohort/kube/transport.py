@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import contextlib
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kohort.kube.clock import REAL
 from kohort.kube.errors import TransportError
-from kohort.kube.wire import User
+from kohort.kube.wire import Request, User
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
     from kohort.kube.clock import Clock
-    from kohort.kube.wire import Request, Response
+    from kohort.kube.wire import Response
 
 ADMIN: Final = User("kohort:in-process", groups=("system:masters", "system:authenticated"))
 
@@ -58,16 +57,31 @@ class InProcess:
     ) -> Response:
         try:
             async with self._clock.timeout(timeout):
-                response = await self._api.handle(replace(request, user=self._user))
+                response = await self._api.handle(self._asked(request))
                 if not isinstance(response.body, bytes):
                     response.body = b"".join([chunk async for chunk in response.body])
                 return response
         except TimeoutError:
             raise TransportError(f"{request.method} {request.path}: no answer within {timeout:g} s") from None
 
+    def _asked(self, one: Request) -> Request:
+        """By whom. Written out: `replace` takes three times as long."""
+        return Request(
+            one.method,
+            one.path,
+            one.query,
+            one.headers,
+            one.body,
+            self._user,
+            one.composed,
+            one.whole_lines,
+            one.unread,
+            one.unmanaged,
+        )
+
     @asynccontextmanager
     async def stream(self, request: Request, *, timeout: float) -> AsyncGenerator[Response]:
-        response = await self._api.handle(replace(request, user=self._user))
+        response = await self._api.handle(self._asked(request))
         if response.lines is not None:
             # The server ends it by itself, on this very loop: if that stands still, no timeout runs out, either.
             async with contextlib.aclosing(response.lines):
@@ -99,9 +113,11 @@ async def lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[list[bytes]]:
         if not newline:
             rest.append(tail)
             continue
-        found = b"".join((*rest, head)).split(b"\n")
+        found = [line for line in b"".join((*rest, head)).split(b"\n") if line]
         rest = [tail] if tail else []
-        yield [line for line in found if line]
+        del chunk, head, tail
+        yield found
+        del found  # it may be long until there is more
 
 
 async def _once(body: bytes) -> AsyncGenerator[bytes]:
@@ -120,3 +136,4 @@ async def _patient(chunks: AsyncIterator[bytes], seconds: float, what: str, cloc
         except TimeoutError:
             raise TransportError(f"{what}: nothing arrived for {seconds:g} s") from None
         yield chunk
+        del chunk

@@ -26,7 +26,9 @@ class User:
 class Request:
     """`path` is decoded and has no query; keys of `headers` are lower case; `user` is None until authenticated.
     `composed`: the body was written from an object by this process, so no member stands in it twice. `whole_lines`: who
-    asks is in this process, and takes the lines of a watch as they are."""
+    asks is in this process, and takes the lines of a watch as they are. `unread`: it is, and does not read the
+    object that it is answered with, so nobody needs to write that down. `unmanaged`: it is, and reads no managedFields:
+    there may be null in their place."""
 
     method: str
     path: str
@@ -36,6 +38,8 @@ class Request:
     user: User | None = None
     composed: bool = False
     whole_lines: bool = False
+    unread: bool = False
+    unmanaged: bool = False
 
 
 @dataclass(slots=True)

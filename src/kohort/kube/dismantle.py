@@ -1,0 +1,105 @@
+"""Large objects that nobody wants any more, taken apart before they are freed.
+
+Python frees a tree in one call, however large it is: 6 ms for each megabyte of JSON, and several times as much where
+memory is scattered. So the last who holds one gives it here, and its lists and maps are emptied a few items at a time.
+Whatever somebody else holds as well is left to them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import deque
+from collections.abc import Generator
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+_WIDE: Final = 64  # items; what has fewer is taken apart item by item
+_AT_ONCE: Final = 16  # items of what is wide
+_PART: Final = 0.001  # seconds, until others have a turn
+_REST: Final = 3.0  # times as long as that took
+_AGAIN: Final = 0.05  # seconds until we look again whether somebody still holds one
+_LOOKS: Final = 20
+_MOST: Final = 64  # that wait; more are freed as they come
+_OURS: Final = 2  # references to what one variable, or one list, holds, while we ask
+
+
+def pieces(held: list[Any]) -> Generator[None, None, None]:
+    """Takes apart what only this list holds. It yields where others may have a turn."""
+    began = time.perf_counter()
+    while held:
+        one = held.pop()
+        if sys.getrefcount(one) == _OURS:
+            if isinstance(one, msgspec.Struct) or len(one) <= _WIDE:
+                held.extend(_parts(one))
+            else:
+                yield from _emptied(one)
+        del one
+        if time.perf_counter() - began > _PART:
+            yield
+            began = time.perf_counter()
+
+
+def _parts(one: Any) -> list[Any]:
+    """Its trees, which it does not hold any more, or (a struct) not for longer than it lives."""
+    if isinstance(one, msgspec.Struct):
+        values = [getattr(one, name) for name in one.__struct_fields__]
+    else:
+        values = list(one.values() if isinstance(one, dict) else one)
+        one.clear()
+    return [value for value in values if isinstance(value, (dict, list, msgspec.Struct))]
+
+
+def _emptied(one: dict[Any, Any] | list[Any]) -> Generator[None, None, None]:
+    began = time.perf_counter()
+    while one:
+        for _ in range(min(len(one), _AT_ONCE)):
+            one.popitem() if isinstance(one, dict) else one.pop()
+        if time.perf_counter() - began > _PART:
+            yield
+            began = time.perf_counter()
+
+
+class Remains:
+    """Of one loop: what waits to be taken apart."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[list[Any], int]] = deque()  # alone in its list, and how often we have looked
+        self._task: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, obj: Any) -> None:
+        """The caller lets go of it. Others may hold it for a moment: a reconcile that has begun."""
+        if obj is None or len(self._waiting) >= _MOST:
+            return
+        self._waiting.append(([obj], 0))
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        while self._waiting:
+            held, looks = self._waiting.popleft()
+            if sys.getrefcount(held[0]) > _OURS:
+                if looks < _LOOKS:
+                    self._waiting.append((held, looks + 1))
+                    await asyncio.sleep(_AGAIN / len(self._waiting))
+                continue
+            await self._take_apart(held)
+
+    async def _take_apart(self, held: list[Any]) -> None:
+        began = time.perf_counter()
+        for _ in pieces(held):
+            await asyncio.sleep(_REST * (time.perf_counter() - began))
+            began = time.perf_counter()
+
+
+_of_loops: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Remains]] = WeakKeyDictionary()
+
+
+def of_loop() -> Remains:
+    return _of_loops.setdefault(asyncio.get_running_loop(), Remains())
