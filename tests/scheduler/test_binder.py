@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -331,3 +332,22 @@ async def test_a_stop_does_not_wait_long_nor_for_what_it_may_not_do(bench: Bench
     await bench.clock.advance(seconds)
     assert closing.done()
     assert bench.sim.bound == {}
+
+
+async def test_a_large_gang_is_bound_by_few_tasks(bench: Bench) -> None:
+    """One for each pod would hold the event loop while they are made."""
+    bench.gang(8)
+    bench.binder._settings = replace(bench.binder._settings, bind_concurrency=3)
+    step = bench.decide()
+    assert step.decision is not None
+    assert len(step.decision.assignments) == 8
+    before = len(asyncio.all_tasks())
+    bench.pods.hold = asyncio.Event()
+    bench.binder.bind(step.decision)
+    assert len(asyncio.all_tasks()) == before + 3
+    assert bench.binder.busy == 8
+    await bench.clock.advance(0.1)
+    bench.pods.hold.set()
+    await bench.clock.advance(0.1)
+    assert len(bench.sim.bound) == 8
+    assert (bench.binder.busy, bench.binder._quiet.is_set()) == (0, True)

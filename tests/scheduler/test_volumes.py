@@ -59,6 +59,17 @@ def gang(sim: Sim, *claims: str, cpu: str = "1") -> None:
         sim.put("pod", f"g-{number}", body)
 
 
+def test_a_single_pod_sees_the_claims_that_came_before_it() -> None:
+    sim = cluster(n0="4", n1="4")
+    volume(sim, "disk", "n1")
+    claim(sim, "c")
+    sim.put("pod", "p", pod_body({"pod": "p", "cpu": "1", "claim": "c"}))
+    step = sim.core.step(0.0)
+    assert step is not None
+    assert step.decision is not None
+    assert list(step.decision.assignments.values()) == ["n1"]
+
+
 def decided(sim: Sim) -> dict[str, str]:
     """Pod -> node of the next decision."""
     step = sim.core.step(sim.now)

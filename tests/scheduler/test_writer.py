@@ -215,7 +215,9 @@ async def test_beside_bindings_few_statuses_are_written_at_a_time_and_the_others
     async with StatusWriter(api, api, clock, {}, quiet=quiet) as writer:  # type: ignore[arg-type]
         writer.take(Writes([Patch(pod, condition("x")) for pod in pods]))
         await clock.advance()
-        assert api.under_way == 2
+        assert api.under_way == 0
+        await clock.advance(1.0)
+        assert api.under_way == 2, "they do not wait for ever"
         quiet.set()
         await clock.advance()
         assert api.under_way == 16
@@ -223,3 +225,25 @@ async def test_beside_bindings_few_statuses_are_written_at_a_time_and_the_others
         api.answer.set()
         await clock.advance()
         assert len(api.patches) == 20
+        writer.take(Writes([Patch(pods[0], condition("y"))]))
+        await clock.advance(0.5)
+        assert len(api.patches) == 20
+        quiet.set()
+        await clock.advance()
+        assert len(api.patches) == 21, "bindings have ended"
+
+
+async def test_much_is_noted_in_turns_with_others_and_in_its_order() -> None:
+    api, clock = Api(), VirtualClock()
+    pods = [Target("Pod", "a", f"p{number}", f"u{number}") for number in range(2000)]
+    async with StatusWriter(api, api, clock, {}) as writer:  # type: ignore[arg-type]
+        writer.take(Writes([Patch(pod, condition("first")) for pod in pods]))
+        writer.take(Writes([Patch(pods[-1], condition("second"))]))
+        assert (writer.waiting, len(writer._wanted)) == (2001, 0), "nothing at once"
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert len(writer._wanted) < 1000, "and not all in one turn"
+        await clock.advance()
+        assert writer.waiting == 0
+    assert {name for name, _ in api.patches} == {pod.name for pod in pods}
+    assert "second" in str([body for name, body in api.patches if name == pods[-1].name][-1])

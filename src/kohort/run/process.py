@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -41,8 +40,9 @@ from kohort.place.profile import Profile
 from kohort.run.options import Options, host_and_port
 from kohort.run.plan import Plan, grouping_of, plan
 from kohort.run.survey import Managed, Survey, survey
-from kohort.scheduler.endpoints import guarded, listening
+from kohort.scheduler.endpoints import listening
 from kohort.scheduler.loop import Scheduler
+from kohort.scheduler.pages import JSON, METRICS, Answer, Headers, guarded, shown
 from kohort.scheduler.settings import SchedulerSettings, read_profile_file
 
 log = logging.getLogger(__name__)
@@ -266,33 +266,31 @@ def own_namespace(service_account: Path = SERVICE_ACCOUNT) -> str:
 async def page(process: Process) -> AsyncIterator[int]:
     """/healthz, /readyz, /metrics and /debug/state for the time of the block; gives the port."""
 
-    async def healthy(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
+    async def healthy(_: Headers) -> Answer:
+        return Answer("ok")
 
-    async def ready(_: web.Request) -> web.Response:
+    async def ready(_: Headers) -> Answer:
         if process.ready.is_set():
-            return web.Response(text="ok")
+            return Answer("ok")
         holder = process.lease.holder if process.lease is not None else ""
         if holder and not process.leads and process.warm.is_set():  # it does what it is there for: a roll-out goes on
-            return web.Response(text=f"ok: standing by, {holder} leads")
-        return web.Response(text="listing", status=503)
+            return Answer(f"ok: standing by, {holder} leads")
+        return Answer("listing", 503)
 
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=process.metrics(), headers={"Content-Type": "text/plain; version=0.0.4"})
+    async def metrics(_: Headers) -> Answer:
+        return Answer(process.metrics(), kind=METRICS)
 
-    async def state(_: web.Request) -> web.Response:
+    async def state(_: Headers) -> Answer:
         if process.scheduler is None or not process.ready.is_set():
-            return web.Response(text="no scheduler runs here now", status=503)
-        return web.Response(body=msgspec.json.encode(process.scheduler.state()), content_type="application/json")
+            return Answer("no scheduler runs here now", 503)
+        return Answer(msgspec.json.encode(process.scheduler.state()), kind=JSON)
 
-    token_file = process.chosen.debug_token_file
-    app = web.Application()
-    app.add_routes([web.get("/healthz", healthy), web.get("/readyz", ready)])
-    app.add_routes([web.get("/metrics", metrics), web.get("/debug/state", guarded(state, token_file))])
+    debug = guarded(state, process.chosen.debug_token_file)
+    pages = {"/healthz": healthy, "/readyz": ready, "/metrics": metrics, "/debug/state": debug}
     async with AsyncExitStack() as stack:
         for name in process.listeners:
             process.report_ports[name] = await stack.enter_async_context(_reports(groups()[name].reports, process))
-        yield await stack.enter_async_context(listening(app, *process.chosen.address))
+        yield await stack.enter_async_context(shown(pages, *process.chosen.address))
 
 
 def _listeners(chosen: Options, found: Plan) -> dict[str, Listener]:

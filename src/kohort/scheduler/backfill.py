@@ -105,7 +105,8 @@ class BackfillReservation:
         node_set = self._candidate_nodes(demand)
         runs = list(_runs(demand))
         for number, (eq_class, pods) in enumerate(runs, 1):
-            rows = list(_roomiest(np.where(node_set, engine.room(eq_class), 0), len(pods)))
+            room = engine.room(eq_class)
+            rows = list(_roomiest(room if node_set is None else np.where(node_set, room, 0), len(pods)))
             for pod, row in zip(pods, rows, strict=False):
                 assignments[pod.key] = (pod, state.node(row).name)
             if number < len(runs):  # for those that follow
@@ -114,13 +115,12 @@ class BackfillReservation:
         engine.undo(mark)
         return assignments
 
-    def _candidate_nodes(self, demand: Demand) -> Mask:
-        """The nodes to hold: of a group with a constraint, the domain that is largest for it."""
+    def _candidate_nodes(self, demand: Demand) -> Mask | None:
+        """The nodes to hold: of a group with a constraint, the domain that is largest for it. None: all."""
         state = self._engine.state
-        key = demand.topology
-        eq_classes = {pod.eq_class for leaf in demand.leaves() for pod in leaf.pods}
+        key, eq_classes = demand.topology, demand.eq_classes
         if key is None or not eq_classes:
-            return state.alive.copy()
+            return None
         column = state.column(key)
         sums = np.zeros(column.size, np.int64)
         for eq_class in eq_classes:

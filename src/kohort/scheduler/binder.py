@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,13 +60,15 @@ class Binder:
         self._volume_binder = VolumeBinder(client, core.cache.storage, clock, self._insist, settings.volume_seconds)
         self._slots = asyncio.Semaphore(settings.bind_concurrency)
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._binding: dict[str, asyncio.Task[None]] = {}  # uid -> its call
+        self._workers: set[asyncio.Task[None]] = set()  # of the tasks, those that bind
+        self._due: deque[tuple[str, str]] = deque()  # uid and node, for the workers
+        self._binding: dict[str, asyncio.Future[None]] = {}  # uid -> when its binding ends; also of those due
         self._quiet = quiet or asyncio.Event()
         self._quiet.set()
 
     @property
     def busy(self) -> int:
-        return len(self._tasks)
+        return len(self._tasks) - len(self._workers) + len(self._binding)
 
     def bind(self, decision: Decision) -> None:
         """Start the bindings of a decision, as far as it still holds; before them, what its volumes need."""
@@ -92,16 +95,35 @@ class Binder:
             self._bind_all(self._core.volumes_bound(decision, self._clock.monotonic()))
 
     def _bind_all(self, assignments: dict[str, str]) -> None:
-        for uid, node in assignments.items():
-            task = self._start(self._bind(uid, node))
-            self._binding[uid] = task
-            self._quiet.clear()
-            task.add_done_callback(lambda _, uid=uid: self._answered(uid))  # type: ignore[misc]
+        """By workers: a task for each pod of a gang of thousands would hold the event loop for tens of milliseconds."""
+        if not assignments:
+            return
+        self._quiet.clear()
+        self._due.extend(assignments.items())
+        future = asyncio.get_running_loop().create_future
+        self._binding.update((uid, future()) for uid in assignments)
+        for _ in range(min(len(self._due), self._settings.bind_concurrency - len(self._workers))):
+            worker = self._start(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+
+    async def _work(self) -> None:
+        while self._due:
+            uid, node = self._due.popleft()
+            try:
+                await self._bind(uid, node)
+            except Exception:
+                log.exception("a binding ended in an error that was not expected")
+            finally:
+                self._answered(uid)
 
     def _answered(self, uid: str) -> None:
-        self._binding.pop(uid, None)
+        ended = self._binding.pop(uid, None)
+        if ended is not None and not ended.done():
+            ended.set_result(None)
         if not self._binding:
             self._quiet.set()
+        self._wake()
 
     def evict(self, evictions: list[Eviction]) -> None:
         for one in evictions:
@@ -110,13 +132,14 @@ class Binder:
     async def close(self) -> None:
         """Bindings that were begun are ended, so that no gang is left half-bound, unless we may not any more or it
         takes too long; everything else ends here. What came of it is for the next scheduler to see."""
-        for task in self._tasks.keys() - set(self._binding.values()):
+        for task in self._tasks.keys() - self._workers:
             task.cancel()
         end = self._clock.monotonic() + _FAREWELL
         while self._binding and self._is_leader() and (left := end - self._clock.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
                 async with self._clock.timeout(min(left, _LOOK)):
                     await asyncio.wait(set(self._binding.values()))
+        self._due.clear()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -55,6 +55,10 @@ class DisruptionBudgets:
             if budget.metadata.namespace == meta.namespace and _covers(budget, meta.name, meta.labels):
                 self._charges.setdefault(key, {})[meta.uid] = _Charge(since=now)
 
+    @property
+    def charged(self) -> bool:
+        return bool(self._charges)
+
     def left(self, uid: str) -> None:
         """The watch has shown that the pod goes, or is gone."""
         for charges in self._charges.values():

@@ -73,7 +73,7 @@ class SchedulerCache:
         self.storage = VolumeCache(self.state.claims)
         self.default_selectors = DefaultSelectors()
         self._pending_pods: dict[str, tuple[PendingPod, tuple[int, int]]] = {}  # by uid; the versions that it rests on
-        self._of_specs: dict[int, tuple[PodSpec, str, EquivalenceClass]] = {}  # by identity, the last few
+        self._of_specs: dict[int, tuple[object, str, EquivalenceClass]] = {}  # by identity, the last few
         self._on_node: set[str] = set()  # uids of pods that have a node, known to us or not
         self._order = itertools.count()
         self.spares = Spares()
@@ -219,9 +219,10 @@ class SchedulerCache:
             known.pod = pod
             self._regroup(known.uid, group)
         was_assumed, was_going, moved = known.assumed, known.going, known.node != node
-        if not moved and pod.status.start_time and not known.pod.status.start_time:
-            known.pod = self._started(known, pod.status.start_time)
-        alike = not moved and _alike(known.pod, pod)
+        started = not moved and bool(pod.status.start_time) and not known.pod.status.start_time
+        if started:  # the most frequent change of a pod, and of little consequence
+            self.state.started(known.uid, pod.status.start_time or "")
+        alike = not moved and _alike(known.pod, pod, started=started)
         if alike and not was_assumed:
             known.pod = pod
             return
@@ -229,17 +230,12 @@ class SchedulerCache:
             self._remove_from_node(known)
         known.pod = pod
         self._move(known, node, assumed=False)
-        self.reservations.drop_pod(self.root_key(known), pod.metadata.uid)
+        if self.reservations:
+            self.reservations.drop_pod(self.root_key(known), pod.metadata.uid)
         if not alike:  # what was assumed has its room already
             self._add_to_node(known)
         if moved or was_assumed or known.going != was_going:
             self.mark_dirty(known)
-
-    def _started(self, member: PodInfo, moment: str) -> Pod:
-        """It runs: the most frequent change of a pod, and of little consequence."""
-        self.state.started(member.uid, moment)
-        status = msgspec.structs.replace(member.pod.status, start_time=moment)
-        return msgspec.structs.replace(member.pod, status=status)
 
     def _pending(self, pod: Pod, known: PodInfo | None, group: str | None) -> None:
         gated, leaving = bool(pod.spec.scheduling_gates), pod.metadata.deletion_timestamp is not None
@@ -285,7 +281,8 @@ class SchedulerCache:
         self.budgets.left(member.uid)
         if member.node:
             self._remove_from_node(member)
-        self.reservations.drop_pod(self.root_key(member), member.uid)
+        if self.reservations:
+            self.reservations.drop_pod(self.root_key(member), member.uid)
         self._pending_pods.pop(member.uid, None)
         group = member.group
         if group is not None:
@@ -379,9 +376,9 @@ class SchedulerCache:
         self._mark_root_dirty(group)
 
     def _name_workload_group(self, key: str) -> None:
-        parts = key.split("/")
-        if len(parts) != 4:
+        if key.count("/") != 3:
             return
+        parts = key.split("/")
         name = "/".join(parts[:2])
         self._replicas.setdefault(name, set()).add(key)
         workload = self.workloads.get(name)
@@ -393,8 +390,10 @@ class SchedulerCache:
 
     def _forget_workload_group(self, key: str) -> None:
         """1.35: a replica that no pod names any more was never an object of its own."""
+        if key.count("/") != 3:
+            return
         group, parts = self.trees.get(key), key.split("/")
-        if len(parts) == 4 and group is not None and not (group.pending or group.placed or group.done):
+        if group is not None and not (group.pending or group.placed or group.done):
             self.drop_group(key)
             self._replicas.get("/".join(parts[:2]), set()).discard(key)
 
@@ -416,9 +415,14 @@ class SchedulerCache:
 
     def root_key(self, member: PodInfo) -> str:
         """Of the entry in the queue that the pod belongs to; empty if it belongs to none."""
-        root = self.root(member)
-        if root is None:
+        if member.group is None:
             return POD_PREFIX + member.uid
+        group = self.trees.get(member.group)
+        if group is None:
+            return ""
+        if group.parent is None and group.spec is not None:
+            return group.key
+        root = self.trees.root(group)
         return "" if isinstance(root, BrokenChain) else root.key
 
     def mark_dirty(self, member: PodInfo) -> None:
@@ -472,8 +476,8 @@ class SchedulerCache:
 
     def pending_pod(self, member: PodInfo, nominated: str = "") -> PendingPod:
         """A pending pod as the engine places it."""
-        known = self._pending_pods.get(member.uid)
-        if known is None or known[0].eq_class.stale or known[1] != self._versions():
+        versions, known = self._versions(), self._pending_pods.get(member.uid)  # in any case: claims are flushed there
+        if known is None or known[0].eq_class.stale or known[1] != versions:
             found = self._as_pending(member)
         else:
             found = known[0]
@@ -485,33 +489,39 @@ class SchedulerCache:
         for uid, member in members.items():
             if not member.leaving:
                 known = pending.get(uid)
-                if known is None or known[1] != versions or known[0].eq_class.stale or nominated:
+                if nominated:
                     yield self.pending_pod(member, nominated.get(uid, ""))
+                elif known is None or known[1] != versions or known[0].eq_class.stale:
+                    yield self._as_pending(member)
                 else:
                     yield known[0]
 
     def _as_pending(self, member: PodInfo) -> PendingPod:
-        pod, (_, default_selectors) = member.pod, self._versions()
-        eq_class = self._class_of(member)
-        found = PendingPod(member.uid, eq_class, pod.metadata.labels or {}, None, pod.rank)
+        pod, eq_class = member.pod, self._class_of(member)
+        meta = pod.metadata
+        rank = pod.rank if meta.labels or meta.annotations else None
+        found = PendingPod(member.uid, eq_class, meta.labels or {}, None, rank)
         if not eq_class.excess:  # one that is too much today may be none tomorrow
-            self._pending_pods[member.uid] = (found, (self.state.claims.version, default_selectors))
+            self._pending_pods[member.uid] = (found, (self.state.claims.version, self.default_selectors.version))
         return found
 
     def _class_of(self, member: PodInfo) -> EquivalenceClass:
-        """Pods that share one spec, without labels and claims, are of one class; in a simulation many do."""
+        """Pods that share one spec (or all that is in it: their containers), without labels and claims, are of one
+        class; in a simulation many do."""
         pod, defaults = member.pod, self._defaults(member)
-        if pod.metadata.labels or pod.spec.volumes or pod.spec.resource_claims or defaults:
+        spec, namespace = pod.spec, pod.metadata.namespace
+        if pod.metadata.labels or spec.volumes or spec.resource_claims or defaults:
             claims = list(self._devices(member))
             return self.state.equivalence_class(msgspec.to_builtins(pod), claims=claims, defaults=defaults)
-        known = self._of_specs.get(id(pod.spec))
-        if known is not None and known[0] is pod.spec and known[1] == pod.metadata.namespace and not known[2].stale:
+        shared = spec.containers if _is_bare(spec) else spec
+        known = self._of_specs.get(id(shared))
+        if known is not None and known[0] is shared and known[1] == namespace and not known[2].stale:
             return known[2]
         eq_class = self.state.equivalence_class(msgspec.to_builtins(pod))
         if len(self._of_specs) >= _SPECS:
             self._of_specs.clear()
         if not eq_class.excess:
-            self._of_specs[id(pod.spec)] = (pod.spec, pod.metadata.namespace, eq_class)
+            self._of_specs[id(shared)] = (shared, namespace, eq_class)
         return eq_class
 
     def as_json(self, member: PodInfo) -> Json:
@@ -551,16 +561,22 @@ class SchedulerCache:
         return root.spec.priority
 
 
-def _alike(one: Pod, other: Pod) -> bool:
-    """Nothing changed that a decision looks at, the node apart."""
+def _alike(one: Pod, other: Pod, *, started: bool = False) -> bool:
+    """Nothing changed that a decision looks at, the node apart. `started`: that it has begun to run is known."""
     return (
         one.metadata.labels == other.metadata.labels
         and one.metadata.annotations == other.metadata.annotations
         and (one.metadata.deletion_timestamp is None) == (other.metadata.deletion_timestamp is None)
-        and one.status.start_time == other.status.start_time
+        and (started or one.status.start_time == other.status.start_time)
         and one.status.resource_claim_statuses == other.status.resource_claim_statuses
         and (one.spec == other.spec or _on(one.spec, other.spec.node_name) == other.spec)
     )
+
+
+def _is_bare(spec: PodSpec) -> bool:
+    """Whether its containers are all that the engine looks at."""
+    more = spec.node_name or spec.init_containers or spec.node_selector or spec.affinity or spec.tolerations
+    return not (more or spec.topology_spread_constraints or spec.overhead or spec.resources or spec.host_network)
 
 
 def _on(spec: PodSpec, node: str) -> PodSpec:

@@ -123,8 +123,6 @@ def _misconfigured(decision: Decision, root: Group | PodInfo, wrong: list[str]) 
 
 def _excess(demand: Demand, decision: Decision) -> Iterator[str]:
     """Pods whose rules name more than is looked at: one of each kind."""
-    if not any(eq_class.excess for eq_class in demand.eq_classes):
-        return
     told: set[str] = set()
     for pod in (pod for leaf in demand.leaves() for pod in leaf.pods):
         if (said := pod.eq_class.excess) and said not in told:
@@ -182,8 +180,8 @@ class Decider:
             return _misconfigured(decision, root, wrong)
         self.engine.pause = self._pause = pause
         demand = self.demand(root)
-        if wrong := list(_excess(demand, decision)):
-            return _misconfigured(decision, root, wrong)
+        if any(eq_class.excess for eq_class in demand.eq_classes):
+            return _misconfigured(decision, root, list(_excess(demand, decision)))
         self._effort = self.limits_of(decision.root)
         with self.engine.respecting_nominations(decision.root, decision.priority) as others:
             if self.cache.settings.explains:
@@ -257,7 +255,9 @@ class Decider:
 
     def _heal(self, root: Group, decision: Decision, result: Result) -> None:
         """Nobody makes room for members that are lost: what does their group want?"""
-        if decision.searching or decision.kind not in {DecisionKind.SCHEDULED, DecisionKind.UNSCHEDULABLE}:
+        if decision.searching or len(decision.assignments) == len(decision.members):
+            return
+        if decision.kind not in {DecisionKind.SCHEDULED, DecisionKind.UNSCHEDULABLE}:
             return
         short = self.replacements.short(root, decision.assignments)
         if short:
@@ -326,25 +326,33 @@ class Decider:
             rows = {uid: self.cache.state.row(node) for uid, node in self._planned.items()}
             found = {uid: row for uid, row in rows.items() if row is not None}
         for _ in range(_VOLUME_TRIES):
-            mark = self.engine.mark()
-            with self._limited(limits):
-                search = Search(self.engine, self._effort.again())
-                result = search.place(
-                    demand, minimum_only=decision.minimum_only, found=found, told=self.cache.settings.explains
-                )
-                self.engine.pause = None
-                self.engine.undo(mark)
+            if limits:
+                with self._limited(limits):
+                    result = self._found(demand, decision, found)
+            else:
+                result = self._found(demand, decision, found)
             short = self._without_volume(decision, result) if result.ok else {}
             if not short:
                 return result
             limits |= short
         return result
 
+    def _found(self, demand: Demand, decision: Decision, found: Mapping[str, int]) -> Result:
+        engine, told = self.engine, self.cache.settings.explains
+        mark = engine.mark()
+        search = Search(engine, self._effort.again())
+        result = search.place(demand, minimum_only=decision.minimum_only, found=found, told=told)
+        engine.pause = None
+        engine.undo(mark)
+        return result
+
     def _without_volume(self, decision: Decision, result: Result) -> Limits:
         """Nodes with too few volumes for what was placed there, and how many pods they take."""
         cache, name = self.cache, self.cache.state.node
         members = decision.members
-        with_volumes = (uid for uid in result.placed if uid in members and members[uid].pod.spec.volumes)
+        with_volumes = [uid for uid in result.placed if uid in members and members[uid].pod.spec.volumes]
+        if not with_volumes:
+            return {}
         assignments = {uid: name(result.placed[uid]) for uid in with_volumes}
         wanted = {uid: (cache.as_json(members[uid]), facts.name, facts.labels) for uid, facts in assignments.items()}
         _, short = cache.storage.choose(wanted)

@@ -2,88 +2,47 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import hmac
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 import msgspec
+
+from kohort.scheduler.pages import JSON, METRICS, Answer, Headers, Page, guarded, shown
 
 if TYPE_CHECKING:
     from aiohttp import web
 
     from kohort.scheduler.loop import Scheduler
 
-    _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-_OFF: Final = "the state is not shown: name a file with a token for it (debugTokenFile, --debug-token-file)"
+def pages(scheduler: Scheduler, debug_token_file: str = "") -> dict[str, Page]:
+    async def metrics(_: Headers) -> Answer:
+        return Answer(scheduler.metrics.text(), kind=METRICS)
 
+    async def state(_: Headers) -> Answer:
+        return Answer(msgspec.json.encode(scheduler.state()), kind=JSON)
 
-async def load_web() -> None:
-    """aiohttp takes a fifth of a second, half of it for reading all certificates that the machine trusts: in a thread,
-    while others wait for the API server."""
-    await asyncio.to_thread(import_module, "aiohttp.web")
+    async def healthy(_: Headers) -> Answer:
+        return Answer("ok")
 
-
-def guarded(show: _Handler, token_file: str) -> _Handler:
-    """For those who have the token in the file, read at every request; for nobody, without a file.
-
-    The state has all pods and nodes in it, and the port is that of probes, which every process can reach.
-    """
-
-    from aiohttp import web
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        if not token_file:
-            return web.Response(text=_OFF, status=404)
-        try:
-            wanted = (await asyncio.to_thread(Path(token_file).read_bytes)).strip()
-        except OSError:
-            wanted = b""
-        given = request.headers.get("Authorization", "").encode(errors="replace")
-        if not wanted or not hmac.compare_digest(given, b"Bearer " + wanted):
-            return web.Response(text="Unauthorized", status=401, headers={"WWW-Authenticate": "Bearer"})
-        return await show(request)
-
-    return handle
-
-
-def application(scheduler: Scheduler, debug_token_file: str = "") -> web.Application:
-    from aiohttp import web
-
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=scheduler.metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4"})
-
-    async def state(_: web.Request) -> web.Response:
-        return web.Response(body=msgspec.json.encode(scheduler.state()), content_type="application/json")
-
-    async def healthy(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
-
-    async def ready(_: web.Request) -> web.Response:
+    async def ready(_: Headers) -> Answer:
         up = scheduler.started.is_set()
-        return web.Response(text="ok" if up else "listing, or waiting to be leader", status=200 if up else 503)
+        return Answer("ok" if up else "listing, or waiting to be leader", 200 if up else 503)
 
-    made = web.Application()
-    made.add_routes(
-        [
-            web.get("/metrics", metrics),
-            web.get("/debug/state", guarded(state, debug_token_file)),
-            web.get("/healthz", healthy),
-            web.get("/readyz", ready),
-        ]
-    )
-    return made
+    return {
+        "/metrics": metrics,
+        "/debug/state": guarded(state, debug_token_file),
+        "/healthz": healthy,
+        "/readyz": ready,
+    }
 
 
 @contextlib.asynccontextmanager
 async def served(scheduler: Scheduler, host: str, port: int, debug_token_file: str = "") -> AsyncIterator[int]:
     """For the time of the block; gives the port."""
-    async with listening(application(scheduler, debug_token_file), host, port) as taken:
+    async with shown(pages(scheduler, debug_token_file), host, port) as taken:
         yield taken
 
 

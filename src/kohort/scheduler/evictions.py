@@ -86,4 +86,5 @@ class Evictions:
         if self._refused:
             members = self._cache.members
             self._refused = {uid: end for uid, end in self._refused.items() if end > now and uid in members}
-        self._cache.budgets.expire(now)
+        if self._cache.budgets.charged:
+            self._cache.budgets.expire(now)

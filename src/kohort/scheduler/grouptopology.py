@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kohort.api.scheduling.topology import (
     NOTHING,
@@ -34,9 +34,14 @@ class GroupTopology:
     slices: tuple[Slice, ...] = ()  # their levels are label keys, too
 
 
+_ANYWHERE: Final = GroupTopology()  # what most ask for
+
+
 def group_topology(engine: Engine, group: Group) -> GroupTopology:
     """What a group asks for. Mistakes are `topology_mistakes`' business: what is wrong asks for nothing here."""
     spec = group.spec
+    if spec is not None and spec.topology is None and not spec.annotations and not group.annotated:
+        return _ANYWHERE
     asked = next((request for request in _requests(group) if request), NOTHING)
     own: list[str] = []
     if spec is not None and spec.topology is not None:  # a field is a label key; other schedulers write names, too

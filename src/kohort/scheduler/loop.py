@@ -22,8 +22,10 @@ from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.events import Recorder
 from kohort.kube.informer import Informer
 from kohort.kube.lease import Leadership
+from kohort.kube.resource import LARGE_PAGE, PAGE
 from kohort.kube.shares import of_loop, rests, tenant
 from kohort.kube.timeslice import give_turns
+from kohort.kube.transport import InProcess
 from kohort.scheduler import snapshot
 from kohort.scheduler.binder import Binder
 from kohort.scheduler.core import SchedulerCore
@@ -53,6 +55,7 @@ log = logging.getLogger(__name__)
 _NOTICES: Final = 5.0  # seconds between two looks at roots that are not ready
 _LOOK: Final = 2.0  # seconds between two looks for kinds that pods rest on
 _LOOK_AGAIN: Final = 15  # looks until those that were not there are looked for again
+_JOIN: Final = 30.0  # seconds for the list of a kind that comes later
 _PAUSE: Final = 1.0  # seconds after a fault of ours
 _AT_ONCE: Final = 16  # decisions between two turns of the event loop
 _SLICE: Final = 0.008  # seconds after which there is a turn, however few they were
@@ -154,7 +157,8 @@ class Scheduler:
             profile = self.settings.profile
             solvers = SolverProcesses(profile.search_processes, profile.search_seconds, self._answered)
             stack.push_async_callback(solvers.close)
-            await publish(self.client, told_grouping(self.settings))
+            telling = asyncio.create_task(publish(self.client, told_grouping(self.settings)))
+            stack.push_async_callback(_ended, telling)
             for source, informer in followed:
                 await self._tell(source, informer)
             self.started.set()
@@ -262,16 +266,16 @@ class Scheduler:
         default_spread = bool(self.settings.profile.default_spread)
         grouping = self.settings.grouping
         found = await served(self.client.discovery, self.release, default_spread=default_spread, grouping=grouping)
-        allowed = await asyncio.gather(*(self._may_list(*one) for one in found))
-        readable = [one for one, may in zip(found, allowed, strict=True) if may]
-        refused = read_kinds((one for (one, _), may in zip(found, allowed, strict=True) if not may), grouping)
-        self.core.cache.companion.readable(read_kinds((one for one, _ in readable), grouping), refused)
-        self._rules_followed = any(one is RULES for one, _ in readable)
-        followed = [(source, self._informer(source, version)) for source, version in readable]
-        self._informers = [informer for _, informer in followed]
+        begun = [(source, self._informer(source, version)) for source, version in found]
+        self._informers = [informer for _, informer in begun]
         for informer in self._informers:
             await stack.enter_async_context(informer)
-        await asyncio.gather(*(informer.ready() for informer in self._informers))
+        allowed = await asyncio.gather(*(_readable(*one) for one in begun))
+        followed = [one for one, may in zip(begun, allowed, strict=True) if may]
+        refused = read_kinds((one for (one, _), may in zip(begun, allowed, strict=True) if not may), grouping)
+        self.core.cache.companion.readable(read_kinds((one for one, _ in followed), grouping), refused)
+        self._rules_followed = any(one is RULES for one, _ in followed)
+        self._informers = [informer for _, informer in followed]
         return followed
 
     async def _follow_more(self, stack: AsyncExitStack, *, again: bool) -> None:
@@ -284,25 +288,33 @@ class Scheduler:
             return
         await self.client.discovery.refresh()
         types = await self.client.discovery.all()
-        if rules and (version := _version(types, RULES.group, RULES.kind)) and await self._may_list(RULES, version):
-            await stack.enter_async_context(informer := self._informer(RULES, version))
-            await informer.ready()
-            await self._tell(RULES, informer)
-            self._rules_followed = True
+        if rules and (version := _version(types, RULES.group, RULES.kind)):
+            self._rules_followed = await self._join(stack, RULES, version)
         for kind in wanted:
             version = _version(types, kind.group, kind.name)
-            source = resting(kind, version)
-            if not version or not await self._may_list(source, version):
+            if not version or not await self._join(stack, resting(kind, version), version):
                 if kind not in companion.objects.missed:
                     log.warning("%s.%s cannot be read: its pods are not grouped by it", kind.name, kind.group)
                     companion.refuse(kind)
                 continue
-            informer = self._informer(source, version)
-            await stack.enter_async_context(informer)
-            await informer.ready()
-            await self._tell(source, informer)
             companion.readable({kind}, companion.objects.refused)
         self._changed.set()
+
+    async def _join(self, stack: AsyncExitStack, source: Source, version: str) -> bool:
+        """One more kind is followed until the end of the term, if we may read it."""
+        informer = self._informer(source, version)
+        async with AsyncExitStack() as begun:
+            await begun.enter_async_context(informer)
+            try:
+                async with self.clock.timeout(_JOIN):
+                    readable = await _readable(source, informer)
+            except TimeoutError:
+                readable = False
+            if not readable:
+                return False
+            await stack.enter_async_context(begun.pop_all())
+        await self._tell(source, informer)
+        return True
 
     async def _look_for_more(self, stack: AsyncExitStack, writer: StatusWriter) -> None:
         """An operator may be installed after us: its kinds are followed from the first pod on that needs them."""
@@ -316,23 +328,16 @@ class Scheduler:
             except KubeError as error:
                 log.warning("kinds that pods rest on: %s", error)
 
-    async def _may_list(self, source: Source, version: str) -> bool:
-        """Spreading by what selects pods, and naming quotas, are niceties: without the right to read, there is none."""
-        if not source.optional:
-            return True
-        try:
-            async for _ in self.client.kind(version, source.kind).pages(page=1):
-                break
-        except ApiError as error:
-            if error.code != 403:
-                raise
-            log.warning("%s are not looked at: %s", source.name, error)
-            return False
-        return True
-
     def _informer(self, source: Source, version: str) -> Informer[Any]:
+        """Over the network in pages, which cost the server half of what a stream does; large ones where decisions wait
+        for them. Within the process as a stream, which leaves others turns, however large objects are."""
         return Informer(
-            self.client.kind(version, source.kind, source.decode), clock=self.clock, jitter=self.client.jitter
+            self.client.kind(version, source.kind, source.decode),
+            streaming=isinstance(self.client.calls.transport, InProcess),
+            page=LARGE_PAGE if source.needed else PAGE,
+            optional=source.optional,
+            clock=self.clock,
+            jitter=self.client.jitter,
         )
 
     async def _tell(self, source: Source, informer: Informer[Any]) -> None:
@@ -350,6 +355,17 @@ class Scheduler:
             self._changed.set()
 
         await informer.tell(added=added, updated=lambda _, new: added(new), deleted=deleted)
+
+
+async def _readable(source: Source, informer: Informer[Any]) -> bool:
+    """When it is listed. Spreading by what selects pods, and naming quotas, are niceties: without the right to read,
+    there is none."""
+    try:
+        await informer.ready()
+    except ApiError as error:
+        log.warning("%s are not looked at: %s", source.name, error)
+        return False
+    return True
 
 
 def _version(types: Iterable[ResourceType], group: str, kind: str) -> str:

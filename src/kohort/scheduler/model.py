@@ -146,8 +146,8 @@ class Pod(msgspec.Struct, rename="camel"):
     @property
     def job(self) -> str:
         """The uid of the Job that it is of; empty: of none."""
-        owners = self.metadata.owner_references or ()
-        return next((one.uid for one in owners if one.controller and one.kind == "Job"), "")
+        owners = self.metadata.owner_references
+        return next((one.uid for one in owners if one.controller and one.kind == "Job"), "") if owners else ""
 
 
 def named_group(namespace: str, spec: PodSpec) -> str | None:
@@ -342,10 +342,12 @@ class GroupSpec:
     later: tuple[LaterPart, ...] = ()  # that must find room beside it, though it is not there yet
     owners: tuple[Owner, ...] = field(default=(), compare=False)
     conditions: tuple[Condition, ...] = field(default=(), compare=False)
+    composite: bool = field(init=False, compare=False)
+    need: int = field(init=False, compare=False)
 
-    @property
-    def composite(self) -> bool:
-        return self.kind in _BRANCHES
+    def __post_init__(self) -> None:
+        self.composite = self.kind in _BRANCHES
+        self.need = 1 if self.minimum is None else self.minimum
 
     @property
     def by(self) -> str:
@@ -356,10 +358,6 @@ class GroupSpec:
     def has_status(self) -> bool:
         """1.35 has no objects for groups, and no object stands for a group that a rule made."""
         return self.kind != "Workload" and not self.rule
-
-    @property
-    def need(self) -> int:
-        return 1 if self.minimum is None else self.minimum
 
     @property
     def once(self) -> bool:
@@ -375,7 +373,10 @@ def group_spec(obj: GroupObject, *, composite: bool = False) -> GroupSpec:
     topology = (spec.scheduling_constraints.topology if spec.scheduling_constraints else None) or ()
     parent = spec.parent_composite_pod_group_name
     mode = spec.disruption_mode
-    made = {one.name: one.resource_claim_name for one in obj.status.resource_claim_statuses or ()}
+    claims: tuple[tuple[ClaimSource, str | None], ...] = ()
+    if spec.resource_claims:
+        made = {one.name: one.resource_claim_name for one in obj.status.resource_claim_statuses or ()}
+        claims = tuple((claim_source(one), made.get(one["name"])) for one in spec.resource_claims)
     return GroupSpec(
         key=composite_key(meta.namespace, meta.name) if composite else f"{meta.namespace}/{meta.name}",
         namespace=meta.namespace,
@@ -383,14 +384,14 @@ def group_spec(obj: GroupObject, *, composite: bool = False) -> GroupSpec:
         uid=meta.uid,
         kind="CompositePodGroup" if composite else "PodGroup",
         minimum=minimum,
-        topology=next((str(one["key"]) for one in topology), None),
+        topology=str(topology[0]["key"]) if topology else None,
         disrupt_all=mode == DISRUPT_POD_GROUP if isinstance(mode, str) else "all" in (mode or {}),
         priority=spec.priority or 0,
         policy=spec.preemption_policy,
         parent=composite_key(meta.namespace, parent) if parent else None,
         created=meta.creation_timestamp,
         generation=meta.generation,
-        claims=tuple((claim_source(one), made.get(one["name"])) for one in spec.resource_claims or ()),
+        claims=claims,
         workload=_workload(spec),
         family=_family(meta),
         annotations=meta.annotations or {},
@@ -404,10 +405,11 @@ def _family(meta: ObjectMeta) -> str:
 
     A PodCliqueSet owns its groups through PodGangs, which nobody here reads: the label says what owners do not.
     """
-    part_of = (meta.labels or {}).get("app.kubernetes.io/part-of")
+    part_of = meta.labels.get("app.kubernetes.io/part-of") if meta.labels else ""
     if part_of:
         return f"{meta.namespace}/{part_of}"
-    return next((owner.uid for owner in meta.owner_references or () if owner.controller), "")
+    owners = meta.owner_references
+    return next((owner.uid for owner in owners if owner.controller), "") if owners else ""
 
 
 def _workload(spec: GroupObjectSpec) -> str:

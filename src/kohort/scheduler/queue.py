@@ -172,9 +172,10 @@ class Queue:
     def pop(self, now: float) -> QueuedRoot | None:
         """The next root to decide. Whoever takes it says what came of it. One that rests is passed by those as
         important; before one that is less important comes, it has rested enough."""
-        self._flush(now)
+        if self._timers.heap and self._timers.heap[0][0] <= now:
+            self._flush(now)
         while (entry := self._first()) is not None:
-            before = self._more_important(entry.priority)
+            before = self._more_important(entry.priority) if self._resting else None
             if before is not None:
                 return self._taken(before, now)
             heapq.heappop(self._active)
@@ -194,8 +195,6 @@ class Queue:
 
     def _more_important(self, priority: int) -> QueuedRoot | None:
         """Of those that rest."""
-        if not self._resting:
-            return None
         self._resting = {
             key: one
             for key, one in self._resting.items()
@@ -208,7 +207,7 @@ class Queue:
         """Until when a root is not decided, and why."""
         if entry.begun:
             return 0.0, ""
-        ends = self._pauses.get((entry.namespace, _is_retry(entry)), 0.0)
+        ends = self._pauses.get((entry.namespace, _is_retry(entry)), 0.0) if self._pauses else 0.0
         if ends > now:
             return ends, _DEAR
         return now + self.rests(entry.namespace), _RESTS
@@ -275,6 +274,8 @@ class Queue:
 
     def family_waits(self, entry: QueuedRoot) -> bool:
         """Whether a root of the same owner has not had its turn. One that was tried and did not fit holds nobody up."""
+        if not entry.family:
+            return False
         family = (self._entries[key] for key in self._families.get(entry.family, ()) if key != entry.key)
         waiting = {SubQueue.GATED, SubQueue.ACTIVE, SubQueue.IN_FLIGHT}
         return any(one.queue in waiting and not one.surplus for one in family)
@@ -355,6 +356,8 @@ class Queue:
         held = self._entries.get(holder)
         if held is not None and held.queue is SubQueue.UNSCHEDULABLE and may_fit_now(held.hint, holder):
             self.release(held, now, "ClusterGain")
+        if not self._preempting:
+            return
         self._preempting = {
             key: one
             for key, one in self._preempting.items()
@@ -400,7 +403,7 @@ class Queue:
 
     def _place(self, entry: QueuedRoot, queue: SubQueue, now: float, cause: str) -> None:
         entry.queue, entry.since = queue, now
-        self.incoming[queue.value, cause] += 1
+        self.incoming[queue._value_, cause] += 1
         if queue is SubQueue.ACTIVE:
             entry.timed_out, entry.impatient = cause in {_TIMEOUT, _IMPATIENCE}, cause == _IMPATIENCE
             heapq.heappush(self._active, entry.order)
@@ -444,7 +447,7 @@ class Queue:
 
     def _head(self, hint: Hashable) -> QueuedRoot | None:
         """The first that waits in a bucket; the bucket goes when nobody does."""
-        heap = self._hints.get(hint, [])
+        heap = self._hints.get(hint)
         while heap:
             entry = self._entries.get(heap[0][-1])
             if entry is not None and self._waits(entry, hint, heap[0]):
@@ -454,7 +457,9 @@ class Queue:
         return None
 
     def _waits(self, entry: QueuedRoot, hint: Hashable, order: Order) -> bool:
-        return entry.queue is SubQueue.UNSCHEDULABLE and entry.hint == hint and entry.order == order
+        if entry.queue is not SubQueue.UNSCHEDULABLE or entry.order != order:
+            return False
+        return entry.hint is hint or entry.hint == hint
 
     def _release_first(self, hint: Hashable, now: float) -> None:
         """The first that may go at once; those before it that are in their backoff go when that ends."""

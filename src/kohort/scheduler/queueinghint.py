@@ -28,6 +28,13 @@ class QueueingHint:
     preempts: bool
     ruled: bool  # rules between pods have a say
     demand: Demand = field(compare=False, repr=False)
+    known: int = field(init=False, compare=False, repr=False)  # its hash: it is a key, asked for at every gain
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known", hash((self.signature, self.priority, self.preempts, self.ruled)))
+
+    def __hash__(self) -> int:
+        return self.known
 
 
 def queueing_hint(demand: Demand, priority: int, *, preempts: bool) -> QueueingHint:
@@ -105,7 +112,10 @@ def _enough(engine: Engine, group: Demand) -> bool:
         return False
     counts = group.eq_classes
     if group.topology is None or group.running:
-        return sum(min(engine.total(eq_class), count) for eq_class, count in counts.items()) >= group.missing
+        found = 0
+        for eq_class, count in counts.items():
+            found += min(engine.total(eq_class), count)
+        return found >= group.missing
     total: Amounts | int = 0
     for eq_class, count in counts.items():
         total = total + np.minimum(_by_domain(engine, engine.room(eq_class), group.topology), count)
@@ -114,10 +124,7 @@ def _enough(engine: Engine, group: Demand) -> bool:
 
 def whole(engine: Engine, eq_class: EquivalenceClass) -> Amounts:
     """How many pods of the class each node would take if it were empty."""
-    fit = engine.fit(eq_class.signature)
-    state, signature = engine.state, eq_class.signature
-    room = (state.alloc[:, signature.columns] // np.maximum(signature.amounts, 1)).min(axis=1)
-    return np.where(fit.suits, np.maximum(room, 0), 0)
+    return engine.fit(eq_class.signature).whole()
 
 
 def fits_empty(engine: Engine, demand: Demand) -> bool:

@@ -22,6 +22,7 @@ from kohort.scheduler.model import POD_PREFIX, Pod, is_pod_key
 from kohort.scheduler.queue import MayFit, Queue, QueuedRoot, SubQueue
 from kohort.scheduler.queueinghint import QueueingHint, Waking, may_fit_now
 from kohort.scheduler.settings import SchedulerSettings
+from kohort.scheduler.silentstatus import SilentStatus
 from kohort.scheduler.slices import LookUnderWay, Slices
 from kohort.scheduler.status import StatusBuilder, Writes
 from kohort.scheduler.trees import Group, PodInfo, startable
@@ -49,7 +50,8 @@ class QueueUpkeep:
         self.decider = Decider(self.cache, self.evictions, self.questions)
         self._sliced = Decider(self.cache, self.evictions, self.questions, thread_time)
         self.slices = Slices()
-        self.status = StatusBuilder(group_condition, next(iter(sorted(settings.names)), "kohort"))
+        status = StatusBuilder if settings.explains else SilentStatus
+        self.status = status(group_condition, next(iter(sorted(settings.names)), "kohort"))
         self.backfill = BackfillReservation(self.cache.engine, settings, self._freed)
         self.healer = Healer(self.cache, stamp)
         self.lookahead = Lookahead(self.cache, self.queue, self.decider, self.questions, self.root)
@@ -139,18 +141,18 @@ class QueueUpkeep:
                 self._gone(key, now)
                 return
             leaves = [leaf for leaf in root.leaves() if leaf.pending]
-            gated = root.gated or not root.ready
+            gated, first = root.gated or not root.ready, leaves[0]
             self.queue.put(
                 key,
                 priority=self.decider.priority(root),
-                age=min(_age(leaf) for leaf in leaves),
+                age=_age(first) if len(leaves) == 1 else min(_age(leaf) for leaf in leaves),
                 size=sum(len(leaf.pending) for leaf in leaves),
                 gated=gated,
                 now=now,
                 begun=self._begun(root) or self.cache.later.follows(key),
                 surplus=_has_minimum(root),
                 family=root.spec.family if root.spec is not None else "",
-                namespace=next(iter(leaves[0].pending.values())).pod.metadata.namespace,
+                namespace=next(iter(first.pending.values())).pod.metadata.namespace,
             )
             if gated:
                 self._give_up(key)
@@ -188,6 +190,8 @@ class QueueUpkeep:
     def _give_up(self, key: str) -> None:
         """A root no longer needs the room that was to be made for it."""
         self.evictions.drop(key)
+        if self.cache.reservations.get(key) is None:
+            return
         kept = self.healer.holds(key) or self.cache.later.holds(key)
         if not kept and self.cache.reservations.drop(key):
             self.cache.move_requests += 1
@@ -202,6 +206,8 @@ class QueueUpkeep:
 
     def _interrupt(self, key: str, now: float, *, changed: bool = True) -> None:
         """A decision that is under way is about what is no longer so: its root has its turn anew."""
+        if self.slices.under_way is None:
+            return
         entry = self.slices.interrupt(key, changed=changed)
         if entry is not None:
             if isinstance(self.slices.under_way, LookUnderWay):
@@ -284,8 +290,11 @@ class QueueUpkeep:
 
     def next_timer(self) -> float | None:
         """When something happens by itself."""
-        timers = (self.queue.next_timer(), self.healer.next_timer(), self.backfill.ends())
-        return min((one for one in timers if one is not None), default=None)
+        first = self.queue.next_timer()
+        for other in (self.healer.next_timer(), self.backfill.ends()):
+            if other is not None and (first is None or other < first):
+                first = other
+        return first
 
 
 def _age(leaf: Group) -> tuple[str, int]:

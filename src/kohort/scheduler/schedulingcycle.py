@@ -48,11 +48,14 @@ class SchedulingCycle(QueueUpkeep):
         if healed is not None:
             healed.writes = writes + healed.writes
             return healed
-        entry = None if self.slices.is_due() else self.queue.pop(now)
-        if not self.slices.lets(entry):
-            if entry is not None:
-                self.queue.back(entry, now)
-            return self._advance(writes, now)
+        if self.slices.under_way is None:
+            entry = self.queue.pop(now)
+        else:
+            entry = None if self.slices.is_due() else self.queue.pop(now)
+            if not self.slices.lets(entry):
+                if entry is not None:
+                    self.queue.back(entry, now)
+                return self._advance(writes, now)
         if entry is None:
             if self._gained:
                 self._hold_next(now)
@@ -271,9 +274,11 @@ class SchedulingCycle(QueueUpkeep):
         if self.healer.holds(entry.key):
             self.healer.landed(entry.key)
             self.cache.reservations.drop(entry.key)
+        kept = self.cache.reservations.get(entry.key) is not None
         for uid, node in decision.assignments.items():
             self.cache.assume(decision.members[uid], node)
-            self.cache.reservations.drop_pod(entry.key, uid)
+            if kept:
+                self.cache.reservations.drop_pod(entry.key, uid)
         self.cache.later.landed(entry.key)
         if decision.later and isinstance(root, Group):
             for pod in decision.later:

@@ -26,7 +26,7 @@ class SchedulerSettings:
     longest_backoff: float = 10.0  # of a single pod; a group of n pods waits up to sqrt(n) times as long
     retry_after: float = 300.0  # a root that waits for an event is tried again after so long in any case
     surplus_wait: float = 10.0  # so long pods above a minimum wait for minimums of the same owner that are not ready
-    explains: bool = True  # whether failures are told, with numbers and remedies; that decides nothing
+    explains: bool = True  # whether failures are told, with numbers and remedies, and starts; that decides nothing
     notice_after: float = 5.0  # a root that is not ready for so long gets an event that says why
     bind_concurrency: int = 64
     write_concurrency: int = 16

@@ -91,7 +91,8 @@ class Spares:
 
 def spare_of(member: PodInfo) -> str:
     """The group whose spare it is; empty: it is none."""
-    return (member.pod.metadata.annotations or {}).get(SPARE_OF, "")
+    said = member.pod.metadata.annotations
+    return said.get(SPARE_OF, "") if said else ""
 
 
 def spare_body(member: Mapping[str, Any], name: str, group: str, owner: Json) -> Json:

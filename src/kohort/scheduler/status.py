@@ -130,10 +130,14 @@ class StatusBuilder:
         self._satisfied: dict[str, str] = {}  # uid of a group -> status
         self._last_event: dict[str, str] = {}  # uid of a group -> text of its last event
         self._owners_told: dict[str, str] = {}  # key of a root -> what its owners were told last: they know it waits
+        self._tables: tuple[dict[str, Any], ...] = (
+            *(self._pods, self._nominated, self._groups, self._satisfied, self._last_event, self._owners_told),
+        )
 
     def forget(self, uid: str) -> None:
-        for table in (self._pods, self._nominated, self._groups, self._satisfied, self._last_event, self._owners_told):
-            table.pop(uid, None)
+        for table in self._tables:
+            if table:
+                table.pop(uid, None)
 
     def said(self, uid: str) -> tuple[str, str, str] | None:
         """Status, reason and message of a group's condition as we last wrote it."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kohort.api.scheduling.healing import SPARES, HealingError, read_healing
+from kohort.api.scheduling.healing import KEYS, SPARES, HealingError, read_healing
 from kohort.place.victims import GroupInfo
 from kohort.scheduler.model import GroupSpec, Pod, described
 
@@ -84,7 +84,7 @@ class Group:
     @property
     def done(self) -> int:
         """Members that succeeded, whether their pods are still there or only their Jobs know."""
-        return len(self.finished) + (sum(self.recorded.values()) if self.recorded else 0)
+        return len(self.finished) + sum(self.recorded.values()) if self.recorded else len(self.finished)
 
     @property
     def members(self) -> int:
@@ -123,6 +123,8 @@ class Group:
 
     def leaves(self) -> Iterator[Group]:
         """The PodGroups below, itself included; children in the order they are visited."""
+        if not self.children:
+            return iter((self,) if self.spec is not None and not self.spec.composite else ())
         return (group for group in self.walk() if group.spec is not None and not group.spec.composite)
 
     def levels(self) -> int:
@@ -143,10 +145,11 @@ class Group:
         elif spec.composite:
             self.ready, self.settled = self.ready_children >= self.need, self.settled_children >= spec.need
         else:
-            there = len(self.placed) + self.done
-            self.ready = waiting + there >= self.need
-            self.settled = there - self.assumed - self.going >= spec.need
-        self.once = self.once or self.settled
+            there, need = len(self.placed) + self.done, spec.need
+            self.ready = waiting + there >= (self.need if self.forgiving else need)
+            self.settled = there - self.assumed - self.going >= need
+        if self.settled:
+            self.once = True
 
 
 def _forgives(annotations: Mapping[str, str] | None) -> bool | None:
@@ -162,6 +165,8 @@ def _forgives(annotations: Mapping[str, str] | None) -> bool | None:
 
 def startable(root: Group) -> list[Group]:
     """The leaves that may be bound: those that have their minimum, under parents that have theirs."""
+    if not root.children and root.spec is not None and not root.spec.composite:
+        return [root] if len(root.placed) + root.done >= root.need else []
     found: dict[str, list[Group]] = {}
     for group in reversed(list(root.walk())):  # children before their parents
         spec = group.spec
@@ -305,9 +310,10 @@ class GroupTrees:
         if group is None:
             return None
         self._take(group, member)
-        group.traits[member.traits] -= 1
-        if not group.traits[member.traits]:
-            del group.traits[member.traits]
+        traits = member.traits
+        group.traits[traits] -= 1
+        if not group.traits[traits]:
+            del group.traits[traits]
         if finished:
             group.finished.add(member.uid)
         self._recount(group)
@@ -345,6 +351,14 @@ class GroupTrees:
     def move(self, key: str, member: PodInfo, node: str, *, assumed: bool) -> Group:
         """The member gets a node, for now (assumed) or for certain, or (empty) loses the one it was meant for."""
         group = self._named(key)
+        meta = member.pod.metadata
+        if node and node == member.node and not member.going and KEYS.isdisjoint(meta.annotations or ()):
+            group.annotated = group.annotated or bool(meta.annotations)
+            group.assumed += assumed - member.assumed  # it stays where it is: what was assumed is confirmed
+            group.going += meta.deletion_timestamp is not None
+            member.assumed, member.going = assumed, meta.deletion_timestamp is not None
+            self._recount(group)
+            return group
         self._take(group, member)
         member.node, member.assumed = node, assumed
         self._put(group, member)
@@ -354,7 +368,7 @@ class GroupTrees:
         if group.pending.pop(member.uid, None) is not None:
             group.gates -= member.gated
             group.leaving -= member.leaving
-        if group.placed.pop(member.uid, None) is not None:
+        elif group.placed.pop(member.uid, None) is not None:
             group.assumed -= member.assumed
             group.going -= member.going
 
@@ -367,6 +381,8 @@ class GroupTrees:
         return group
 
     def _hear(self, group: Group, annotations: Mapping[str, str]) -> None:
+        if KEYS.isdisjoint(annotations):  # a pod's index, and nothing else: most say no more
+            return
         forgives = _forgives(annotations)
         if forgives is not None:
             group.forgiving = forgives
@@ -395,6 +411,9 @@ class GroupTrees:
 
     def _recount(self, group: Group) -> None:
         """Answer again; whoever flips tells its parent. Ends also where parents form a circle: flips only settle."""
+        if group.parent is None:
+            group.count()
+            return
         current: Group | None = group
         while current is not None:
             if current.parent is None:

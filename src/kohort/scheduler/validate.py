@@ -19,11 +19,22 @@ DEEPEST = 16  # whatever walks a tree by recursion stays far from its limit
 
 def problems(root: Group) -> list[str]:
     """Everything that is wrong with a tree; empty if it may be decided."""
+    if _is_simple(root):
+        return []
     deep = too_deep(root)
     found = list(_members(root))
     for group in root.walk():
         found += (*topology_mistakes(group), *healing_mistakes(group))
     return [*found, deep] if deep else found
+
+
+def _is_simple(root: Group) -> bool:
+    """A group without groups, whose pods have everything in common and say nothing: most are."""
+    spec = root.spec
+    if spec is None or root.children or root.annotated or spec.annotations or spec.problem or len(root.traits) != 1:
+        return False
+    ((_, priority, policy),) = root.traits
+    return spec.priority in (None, priority) and spec.policy in (None, policy)
 
 
 def _members(root: Group) -> Iterator[str]:

@@ -6,7 +6,9 @@ Nothing here blocks. Two notes about one object that come before the first is wr
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +18,7 @@ from kohort.kube.series import Reference
 from kohort.scheduler.status import Patch, SchedulerEvent, Target, Writes, written
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from kohort.kube.client import Client
@@ -34,12 +36,15 @@ _UNSUPPORTED: Final = 415
 _ROLES: Final = frozenset({401, 403})
 _ROLES_TRIES: Final = 4
 _WHILE_BINDING: Final = 2  # writes at a time beside bindings: the server has only so much time, and they come first
+_AT_ONCE: Final = 200  # notes between two turns of the event loop
+_AT_FIRST: Final = 1.0  # seconds for which a note waits for them to end: most backlogs are bound by then
 
 
 @dataclass(slots=True)
 class _Wanted:
-    """What an object's status should say."""
+    """What an object's status should say. `since`: when that was first noted."""
 
+    since: float = 0.0
     conditions: dict[str, Condition] = field(default_factory=dict)
     nominated: str | None = None
 
@@ -85,7 +90,10 @@ class StatusWriter:
             kind: client.kind(version, kind) for kind, version in self._versions.items()
         }
         self._wanted: dict[Target, _Wanted] = {}
-        self._ready: asyncio.Queue[Target] = asyncio.Queue()
+        self._ready: deque[Target] = deque()
+        self._more = asyncio.Event()
+        self._many: deque[Writes] = deque()  # still to be noted
+        self._noting: asyncio.Task[None] | None = None
         self._plain: set[str] = set()  # kinds whose server takes no strategic merge patch: custom resources
         self._busy: set[Target] = set()  # being written: an older word must not come after a newer one
         self._concurrency = concurrency
@@ -94,19 +102,40 @@ class StatusWriter:
         self.writes = 0
 
     def take(self, writes: Writes) -> None:
-        for patch in writes.patches:
+        """In the order in which they come; many, and what comes after them, in turns with others."""
+        if not self._many and len(writes.patches) + len(writes.events) <= _AT_ONCE:
+            self._note(writes.patches, writes.events)
+            return
+        self._many.append(writes)
+        if self._noting is None or self._noting.done():
+            self._noting = asyncio.create_task(self._note_many())
+
+    async def _note_many(self) -> None:
+        while self._many:
+            writes = self._many[0]
+            for start in range(0, len(writes.patches), _AT_ONCE):
+                self._note(writes.patches[start : start + _AT_ONCE], ())
+                await asyncio.sleep(0)
+            for start in range(0, len(writes.events), _AT_ONCE):
+                self._note((), writes.events[start : start + _AT_ONCE])
+                await asyncio.sleep(0)
+            self._many.popleft()
+
+    def _note(self, patches: Sequence[Patch], events: Sequence[SchedulerEvent]) -> None:
+        now = self._clock.monotonic()
+        for patch in patches:
             known = self._wanted.get(patch.target)
             if known is None:
-                known = self._wanted[patch.target] = _Wanted()
+                known = self._wanted[patch.target] = _Wanted(now)
                 if patch.target not in self._busy:
-                    self._ready.put_nowait(patch.target)
+                    self._due(patch.target)
             known.take(patch)
-        for event in writes.events:
+        for event in events:
             self._record(event)
 
     @property
     def waiting(self) -> int:
-        return len(self._wanted)
+        return len(self._wanted) + sum(len(writes.patches) for writes in self._many)
 
     def _record(self, event: SchedulerEvent) -> None:
         related = self._reference(event.related) if event.related is not None else None
@@ -125,15 +154,14 @@ class StatusWriter:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for task in self._tasks:
+        tasks = [*self._tasks, *([self._noting] if self._noting is not None else [])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _work(self, number: int) -> None:
         while True:
-            if self._quiet is not None and number >= _WHILE_BINDING:
-                await self._quiet.wait()
-            target = await self._ready.get()
+            target = await self._next(number)
             self._busy.add(target)
             wanted = self._wanted.pop(target)
             try:
@@ -146,7 +174,28 @@ class StatusWriter:
             finally:
                 self._busy.discard(target)
             if target in self._wanted:
-                self._ready.put_nowait(target)
+                self._due(target)
+
+    def _due(self, target: Target) -> None:
+        self._ready.append(target)
+        self._more.set()
+
+    async def _next(self, number: int) -> Target:
+        """Bindings come first: for a while alone, and then with few writes beside them."""
+        while True:
+            if not self._ready:
+                self._more.clear()
+                await self._more.wait()
+            elif self._quiet is None or self._quiet.is_set():
+                return self._ready.popleft()
+            elif number >= _WHILE_BINDING:
+                await self._quiet.wait()
+            elif (left := self._wanted[self._ready[0]].since + _AT_FIRST - self._clock.monotonic()) > 0:
+                with contextlib.suppress(TimeoutError):
+                    async with self._clock.timeout(left):
+                        await self._quiet.wait()
+            else:
+                return self._ready.popleft()
 
     async def _patch(self, resource: Resource[Object], target: Target, wanted: _Wanted) -> None:
         body = wanted.body(target.uid)
