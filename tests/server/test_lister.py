@@ -55,3 +55,9 @@ def test_of_services_only_what_was_given_out_is_kept(talk: Talk) -> None:
     assert talk.request("POST", SERVICES, {"metadata": {"name": "third"}, "spec": taken}).code == 422
     talk.request("DELETE", f"{SERVICES}/first")
     assert talk.request("POST", SERVICES, {"metadata": {"name": "third"}, "spec": taken}).code == 201
+
+
+def test_large_objects_are_not_kept_without_their_managers() -> None:
+    large = Item("d", "large", 1, b'{"metadata":{"name":"large"},"data":{"x":"' + b"y" * 100_000 + b'"}}')
+    assert storage_codec.unmanaged(large) == (large.value, b"")
+    assert large.value not in storage_codec._split

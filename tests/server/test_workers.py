@@ -297,7 +297,7 @@ def test_a_worker_that_dies_costs_one_request(worked: Worked) -> None:
     before = pool.started
     (worker,) = pool._all
     worker.kill()
-    worked.loop.run_until_complete(worker._process.wait())
+    worker._process.wait()
     found = worked.request("POST", MAPS, {"metadata": {"name": "a"}})
     again = worked.request("POST", MAPS, {"metadata": {"name": "b"}})
     assert (found.code in (201, 503), again.code, pool.started) == (True, 201, before + 1)

@@ -12,6 +12,7 @@ from tests.server.talk import Talk
 from kohort.api.kind import Context
 from kohort.kube.wire import Request
 from kohort.server.api import Api
+from kohort.server.pod_admission_cache import PodAdmissionCache
 from kohort.server.store import Store
 
 PODS = "/api/v1/namespaces/d/pods"
@@ -47,7 +48,7 @@ def test_pods_from_the_cache_are_like_the_first(talk: Talk) -> None:
     assert [one["metadata"]["labels"]["n"] for one in made] == ["0", "1", "2"]
     long_way = Talk()
     long_way.create("/api/v1/namespaces", {"metadata": {"name": "d"}})
-    long_way.api.core.pod_cache.allowed = False
+    long_way.api.core.admission_caches["pods"].allowed = False
     slow = [long_way.create(PODS, pod(f"p{number}", labels={"n": str(number)})) for number in range(3)]
     long_way.close()
     for quick, wanted in zip(made, slow, strict=True):
@@ -78,8 +79,10 @@ UIDS = {"a": "11111111-2222-3333-4444-555555555555", "b": "66666666-7777-8888-99
 def test_pods_of_a_job_come_from_the_cache(talk: Talk) -> None:
     """Hostname, group and owner are each pod's own, and stand in it and in its managers as on the long way."""
     quick = [talk.create(PODS, job_pod(number, owner)) for owner in "ab" for number in range(2)]
-    assert len(talk.api.core.pod_cache._pods) == 1
-    talk.api.core.pod_cache.allowed = False
+    cache = talk.api.core.admission_caches["pods"]
+    assert isinstance(cache, PodAdmissionCache)
+    assert len(cache._pods) == 1
+    talk.api.core.admission_caches["pods"].allowed = False
     slow = []
     for owner in "ab":
         for number in range(2):
@@ -108,7 +111,7 @@ def test_a_cached_pod_lets_no_bad_spec_through(talk: Talk, change: dict[str, Any
     wrong = job_pod(1, "a")
     wrong["spec"] |= change
     first = talk.request("POST", f"{PODS}?fieldValidation=Strict", wrong)
-    talk.api.core.pod_cache.allowed = False
+    talk.api.core.admission_caches["pods"].allowed = False
     second = talk.request("POST", f"{PODS}?fieldValidation=Strict", wrong)
     assert first.code == second.code in {400, 422}
     assert first.json()["message"] == second.json()["message"]

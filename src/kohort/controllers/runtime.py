@@ -23,7 +23,7 @@ from prometheus_client import CollectorRegistry
 from kohort.api.kind import Object
 from kohort.controllers import faults
 from kohort.controllers.aside import Aside, advance, end
-from kohort.controllers.controller import Controller, Indexer, Key, Reader, Watch, key_of
+from kohort.controllers.controller import Controller, Indexer, Key, Reader, Watch, enqueue_nothing, key_of
 from kohort.controllers.metrics import Metrics
 from kohort.controllers.overlay import WriteOverlay
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Refusal, Result, Write
@@ -65,7 +65,7 @@ class Observed:
 
     def start(self) -> None:
         for (api_version, kind), indexers in self._indexers.items():
-            resource = self._client.kind(api_version, kind)
+            resource = self._client.kind(api_version, kind).without_managers()
             informer: Informer[Object] = Informer(
                 resource,
                 indexers=indexers,
@@ -156,9 +156,13 @@ class _Workers:
         )
         self._reader: Reader = _ControllerReader(runtime.observed, controller.name)
         self._slots: dict[str, asyncio.Semaphore] = {}  # by namespace
+        self._seconds = runtime.metrics.seconds.labels(controller.name)
+        self._counters: dict[tuple[str, str, int], Any] = {}
         runtime.metrics.waiting.labels(controller.name).set_function(lambda: len(self.queue))
 
     async def listen(self, watch: Watch, informer: Informer[Object]) -> None:
+        if watch.handler is enqueue_nothing:
+            return
         await informer.tell(
             added=lambda new: self._changed(watch, None, new),
             updated=lambda old, new: self._changed(watch, old, new),
@@ -195,7 +199,7 @@ class _Workers:
             finally:
                 self.queue.done(key)
             metrics, name = self._runtime.metrics, self.controller.name
-            metrics.seconds.labels(name).observe(time.perf_counter() - began)
+            self._seconds.observe(time.perf_counter() - began)
             metrics.reconciles.labels(name, result).inc()
 
     async def _reconcile(self, key: Key) -> str:
@@ -223,6 +227,8 @@ class _Workers:
 
     async def _mark(self, key: Key, error: Exception | None) -> None:
         """Says on the object that a fault was met (`error`), or that it is over. That this fails ends nothing."""
+        if error is None and not self.controller.conditions:
+            return
         try:
             obj = self.controller.object_of(key, self._reader)
             if obj is None:
@@ -259,7 +265,10 @@ class _Workers:
                     return step
                 for event in step.events:
                     self._emit(event)
-                answers = await asyncio.gather(*(self._write(write) for write in step.writes))
+                if len(step.writes) == 1:
+                    answers = (await self._write(step.writes[0]),)
+                else:
+                    answers = await asyncio.gather(*(self._write(write) for write in step.writes))
         finally:
             end(steps)
 
@@ -279,10 +288,19 @@ class _Workers:
             is_leader = self._runtime.is_leader()
             answer = await self._runtime.sender.send(write) if is_leader else Answer(refusal=_NOT_LEADER)
         code = 200 if answer.refusal is None else answer.refusal.code
-        self._runtime.metrics.writes.labels(self.controller.name, write.verb, write.kind, str(code)).inc()
+        self._counted(write, code).inc()
         if answer.refusal is None:
             self._runtime.observed.wrote(write, answer.object)
         return answer
+
+    def _counted(self, write: Write, code: int) -> Any:
+        """The counter of such writes; to look it up by its labels takes longer than all the rest of counting."""
+        sort = (write.verb, write.kind, code)
+        found = self._counters.get(sort)
+        if found is None:
+            writes = self._runtime.metrics.writes
+            found = self._counters[sort] = writes.labels(self.controller.name, write.verb, write.kind, str(code))
+        return found
 
 
 class Sender:
@@ -304,7 +322,7 @@ class Sender:
     def _resource(self, write: Write) -> Resource[Object]:
         kind = (write.api_version, write.kind)
         if kind not in self._known:
-            self._known[kind] = self._client.kind(*kind)
+            self._known[kind] = self._client.kind(*kind).without_managers()
         return self._known[kind]
 
     async def _request(self, resource: Resource[Object], write: Write) -> Object:

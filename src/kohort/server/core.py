@@ -8,9 +8,11 @@ from kohort.api import admit, storage_form
 from kohort.kinds.batch.api import selector
 from kohort.kube.timeslice import TimeSlices
 from kohort.server import status, storage_codec
+from kohort.server.event_admission_cache import EventAdmissionCache
 from kohort.server.fieldmanager import FieldManager
 from kohort.server.limits import DEFAULT
 from kohort.server.pod_admission_cache import PodAdmissionCache
+from kohort.server.pod_status_cache import PodStatusCache
 from kohort.server.service_allocator import ServiceAllocator
 from kohort.server.storage_codec import StoreLister
 
@@ -46,7 +48,11 @@ class Core:
         self.converter: WebhookConverter | None = None  # for custom resources of several versions
         self.after: list[Callable[[AdmissionAttributes], Awaitable[None]]] = []
         self.service_allocator = ServiceAllocator(self.lister)
-        self.pod_cache = PodAdmissionCache(store)
+        self.admission_caches: dict[str, PodAdmissionCache | EventAdmissionCache] = {
+            "pods": PodAdmissionCache(store),
+            "events": EventAdmissionCache(store),
+        }
+        self.pod_statuses = PodStatusCache(store)
         self._mutating: list[Any] = []
         self._validating: list[Any] = []
         self.use(plugins)
@@ -55,7 +61,9 @@ class Core:
         """Admission plugins from now on."""
         self._mutating = [one for one in plugins if hasattr(one, "admit")]
         self._validating = [one for one in plugins if hasattr(one, "validate")]
-        self.pod_cache.use(self._mutating)
+        for cache in self.admission_caches.values():
+            cache.use(self._mutating)
+        self.pod_statuses.use(self._mutating)
 
     # ---- admission
 

@@ -57,6 +57,16 @@ class _Protocol(RequestHandler):
         found.force_close()
         return found
 
+    async def finish_response(
+        self, request: BaseRequest, resp: StreamResponse, start_time: float | None
+    ) -> tuple[StreamResponse, bool]:
+        """A connection that waits for its next request holds the last one and its answer, but not their bodies."""
+        found = await super().finish_response(request, resp, start_time)
+        request._read_bytes = None
+        if isinstance(resp, HttpResponse):
+            resp._body = None
+        return found
+
 
 class _Server(Server):
     def __call__(self) -> RequestHandler:
@@ -239,6 +249,7 @@ async def _stream(
             async for chunk in chunks:
                 async with asyncio.timeout(write_seconds):
                     await outgoing.write(chunk)
+                del chunk  # it may be long until there is another
             await outgoing.write_eof()
     except (ConnectionResetError, BrokenPipeError):
         pass  # the watcher has gone

@@ -91,11 +91,15 @@ class Renderer:
     def one(self, info: RequestInfo, found: Item | Object, status: int = 200) -> Response:
         """A stored item, or an object that is not stored (a dry run, a Status, a Scale)."""
         form, resource = info.accepted, info.resource
+        if info.request.unread:
+            return response(status, b"", codec.JSON, info.warnings)
         if form.kind == negotiation.OBJECT and form.media == codec.JSON:
             body = (
                 encode(found) + b"\n"
                 if isinstance(found, dict)
-                else storage_codec.object_bytes(resource, self.head(resource), found, b"\n")
+                else storage_codec.object_bytes(
+                    resource, self.head(resource), found, b"\n", managed=not info.request.unmanaged
+                )
             )
             return response(status, body, codec.JSON, info.warnings)
         obj = found if isinstance(found, dict) else storage_codec.load(resource, found)

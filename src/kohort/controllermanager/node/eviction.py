@@ -33,7 +33,19 @@ def taint_eviction_controller() -> Controller:
         taints = _dated(key.name, no_execute(node) if node is not None else [], seen, now)
         return reconcile(taints, reader.indexed("Pod", "node", key.name) if taints else (), now)
 
-    watches = (Watch("v1", "Node", _of_node), Watch("v1", "Pod", _of_pod, {"node": _node}))
+    tainted: set[str] = set()  # nodes: whoever comes to another has nothing to fear
+
+    def of_node(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        if new is not None and no_execute(new):
+            tainted.add(name_of(new))
+        elif new is not None or old is not None:
+            tainted.discard(name_of(new or old or {}))
+        return _of_node(old, new)
+
+    def of_pod(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+        return _of_pod(old, new) if new is not None and node_of(new) in tainted else ()
+
+    watches = (Watch("v1", "Node", of_node), Watch("v1", "Pod", of_pod, {"node": _node}))
     return Controller(name="taint-eviction", watches=watches, reconcile=reconcile_key, conditions=False)
 
 

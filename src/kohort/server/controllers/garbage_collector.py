@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kohort.server.controllers.controller import Controller
 from kohort.server.controllers.owner_graph import Action, Decision, Key, Node, OwnerGraph, ResourceScope
-from kohort.server.controllers.partial_objects import meta_of
+from kohort.server.controllers.partial_objects import meta_of, pod_of
 from kohort.server.controllers.writes import change, delete
 from kohort.server.store import Change
 
@@ -37,7 +37,8 @@ class GarbageCollector(Controller[Key]):
         if event is not None and event.change is Change.DELETE:
             affected = self.graph.drop(key)
         else:
-            affected = self.graph.put(Node.of(key, meta_of(item)))
+            meta = pod_of(item).metadata if table == "pods" else meta_of(item)  # others read more of a pod
+            affected = self.graph.put(Node.of(key, meta))
         for one in affected:
             self.enqueue(one)
 

@@ -87,6 +87,8 @@ class OwnerGraph:
     def put(self, node: Node) -> Iterator[Key]:
         """A new or changed object. Whom to look at now."""
         before = self._things.get(node.key)
+        if before == node and not node.deleting and self._is_kept(node):
+            return  # the usual change: of a status
         if before is not None and before.uid != node.uid:  # deleted and made anew between two looks
             yield from self.drop(before.key)
             before = None
@@ -131,6 +133,11 @@ class OwnerGraph:
                     del self._dependents[owner.uid]
         for uid in now:
             self._dependents.setdefault(uid, {})[node.key] = None
+
+    def _is_kept(self, node: Node) -> bool:
+        """Whether all whom it belongs to are there, and stay."""
+        owners = [self._owner(node, reference) for reference in node.owners]
+        return all(isinstance(one, Node) and not one.deleting_dependents for one in owners)
 
     def _waiting(self, node: Node, uids: set[str]) -> Iterator[Key]:
         wanted = uids & self._foreground

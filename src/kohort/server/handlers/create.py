@@ -1,7 +1,7 @@
 """create: from a body to an object that was not there.
 
-decode -> managedFields -> mutating plugins -> rules -> validating plugins -> store. A pod like one
-before comes from the pod admission cache.
+decode -> managedFields -> mutating plugins -> rules -> validating plugins -> store. A pod or an event like one
+before comes from an admission cache.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from kohort.server.store import ConflictError
 if TYPE_CHECKING:
     from kohort.api.kind import Object
     from kohort.server.core import Core
+    from kohort.server.event_admission_cache import EventAdmissionCache
     from kohort.server.options import WriteOptions
-    from kohort.server.pod_admission_cache import Key
+    from kohort.server.pod_admission_cache import Key, PodAdmissionCache
     from kohort.server.requestinfo import RequestInfo
     from kohort.server.store import Item
+
+    AdmissionCache = PodAdmissionCache | EventAdmissionCache
 
 _TRIES: Final = 8
 
@@ -48,13 +51,15 @@ class Creator:
     async def create_object(self, info: RequestInfo, body: Object, chosen: WriteOptions) -> tuple[int, Item | Object]:
         body_warnings = list(info.warnings)
         for attempt in range(_TRIES):
-            key = self.core.pod_cache.key(info.resource, body, info.namespace, chosen) if not info.name else None
+            known = not info.name and not chosen.dry_run
+            cache = self.core.admission_caches.get(info.resource.table) if known else None
+            key = cache.key(info.resource, body, info.namespace, chosen) if cache is not None else None
             try:
-                if key is not None:
-                    found = await self._create_from_cache(info, key, body, chosen)
+                if cache is not None and key is not None:
+                    found = await self._create_from_cache(info, cache, key, body, chosen)
                     if found is not None:
                         return 201, found
-                return 201, await self._created(info, body, chosen, key)
+                return 201, await self._created(info, body, chosen, cache, key)
             except _NameTakenError as taken:
                 if not _generated(body) or attempt == _TRIES - 1:
                     raise self._exists(info, body, taken.name) from None
@@ -73,20 +78,21 @@ class Creator:
         return error
 
     async def _create_from_cache(
-        self, info: RequestInfo, key: Key, body: Object, chosen: WriteOptions
+        self, info: RequestInfo, cache: AdmissionCache, key: Key, body: Object, chosen: WriteOptions
     ) -> Item | Object | None:
-        """From the pod admission cache, for a pod like one before."""
-        meta = body["metadata"]
-        name = generate_name(meta)
-        new = self.core.pod_cache.build(key, info.resource, body, info.namespace, name)
+        """For a pod or an event like one before."""
+        name = generate_name(body["metadata"])
+        new = cache.build(key, info.resource, body, info.namespace, name)
         if new is None:
             return None
         self.core.check_terminating(info.resource, info.namespace, name)
         new["metadata"]["uid"] = str(uuid.uuid4())
-        info.warnings += self.core.pod_cache.warnings(key)
+        info.warnings += cache.warnings(key)
         return await self._finish(info, admission_attributes(info, CREATE, new, None, chosen), chosen)
 
-    async def _created(self, info: RequestInfo, body: Object, chosen: WriteOptions, key: Key | None) -> Item | Object:
+    async def _created(
+        self, info: RequestInfo, body: Object, chosen: WriteOptions, cache: AdmissionCache | None, key: Key | None
+    ) -> Item | Object:
         """Decoded, defaulted, admitted and validated in full."""
         resource, core = info.resource, self.core
         read = admit.decode_create(
@@ -117,8 +123,8 @@ class Creator:
         info.warnings += [*answer.warnings, *attrs.warnings]
         attrs.object = storage_form.to_response(resource.rules, answer.object)
         await core.allocate(resource, attrs.object)
-        if key is not None:
-            core.pod_cache.add(key, attrs.object, (*read.warnings, *answer.warnings, *attrs.warnings))
+        if cache is not None and key is not None:
+            cache.add(key, attrs.object, (*read.warnings, *answer.warnings, *attrs.warnings))
         return await self._finish(info, attrs, chosen)
 
     async def _finish(self, info: RequestInfo, attrs: AdmissionAttributes, chosen: WriteOptions) -> Item | Object:

@@ -175,7 +175,7 @@ class Reader:
         for index, item in enumerate(items):
             if time.perf_counter() >= end:
                 end = await slices.turn()
-            if not matches(resource, predicate, storage_codec.decode(item.value)):
+            if not matches(resource, predicate, storage_codec.selectable(resource, item.value)):
                 continue
             found.append(item)
             if limit and len(found) == limit and index + 1 < len(items):

@@ -76,7 +76,7 @@ class Subresources:
             head = pods.head(info.namespace, name)
             if head is None:
                 raise status.not_found("", "pods", name)
-            pod = storage_codec.decode(head.value)
+            pod = storage_codec.load_quickly(info.resource, head)
             _check_bindable(pod, meta, name)
             _bind(pod, meta, str(node))
             attrs = AdmissionAttributes(
@@ -86,7 +86,8 @@ class Subresources:
             if chosen.dry_run:
                 break
             try:
-                await store.write("pods", info.namespace, name, partial(_dump, pod), expect=head)
+                dump = partial(storage_codec.dump, info.resource, pod)
+                await store.write("pods", info.namespace, name, dump, expect=head)
                 break
             except ConflictError:
                 continue

@@ -141,6 +141,21 @@ class Updater:
         info.warnings += [*answer.warnings, *attrs.warnings]
         return await self.put(info, head, old, new, dry_run=chosen.dry_run, attrs=attrs)
 
+    async def store(self, info: RequestInfo, head: Item, old: Object, new: Object, chosen: WriteOptions) -> Item:
+        """What is known to be another object, and to be valid, if validating admission lets it pass."""
+        attrs = admission_attributes(info, UPDATE, new, old, chosen)
+        await self.core.validate(attrs)
+        info.warnings += attrs.warnings
+        item = await self.core.store.write(
+            info.resource.table,
+            head.namespace,
+            head.name,
+            lambda revision: storage_codec.dump(info.resource.storage, new, revision),
+            expect=head,
+        )
+        await self.core.stored(attrs)
+        return item
+
     async def put(
         self,
         info: RequestInfo,

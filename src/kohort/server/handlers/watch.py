@@ -50,6 +50,7 @@ class Watch:
         }
         converts = info.resource.converts or info.resource.conversion is not None
         self._plain = info.accepted.kind == negotiation.OBJECT and not converts
+        self._unmanaged = info.request.unmanaged
         self._carried: dict[Item, Item] = {}  # by a webhook, into the version that is watched
         self.bookmarks = options.flag(info.query, "allowWatchBookmarks")
         self.seconds = self._seconds()
@@ -81,7 +82,10 @@ class Watch:
         """The same for a socket."""
         async with aclosing(self.lines()) as batches:
             async for batch in batches:
-                yield b"".join(batch)
+                chunk = b"".join(batch)
+                del batch  # it may be long until there is another
+                yield chunk
+                del chunk
 
     async def lines(self) -> AsyncGenerator[list[bytes]]:
         """All that are there at once together, but no more than a socket likes."""
@@ -89,6 +93,7 @@ class Watch:
         try:
             async for batch in self._first():
                 yield batch
+                del batch  # it may be long until there is another
             loop = asyncio.get_running_loop()
             marked, end = loop.time(), self._began + self.seconds
             target = self.core.store.table(self.resource.table)
@@ -100,10 +105,11 @@ class Watch:
                     if len(events) <= _FEW and sum(len(one.item.value) for one in events) <= _CHUNK:
                         if found := list(self._shown(events)):
                             yield found
-                        found = []  # it may be long until there is more
+                        del found
                     else:
                         async for batch in self._batches(self._shown(events)):
                             yield batch
+                            del batch
                     self.at = max(self.at, events[-1].revision)
                     continue
                 now = loop.time()
@@ -219,7 +225,8 @@ class Watch:
             obj["metadata"]["resourceVersion"] = str(item.revision)
             return _line(event_type, self._represented(obj))
         if self._plain:
-            return self._starts[event_type] + self._head + item.value[1:] + b"}\n"
+            value = storage_codec.unmanaged(item).value if self._unmanaged else item.value
+            return self._starts[event_type] + self._head + value[1:] + b"}\n"
         return _line(event_type, self._represented(self._load(item)))
 
     def _represented(self, obj: Object) -> Object:

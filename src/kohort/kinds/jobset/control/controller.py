@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from kohort.api.copying import copied
 from kohort.api.kind import Object
@@ -30,6 +30,7 @@ from kohort.kinds.jobset.control.reconcile import COUNTERS, placement_by_templat
 from kohort.kinds.jobset.control.view import JobSetView
 
 _GROUPS: Final = ("Workload", "PodGroup", "CompositePodGroup")
+_BATCH: Final = 0.05  # seconds in which changes of Jobs that run are gathered
 _SETTLE: Final = 5.0  # seconds after which a new pod of a gang should have been bound
 
 
@@ -37,7 +38,7 @@ def jobset_controller(ctx: CompileContext, *, grouping: bool = True) -> Controll
     """`grouping`: whether the server has groups. Without, JobSets that ask for a gang do not start."""
     watches = [
         Watch(constants.API_VERSION, constants.KIND, enqueue_itself),
-        Watch("batch/v1", "Job", _of_owned, {"jobset": _owners}),
+        Watch("batch/v1", "Job", _of_job, {"jobset": _owners}),
         Watch("v1", "Service", _of_owned),
         Watch("v1", "PersistentVolumeClaim", enqueue_nothing),
         Watch("v1", "Pod", _of_pod, {"pods": _jobsets_of_pod}),
@@ -92,6 +93,20 @@ def _of_owned(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
     for obj in (old, new):
         if obj is not None:
             yield from (Enqueue(key) for key in _keys(obj))
+
+
+def _of_job(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
+    """Counts of pods come one Job after the other: they are gathered. How a Job ends is looked at now."""
+    if old is None or new is None or _decisive(old) != _decisive(new):
+        yield from _of_owned(old, new)
+    else:
+        yield from (Enqueue(key, _BATCH) for key in _keys(new))
+
+
+def _decisive(job: Object) -> Any:
+    meta, status = meta_of(job), job.get("status") or {}
+    owners = [one.get("uid") for one in meta.get("ownerReferences") or ()]
+    return meta.get("generation"), meta.get("deletionTimestamp"), status.get("conditions"), owners
 
 
 def _of_group(old: Object | None, new: Object | None) -> Iterable[Enqueue]:

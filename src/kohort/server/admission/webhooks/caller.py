@@ -73,7 +73,7 @@ class WebhookClient:
             from aiohttp import ClientSession, ClientTimeout
 
             self._session = ClientSession(timeout=ClientTimeout(total=None), trust_env=False)
-        context = self._context((hook.spec.get("clientConfig") or {}).get("caBundle") or "")
+        context = await self._context((hook.spec.get("clientConfig") or {}).get("caBundle") or "")
         async with self._session.post(
             to.url,
             data=review,
@@ -114,14 +114,15 @@ class WebhookClient:
         host = f"[{host}]" if ":" in host else host
         return _Address(f"https://{host}:{port}{path}?{timeout}", f"{name}.{namespace}.svc", shown)
 
-    def _context(self, bundle: str) -> ssl.SSLContext:
-        """What the webhook's certificate has to be signed by: its bundle, or what this machine trusts."""
+    async def _context(self, bundle: str) -> ssl.SSLContext:
+        """What the webhook's certificate has to be signed by: its bundle, or what this machine trusts, which takes some
+        50 ms to read."""
         found = self._contexts.get(bundle)
         if found is None:
             if len(self._contexts) > 256:
                 self._contexts.clear()
             pem = b64decode(bundle).decode() if bundle else None
-            found = ssl.create_default_context(cadata=pem)
+            found = await asyncio.to_thread(ssl.create_default_context, cadata=pem)
             # Tools that make webhook certificates are not as thorough as OpenSSL's strict mode asks.
             found.verify_flags &= ~ssl.VERIFY_X509_STRICT
             # As in Go, whatever is in the bundle is trusted, also if it is the webhook's own certificate (envtest).
