@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from kohort.cli.main import app
 from kohort.simulate.formats import read_csv, read_swf
-from kohort.simulate.plots import _top
+from kohort.simulate.plots import _top, length
 from kohort.simulate.trace import TraceError, read_yaml
 
 SMALL = str(Path(__file__).parents[2] / "examples" / "traces" / "small.yaml")
@@ -101,6 +101,23 @@ def test_nothing_is_said_of_a_time_that_there_was_not(tmp_path: Path) -> None:
     idle.write_text(TINY.replace("pods: 2, requests: {cpu: 4}", "pods: 1, requests: {cpu: 1}"))
     shown = simulate(str(idle)).output
     assert re.search(r"cpu in use while something waited\s+–", shown)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (59, "59 s"),
+        (60, "1 min"),
+        (90, "90 s"),
+        (3600, "1 h"),
+        (5400, "90 min"),
+        (7200, "2 h"),
+        (86400, "1 d"),
+        (9000, "2.5 h"),
+    ],
+)
+def test_lengths_as_people_say_them(seconds: float, said: str) -> None:
+    assert length(seconds) == said
 
 
 @pytest.mark.parametrize(

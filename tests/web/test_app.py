@@ -86,6 +86,18 @@ async def test_a_link_works_once(client: Client, visitor: aiohttp.ClientSession)
             assert (await get(another, link))[2]["Location"] == "/login?used=1"
 
 
+async def test_whoever_is_known_may_click_on_the_link_again(client: Client, visitor: aiohttp.ClientSession) -> None:
+    """It stands in the terminal, and is what people click on when they want to see the page again."""
+    async with local(client) as link:
+        base = await entered(visitor, link)
+        _, _, headers = await get(visitor, link)
+        assert headers["Location"] == "/"
+        assert "Set-Cookie" not in headers
+        await get(visitor, base + "api/view")
+        await visitor.post(base + "logout", allow_redirects=False)
+        assert (await get(visitor, link))[2]["Location"] == "/login?used=1"
+
+
 async def test_another_name_for_this_machine_is_refused(client: Client, visitor: aiohttp.ClientSession) -> None:
     """A site whose name is made to point at loopback cannot ask through a visitor's browser."""
     async with local(client) as link:

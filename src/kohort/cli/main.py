@@ -379,7 +379,7 @@ def get(kubeconfig: str, context: str, output: str, watch: bool, **asked: Any) -
 @_flag("--once", says="Print it once; so it is where nobody looks (a pipe).")
 @_output("text|wide|json|yaml")
 def top(kubeconfig: str, context: str, output: str, once: bool, watch: bool, **asked: Any) -> None:
-    """Racks, gangs and the queue on the whole screen, live, until Ctrl-C.
+    """Racks, gangs and the queue on the whole screen, live, until q or Ctrl-C; arrows show more of them.
 
     Printed once with -o json, yaml or wide (every rack, gang and reason, unshortened), and in a pipe.
     """
@@ -529,12 +529,10 @@ def envtest_path(kubernetes: str, bin_dir: str) -> None:
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
     """Print what completes commands and options in a shell: source <(kohort completion bash)."""
-    from click.shell_completion import get_completion_class
+    from kohort.cli import shells
 
-    made = get_completion_class(shell)
-    assert made is not None
     program = "kubectl-kohort" if ctx.find_root().info_name == "kubectl-kohort" else "kohort"
-    click.echo(made(app, {}, program, f"_{program.replace('-', '_').upper()}_COMPLETE").source())
+    click.echo(shells.script(app, program, shell))
 
 
 def main() -> None:

@@ -55,7 +55,7 @@ async def until(
     """Say that it is ready, and serve until then. `announce`: tells whoever started this process, after that."""
     from kohort.kube.watchdog import watching
 
-    tuning.settle()
+    tuning.settle(calm=True)
     write(ready)
     sys.stdout.flush()
     announce()

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from rich.console import Group as Lines
 from rich.console import RenderableType
@@ -19,6 +19,7 @@ from rich.text import Text
 from kohort.cli.common import UsageError, choice, friendly, out, say, write
 from kohort.cli.explainprint import age
 from kohort.cli.get import chosen, plain
+from kohort.cli.keys import Reader
 from kohort.cli.lines import columns
 from kohort.cli.targets import Question, connected, print_data
 from kohort.kube.client import Client
@@ -29,7 +30,9 @@ _BAR: Final = 20
 _FEW: Final = 10  # lines of each part, on a screen of 40
 _ALL: Final = 1_000_000
 _FORMS: Final = ("text", "wide", "json", "yaml")
+_FRAME: Final = 12  # lines that are always there: the first, titles and the lines above them, what is not shown, keys
 Row = dict[str, Any]
+Shown = TypeVar("Shown")
 
 
 @friendly
@@ -46,9 +49,11 @@ def top(question: Question, kubeconfig: str, context: str, output: str, *, once:
             view = View(follower)
             await view.refresh()
             if not once and output == "text" and out.is_terminal:
-                await _until_stopped(view, _screen(view, question))
+                reader = Reader()
+                with reader.at_keyboard():
+                    await _until_stopped(view, reader, _screen(view, question, reader))
             elif watch:
-                await _until_stopped(view, _again(view, question, output))
+                await _until_stopped(view, Reader(), _again(view, question, output))
             else:
                 show(await picture(view, question), view, output)
             for problem in follower.unread:
@@ -62,24 +67,25 @@ def _accepted() -> str:
     return ", ".join(_FORMS)
 
 
-async def _until_stopped(view: View, draw: AsyncGenerator[None]) -> None:
-    stop = asyncio.Event()
+async def _until_stopped(view: View, reader: Reader, draw: AsyncGenerator[None]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, reader.stop)
     async with contextlib.aclosing(draw):
-        async for _ in draw:
-            await view.clock.sleep(2 * TICK)
-            if stop.is_set():
-                return
-            await view.refresh()
+        await anext(draw)
+        async for by_time in reader.turns(view.clock, 2 * TICK):
+            if by_time:
+                await view.refresh()
+            await anext(draw)
 
 
-async def _screen(view: View, question: Question) -> AsyncGenerator[None]:
+async def _screen(view: View, question: Question, reader: Reader) -> AsyncGenerator[None]:
     """In place, on the whole terminal."""
     with Live(console=out, screen=True, auto_refresh=False) as live:
         while True:
-            few = max(3, (out.height - 8) // 3)
-            live.update(screen(await picture(view, question), view, few), refresh=True)
+            found = await picture(view, question)
+            room = fitting(found, out.height)
+            reader.down = min(reader.down, _furthest(found, room))
+            live.update(Lines(screen(found, view, room, down=reader.down), _keys(found, room)), refresh=True)
             yield
 
 
@@ -149,6 +155,30 @@ def _racks(view: View) -> tuple[str, list[tuple[str, int, int]]]:
     return view.layout.levels[place], sorted(racks, key=lambda one: (one[1] / max(1, one[2]), one[0]))
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many racks, gangs that run and gangs that wait are shown."""
+
+    racks: int
+    running: int
+    waiting: int
+
+
+def fitting(found: Picture, height: int) -> Room:
+    """As many as a terminal has lines for: what one part does not need, others have. One that waits takes two."""
+    wanted = {"racks": len(found.racks), "running": len(found.running), "waiting": 2 * len(found.waiting)}
+    left, shares = max(height - _FRAME, 6), dict[str, int]()
+    for others, part in zip((2, 1, 0), sorted(wanted, key=wanted.__getitem__), strict=True):
+        shares[part] = min(wanted[part], left // (others + 1))
+        left -= shares[part]
+    return Room(shares["racks"], shares["running"], shares["waiting"] // 2)
+
+
+def _furthest(found: Picture, room: Room) -> int:
+    """How far down there is more to see."""
+    return max(len(found.racks) - room.racks, len(found.running) - room.running, len(found.waiting) - room.waiting, 0)
+
+
 # ---- printing
 
 
@@ -157,7 +187,8 @@ def show(found: Picture, view: View, output: str) -> None:
         print_data(output, _data(found))
     else:
         wide = output == "wide"
-        out.to(wide=wide).print(screen(found, view, _ALL if wide else _FEW, wide=wide), soft_wrap=False)
+        room = Room(_ALL, _ALL, _ALL) if wide else Room(_FEW, _FEW, _FEW // 2)
+        out.to(wide=wide).print(screen(found, view, room, wide=wide), soft_wrap=False)
 
 
 def _data(found: Picture) -> dict[str, Any]:
@@ -174,15 +205,29 @@ def _data(found: Picture) -> dict[str, Any]:
     }
 
 
-def screen(found: Picture, view: View, few: int, *, wide: bool = False) -> RenderableType:
-    """All of it, as many lines of each part as fit."""
-    running, waiting = found.running, found.waiting
-    parts: list[RenderableType] = [_head(found), *_bars(found, few)]
-    parts += [Text("\nRUNNING", "bold"), *_lines([_running(one) for one in running[:few]]), *_more(len(running) - few)]
-    half = few if wide else few // 2
-    queue = list(_waiting(waiting[:half], view, wide=wide)) or _lines([])
-    parts += [Text("\nQUEUE", "bold"), *queue, *_more(len(waiting) - half)]
+def screen(found: Picture, view: View, room: Room, *, down: int = 0, wide: bool = False) -> RenderableType:
+    """All of it, as many lines of each part as there is room for. `down`: so many lines further down, if there are."""
+    parts: list[RenderableType] = [_head(found), *_bars(found, room.racks, down)]
+    running, more = _part(found.running, room.running, down)
+    parts += [Text("\nRUNNING", "bold"), *_lines([_running(one) for one in running]), *more]
+    waiting, more = _part(found.waiting, room.waiting, down)
+    parts += [Text("\nQUEUE", "bold"), *(list(_waiting(waiting, view, wide=wide)) or _lines([])), *more]
     return Lines(*parts)
+
+
+def _part(rows: Sequence[Shown], few: int, down: int) -> tuple[Sequence[Shown], list[RenderableType]]:
+    """What is shown of a part, and how much is not."""
+    first = min(down, max(len(rows) - few, 0))
+    above, below = first, len(rows) - first - few
+    said = f"and {below} more" + (f", {above} above" if above else "")
+    if below <= 0:
+        said = f"{above} above"
+    return rows[first : first + few], [Text(said, "dim")] if above or below > 0 else []
+
+
+def _keys(found: Picture, room: Room) -> Text:
+    scroll = "↑ ↓ PgUp PgDn: further   " if _furthest(found, room) else ""
+    return Text(f"\n{scroll}q: quit", "dim")
 
 
 def _head(found: Picture) -> Text:
@@ -193,17 +238,18 @@ def _head(found: Picture) -> Text:
     return Text(f"{found.nodes:,} nodes{gone}   {share}   {numbers}", "bold")
 
 
-def _bars(found: Picture, few: int) -> Iterator[RenderableType]:
+def _bars(found: Picture, few: int, down: int) -> Iterator[RenderableType]:
     if not found.level:
         return
     table = Table.grid(padding=(0, 2))
-    for name, used, there in found.racks[:few]:
+    racks, more = _part(found.racks, few, down)
+    for name, used, there in racks:
         filled = round(_BAR * used / there) if there else 0
         bar = Text("█" * filled + "░" * (_BAR - filled), "cyan")
         table.add_row(name, bar, f"{_percent(used, there)} %")
     yield Text(f"\n{found.level.rpartition('/')[2].upper()}", "bold")
     yield table
-    yield from _more(len(found.racks) - few)
+    yield from more
 
 
 def _percent(used: int, there: int) -> int:
@@ -228,7 +274,3 @@ def _lines(cells: list[list[str]]) -> list[Text]:
     if not cells:
         return [Text("nothing", "dim")]
     return [Text(line, no_wrap=True, overflow="ellipsis") for line in columns(cells)]
-
-
-def _more(number: int) -> list[RenderableType]:
-    return [Text(f"and {number} more", "dim")] if number > 0 else []

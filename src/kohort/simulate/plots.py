@@ -58,7 +58,7 @@ def bars(title: str, labels: Sequence[str], series: Sequence[tuple[str, Sequence
 
 def length(seconds: float) -> str:
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
+        if seconds >= 2 * size or seconds == size:
             number = seconds / size
             return f"{number:.0f} {unit}" if number >= 10 or number == int(number) else f"{number:.1f} {unit}"
     return f"{seconds:.0f} s"

@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +22,7 @@ from kohort.scheduler.model import (
     Gang,
     GroupObject,
     GroupObjectSpec,
+    GroupStatus,
     Node,
     ObjectMeta,
     Pod,
@@ -38,8 +41,11 @@ SPACE: Final = "default"
 _STOP: Final = FOR_EVER.stop_seconds  # from being told to stop to having stopped
 _HOPE: Final = 2 * SchedulerSettings().retry_after  # seconds of the scheduler's timers alone, then it is over
 _PENDING: Final = PodStatus(phase="Pending")
+_NO_STATUS: Final = GroupStatus()
+_DAY: Final = 86_400  # seconds
 _ROUNDS: Final = 10_000_000  # a queue that never ends is a fault of ours
 Progress = Callable[[int, int], None]  # jobs that have ended, of so many
+_Event = tuple[float, int, Callable[[], None]]  # when, the first of those at one time first, and what
 
 
 @dataclass(slots=True, eq=False)
@@ -55,6 +61,7 @@ class JobRun:
     restarts: int = 0  # nodes that were lost under it
     nodes: dict[int, str] = field(default_factory=dict)
     attempt: int = 0
+    pods: list[Pod] = field(default_factory=list)  # as they came, while it is there
     running: dict[str, Pod] = field(default_factory=dict)  # by uid
     waiting: dict[str, Pod] = field(default_factory=dict)
     done: int = 0
@@ -90,6 +97,7 @@ class Simulation:
         """`one_by_one`: the scheduler sees each of the things that happen at one time before the next of them."""
         self.now = 0.0
         self._stamped = (0, times.seconds(START))  # the last second, as it is written
+        self._day = (-1, "")
         self._trace, self._progress, self._one_by_one = trace, progress, one_by_one
         settings = SchedulerSettings(names=frozenset({KOHORT}), profile=profile or Profile(), explains=False)
         self.core = SchedulerCore(settings, self._stamp)
@@ -99,7 +107,9 @@ class Simulation:
         self.runs = [JobRun(job, number) for number, job in enumerate(trace.jobs)]
         self._of: dict[str, JobRun] = {}  # pod uid -> whose
         self._specs: dict[tuple[object, ...], PodSpec] = {}
-        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._group_specs: dict[tuple[int, str, int], GroupObjectSpec] = {}
+        self._events: list[_Event] = []
+        self._foreseen: list[_Event] = []
         self._numbers = itertools.count()
         self._ended = self._waiting = self._decisions = 0
         self._usage: list[tuple[float, int, int, int, int]] = []
@@ -111,17 +121,14 @@ class Simulation:
         self._progressed = 0.0  # when something last started or ended
 
     def run(self) -> Outcome:
-        for run in self.runs:
-            self._at(run.job.at, lambda run=run: self._arrive(run))  # type: ignore[misc]
-        for failure in self._trace.failures:
-            self._at(failure.at, lambda one=failure: self._fail(one))  # type: ignore[misc]
+        self._foreseen = self._written()
         for _ in range(_ROUNDS):
             moment = self._next()
             if moment is None:
                 break
             self.now = moment
-            while self._events and self._events[0][0] <= moment:
-                heapq.heappop(self._events)[2]()
+            while (event := self._due(moment)) is not None:
+                event()
                 if self._one_by_one:
                     self._drain()
             self._drain()
@@ -130,6 +137,19 @@ class Simulation:
 
     # ---- time
 
+    def _written(self) -> list[_Event]:
+        """What the trace says, the first last. Apart from what comes of it, which is little at any time."""
+        found: list[_Event] = [(run.job.at, next(self._numbers), partial(self._arrive, run)) for run in self.runs]
+        found += ((one.at, next(self._numbers), partial(self._fail, one)) for one in self._trace.failures)
+        return sorted(found, key=itemgetter(0, 1), reverse=True)
+
+    def _due(self, moment: float) -> Callable[[], None] | None:
+        """What happens next, if that is by then. Of what is at one time, the trace's comes first."""
+        written, events = self._foreseen, self._events
+        if written and written[-1][0] <= moment and not (events and events[0][0] < written[-1][0]):
+            return written.pop()[2]
+        return heapq.heappop(events)[2] if events and events[0][0] <= moment else None
+
     def _at(self, moment: float, call: Callable[[], None]) -> None:
         heapq.heappush(self._events, (moment, next(self._numbers), call))
 
@@ -137,16 +157,23 @@ class Simulation:
         """The next event, or the scheduler's own timer; when nothing but timers is left and all of them have rung
         without a start, nothing more will come."""
         timer = self.core.next_timer()
-        if not self._events:
+        following = self._foreseen[-1][0] if self._foreseen else None
+        if self._events and (following is None or self._events[0][0] < following):
+            following = self._events[0][0]
+        if following is None:
             if timer is None or not self._waiting or timer > self._progressed + _HOPE:
                 return None
             return max(timer, self.now)
-        return self._events[0][0] if timer is None else max(min(timer, self._events[0][0]), self.now)
+        return following if timer is None else max(min(timer, following), self.now)
 
     def _stamp(self) -> str:
         second = int(self.now)
         if second != self._stamped[0]:
-            self._stamped = (second, times.seconds(START + timedelta(seconds=second)))
+            day, rest = divmod(second, _DAY)
+            if day != self._day[0]:
+                self._day = (day, times.seconds(START + timedelta(days=day))[: -len("00:00:00Z")])
+            hour, rest = divmod(rest, 3600)
+            self._stamped = (second, f"{self._day[1]}{hour:02}:{rest // 60:02}:{rest % 60:02}Z")
         return self._stamped[1]
 
     # ---- what happens
@@ -157,23 +184,32 @@ class Simulation:
         run.attempt += 1
         run.done = 0
         run.nodes = {}
+        run.pods = []
         self._waiting += 1
         group = None
         if job.pods > 1 or job.topology:
             group = name
             meta = ObjectMeta(name=name, namespace=SPACE, uid=f"g-{name}", creation_timestamp=self._stamp())
-            constraints = Constraints(topology=[{"key": job.topology}]) if job.topology else None
-            policy = Policy(gang=Gang(min_count=job.minimum or job.pods))
-            spec = GroupObjectSpec(policy, constraints, priority=job.priority)
-            self.core.cache.set_group(GroupObject(meta, spec))
+            self.core.cache.set_group(GroupObject(meta, self._group_spec(job), _NO_STATUS))
         shared, stamp = self._spec(job, group), self._stamp()
         for index in range(job.pods):
             uid = f"p-{name}-{run.attempt}-{index}"
             meta = ObjectMeta(name=f"{name}-{index}", namespace=SPACE, uid=uid, creation_timestamp=stamp)
             pod = Pod(meta, shared, _PENDING)
             self._of[uid] = run
+            run.pods.append(pod)
             run.waiting[uid] = pod
             self.core.cache.set_pod(pod)
+
+    def _group_spec(self, job: TraceJob) -> GroupObjectSpec:
+        """Shared by groups that ask for the same: nobody writes to it."""
+        key = (job.minimum or job.pods, job.topology, job.priority)
+        spec = self._group_specs.get(key)
+        if spec is None:
+            constraints = Constraints(topology=[{"key": job.topology}]) if job.topology else None
+            spec = GroupObjectSpec(Policy(gang=Gang(min_count=key[0])), constraints, priority=job.priority)
+            self._group_specs[key] = spec
+        return spec
 
     def _spec(self, job: TraceJob, group: str | None) -> PodSpec:
         """Shared by pods that ask for the same: nobody writes to it."""
@@ -218,12 +254,11 @@ class Simulation:
         run.ended = self.now
         self._ended += 1
         self._touched.update(run.nodes.values())
-        name = _name(run)
-        for index in range(run.job.pods):
-            uid = f"p-{name}-{run.attempt}-{index}"
-            self._of.pop(uid, None)
-            self.core.drop_pod(Pod(ObjectMeta(name=f"{name}-{index}", namespace=SPACE, uid=uid)))
-        self.core.drop_group(f"{SPACE}/{name}")
+        for pod in run.pods:
+            self._of.pop(pod.metadata.uid, None)
+            self.core.drop_pod(pod)
+        run.pods = []
+        self.core.drop_group(f"{SPACE}/{_name(run)}")
         if self._progress is not None and self._ended % 256 == 0:
             self._progress(self._ended, len(self.runs))
 
@@ -265,9 +300,8 @@ class Simulation:
     def _drain(self) -> None:
         while (step := self.core.step(self.now)) is not None:
             self._carry_out(step)
-            faults, self.core.faults = self.core.faults, []
-            for fault in faults:
-                raise fault.error
+            if self.core.faults:
+                raise self.core.faults[0].error
 
     def _carry_out(self, step: Step) -> None:
         if step.decision is not None:
@@ -279,11 +313,12 @@ class Simulation:
 
     def _start(self, nodes: Mapping[str, str]) -> None:
         """Pods of one job."""
-        for uid, node in nodes.items():
-            self._bind(self._of[uid], uid, node)
         if not nodes:
             return
         run, uids = self._of[next(iter(nodes))], list(nodes)
+        status = msgspec.structs.replace(_PENDING, phase="Running", start_time=self._stamp())
+        for uid, node in nodes.items():
+            self._bind(run, uid, node, status)
         attempt, ends = run.attempt, self.now + run.job.duration
         self._progressed = self.now
         if self._one_by_one:
@@ -292,11 +327,9 @@ class Simulation:
         else:
             self._at(ends, lambda: self._finish_together(run, uids, attempt))
 
-    def _bind(self, run: JobRun, uid: str, node: str) -> None:
+    def _bind(self, run: JobRun, uid: str, node: str, status: PodStatus) -> None:
         pod = run.waiting.pop(uid)
-        spec = msgspec.structs.replace(pod.spec, node_name=node)
-        status = msgspec.structs.replace(pod.status, phase="Running", start_time=self._stamp())
-        bound = msgspec.structs.replace(pod, spec=spec, status=status)
+        bound = Pod(pod.metadata, msgspec.structs.replace(pod.spec, node_name=node), status)
         run.running[uid] = bound
         run.nodes[int(uid.rpartition("-")[2])] = node
         self._touched.add(node)
@@ -333,9 +366,7 @@ class Simulation:
         column = self.core.cache.state.resources.find(self._resource)
         if column is None:
             return
-        touched, self._touched = self._touched, set()
-        for name in touched:
-            self._count(name, column)
+        self._count(column)
         taken, total, scraps = self._sums
         point = (self.now, taken, total, self._waiting, scraps)
         if self._usage and self._usage[-1][0] == self.now:
@@ -343,15 +374,20 @@ class Simulation:
         elif not self._usage or self._usage[-1][1:] != point[1:]:
             self._usage.append(point)
 
-    def _count(self, name: str, column: int) -> None:
-        """Of one node, into the sums."""
-        state, (there, used) = self.core.cache.state, self._counts.get(name, (0, 0))
-        row = state.row(name)
-        now = (int(state.alloc[row, column]), int(state.used[row, column])) if row is not None else (0, 0)
-        self._counts[name] = now
-        taken, total, scraps = self._sums
-        more = _scraps(*now) - _scraps(there, used)
-        self._sums = (taken + now[1] - used, total + now[0] - there, scraps + more)
+    def _count(self, column: int) -> None:
+        """Nodes that were touched, into the sums."""
+        state, counts, (taken, total, scraps) = self.core.cache.state, self._counts, self._sums
+        alloc, used = state.alloc, state.used
+        for name in self._touched:
+            row, before = state.row(name), counts.get(name, (0, 0))
+            now = (alloc.item(row, column), used.item(row, column)) if row is not None else (0, 0)
+            if now != before:
+                counts[name] = now
+                total += now[0] - before[0]
+                taken += now[1] - before[1]
+                scraps += _scraps(*now) - _scraps(*before)
+        self._touched.clear()
+        self._sums = (taken, total, scraps)
 
 
 def _scraps(there: int, used: int) -> int:

@@ -105,7 +105,7 @@ class Dashboard:
         if self._hosts and request.host.rpartition(":")[0].strip("[]") not in self._hosts:
             return _failure(403, f"this host is not known here; accepted are {', '.join(sorted(self._hosts))}")
         if request.path == "/" and "link" in request.query:
-            return self._by_link(request.query["link"])
+            return await self._by_link(request)
         if request.path in _PUBLIC:
             return await handler(request)
         session = await self.sessions.find(request.cookies.get(COOKIE, ""))
@@ -116,11 +116,13 @@ class Dashboard:
         request[_SESSION] = session
         return await handler(request)
 
-    def _by_link(self, secret: str) -> web.Response:
-        session = self.sessions.enter_by_link(secret)
-        if session is None:
-            return web.Response(status=303, headers={"Location": "/login?used=1"})
-        return self._welcome(session)
+    async def _by_link(self, request: web.Request) -> web.Response:
+        """A link that was used is no link; but whoever is known already may click on it again."""
+        session = self.sessions.enter_by_link(request.query["link"])
+        if session is not None:
+            return self._welcome(session)
+        known = await self.sessions.find(request.cookies.get(COOKIE, "")) is not None
+        return web.Response(status=303, headers={"Location": "/" if known else "/login?used=1"})
 
     def _welcome(self, session: Session) -> web.Response:
         made = web.Response(status=303, headers={"Location": "/"})
