@@ -21,6 +21,7 @@ from bench.e2e.apiserver import limit
 from bench.e2e.cases import CASES, Case
 from bench.e2e.measure import Row, measure
 from bench.e2e.schedulers import KOHORT, KUBE, NAMES
+from bench.ready import compiled
 from kohort.testing.environment import AssetsMissingError
 
 HEAD: Final = (
@@ -104,7 +105,8 @@ def ratios(rows: Iterable[Row]) -> list[str]:
         other, ours = both[KUBE], both[KOHORT]
         least = "" if other.done else "more than "
         time = other.last if other.done else case.seconds
-        found.append(f"{case.name}: {least}{time / max(ours.last, 1e-3):.1f} x")
+        rates = "" if other.done else f", by bindings a second {ours.rate / max(other.rate, 1e-3):,.0f} x"
+        found.append(f"{case.name}: {least}{time / max(ours.last, 1e-3):.1f} x{rates if other.rate else ''}")
     return found
 
 
@@ -121,6 +123,7 @@ def main() -> int:
     if args.list or not cases:
         print("\n".join(case.name for case in (cases or CASES)))
         return 0 if cases else 2
+    compiled()
     try:
         creates, binds = limit(args.kubernetes, 5000, 3000)
     except AssetsMissingError as missing:

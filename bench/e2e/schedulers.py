@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.e2e.objects import SCHEDULER
-from bench.ready import compiled, environment
+from bench.ready import environment
 from kohort.testing.environment import Environment
 from kohort.testing.environment.probe import Probe, free_ports
 
@@ -56,7 +56,6 @@ def _kube(env: Environment) -> Iterator[RunningScheduler]:
 @contextmanager
 def _kohort(env: Environment, *, ready: bool) -> Iterator[RunningScheduler]:
     (port,) = free_ports(1)
-    compiled()
     command = [sys.executable, "-m", "kohort.scheduler", "--kubeconfig", str(env.kubeconfig)]
     command += ["--scheduler-name", SCHEDULER, "--listen", f"127.0.0.1:{port}"]
     with Path(env.logs / "kohort.log").open("wb") as log:

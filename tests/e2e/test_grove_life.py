@@ -271,10 +271,12 @@ async def test_g51_rolled_one_replica_after_the_other(cluster: Cluster) -> None:
         await new_image(cluster, "a", name, "tool:2")
 
     async def whole() -> bool:
-        """All the time one replica of the set runs whole."""
+        """All the time one replica of the set runs, but for a pod of x above its minimum: the next one does not wait
+        for that.
+        """
         pods = await cluster.pods()
         ready = {at: sum(1 for pod in pods if _index(pod) == at and is_true(pod, "Ready")) for at in ("0", "1")}
-        assert max(ready.values()) == 6, ready
+        assert max(ready.values()) >= 5, ready
         found = await cluster.get(GROVE, "PodCliqueSet", "a")
         status = (found or {})["status"]
         current = (found or {})["metadata"]["generation"] == status["observedGeneration"]

@@ -66,6 +66,8 @@ async def test_a_claim_gets_its_volume_when_its_pod_has_a_node(cluster: Cluster)
 
 async def test_claims_take_volumes_that_are_there_the_smallest_that_fits(cluster: Cluster) -> None:
     await cluster.create(volume("large", size="10Gi"), volume("small", size="2Gi"), volume("tiny", size="1Mi"))
+    for name in ("large", "small", "tiny"):  # others are not looked at
+        await in_phase(cluster, "PersistentVolume", name, "Available")
     await cluster.create(claim(storageClassName=""))
     bound = await in_phase(cluster, "PersistentVolumeClaim", "data", "Bound")
     assert (bound["spec"]["volumeName"], bound["status"]["capacity"]) == ("small", {"storage": "2Gi"})
