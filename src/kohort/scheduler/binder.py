@@ -105,7 +105,7 @@ class Binder:
         for _ in range(min(len(self._due), self._settings.bind_concurrency - len(self._workers))):
             worker = self._start(self._work())
             self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
+            worker.add_done_callback(self._workers.discard)  # one that was cancelled before it began
 
     async def _work(self) -> None:
         while self._due:
@@ -116,6 +116,11 @@ class Binder:
                 log.exception("a binding ended in an error that was not expected")
             finally:
                 self._answered(uid)
+        # Now, and not when the task is seen to be done: whoever the last answer has woken comes before that, and would
+        # count on this worker for what it brings.
+        worker = asyncio.current_task()
+        assert worker is not None
+        self._workers.discard(worker)
 
     def _answered(self, uid: str) -> None:
         ended = self._binding.pop(uid, None)
