@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -31,6 +32,21 @@ HIGH: Final = "chaos-high"
 THIEF: Final = "thief"
 
 
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """A lease that changed hands sooner than it lasts: `since` its last holder renewed it, `at` it was taken."""
+
+    lease: str
+    holder: str
+    taker: str
+    since: datetime
+    at: datetime
+
+    def __str__(self) -> str:
+        passed = (self.at - self.since).total_seconds()
+        return f"lease {self.lease}: {self.taker} took it from {self.holder} after {passed:.1f} s"
+
+
 class Ground:
     """`client` goes straight to the API server, as an administrator."""
 
@@ -40,6 +56,7 @@ class Ground:
         self.token = json.loads(kubernetes.kubeconfig.read_text())["users"][0]["user"]["token"]
         self.places: dict[str, list[str]] = {}  # uid -> the nodes that it ever had
         self.wrong: list[str] = []
+        self.takeovers: list[Takeover] = []
         self._one = asyncio.Lock()
         self._stack = AsyncExitStack()
 
@@ -79,14 +96,15 @@ class Ground:
                 self.wrong.append(f"{new['metadata']['namespace']}/{new['metadata']['name']} was moved: {known}")
 
     def _lease(self, old: Json | None, new: Json) -> None:
-        """Whoever takes a lease from somebody else has seen it for as long as it lasts."""
+        """Whoever takes a lease from somebody else has seen it for as long as it lasts, unless it was given up: a watch
+        that was taken up again after the server's death may not have shown that."""
         before, now = (old or {}).get("spec") or {}, new.get("spec") or {}
         holder, taker = before.get("holderIdentity"), now.get("holderIdentity")
         if not holder or not taker or taker in {holder, THIEF}:
             return
-        passed = (_moment(now["renewTime"]) - _moment(before["renewTime"])).total_seconds()
-        if passed < before["leaseDurationSeconds"]:
-            self.wrong.append(f"lease {new['metadata']['name']}: {taker} took it from {holder} after {passed:.1f} s")
+        found = Takeover(new["metadata"]["name"], holder, taker, moment(before["renewTime"]), moment(now["renewTime"]))
+        if (found.at - found.since).total_seconds() < before["leaseDurationSeconds"]:
+            self.takeovers.append(found)
 
     # ---- what is asked of the server, however often it takes
 
@@ -132,5 +150,5 @@ class Ground:
             return
 
 
-def _moment(text: str) -> datetime:
+def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)

@@ -12,7 +12,7 @@ import pytest
 from kohort.kube.client import Client
 from kohort.kube.errors import ApiError, TransportError
 from kohort.kube.informer import Informer
-from kohort.testing.proxy import Dice, Proxy, Throw
+from kohort.testing.proxy import Dice, Proxy, Released, Throw
 from kohort.testing.server import ServerThread
 
 
@@ -146,6 +146,20 @@ async def test_bindings_that_the_server_took_are_written_down(proxy: Proxy, clie
     with pytest.raises(ApiError):
         await client.resource("pods").bind("p", "n", uid=uid)
     assert [(one.uid, one.pod, one.node) for one in proxy.bindings] == [(uid, "p", "n")]
+
+
+async def test_leases_that_are_given_up_are_written_down(proxy: Proxy, client: Client) -> None:
+    """Also if the server's answer is lost; a lease that is renewed is not given up."""
+    leases = client.resource("leases")
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}}
+    spec = {"holderIdentity": "me", "leaseDurationSeconds": 15, "renewTime": "2026-11-18T01:00:00.000000Z"}
+    held = await leases.create({**body, "spec": spec})
+    held = await leases.update({**held, "spec": {**spec, "renewTime": "2026-11-18T01:00:01.000000Z"}})
+    assert proxy.releases == []
+    loaded(proxy, "lost")
+    with pytest.raises(ApiError, match="409"):  # it is sent again, and the server had heard it
+        await leases.update({**held, "spec": {"leaseDurationSeconds": 1, "renewTime": "2026-11-18T01:00:02.000000Z"}})
+    assert proxy.releases == [Released("l", "2026-11-18T01:00:02.000000Z")] * 2
 
 
 def test_a_seed_repeats_what_happens() -> None:

@@ -82,17 +82,26 @@ class Bound:
     node: str
 
 
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A lease that its holder gives up, as it was sent: the server may have heard it though nobody was told so."""
+
+    lease: str
+    renew_time: str
+
+
 class Proxy:
     """Before one server, for the time of an `async with` block.
 
-    `bindings` are those that the server took. `sends` is called before each request is sent on; if it raises
-    `ConnectionError`, the request is not sent, and cut. `secure`: whether it speaks TLS, as API servers do; without,
-    many more fit on a machine.
+    `bindings` are those that the server took, `releases` the leases that were given up. `sends` is called before each
+    request is sent on; if it raises `ConnectionError`, the request is not sent, and cut. `secure`: whether it speaks
+    TLS, as API servers do; without, many more fit on a machine.
     """
 
     def __init__(self, upstream: str, ca_file: Path, folder: Path, dice: Dice, *, secure: bool = True) -> None:
         self.dice = dice
         self.bindings: list[Bound] = []
+        self.releases: list[Released] = []
         self.sends: Callable[[web.BaseRequest], None] = lambda _: None
         self._upstream, self._ca_file = upstream, ca_file
         self._pki = tls.ensure(folder)
@@ -202,6 +211,7 @@ class Proxy:
         await self._set_out(fault)
         await self._way()
         self.sends(request)
+        self._note_release(request, body)
         async with self._sent(request, body) as answer:
             said = await answer.read()
         self._note(request, body, answer.status)
@@ -211,6 +221,12 @@ class Proxy:
             await asyncio.sleep(self.dice.wait())
         await self._way()
         return web.Response(status=answer.status, body=said, headers=_carried(answer.headers))
+
+    def _note_release(self, request: web.BaseRequest, body: bytes) -> None:
+        if request.method == "PUT" and "/leases/" in request.path and request.content_type == "application/json":
+            spec = json.loads(body).get("spec") or {}
+            if not spec.get("holderIdentity"):
+                self.releases.append(Released(request.path.rpartition("/")[2], spec.get("renewTime") or ""))
 
     def _note(self, request: web.BaseRequest, body: bytes, status: int) -> None:
         if request.method == "POST" and request.path.endswith("/binding") and status == 201:
