@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import ssl
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -85,7 +86,7 @@ async def listed(target: Target) -> _List:
     return msgspec.json.decode(body, type=_List)
 
 
-async def bound(target: Target, since: str) -> AsyncIterator[str]:
+async def bound(target: Target, since: str) -> AsyncGenerator[str]:
     """Names of pods as they get nodes, chunk by chunk; a watch that ends is taken up where it ended."""
     decode = msgspec.json.Decoder(_Event).decode
     while True:
@@ -110,18 +111,40 @@ async def bound(target: Target, since: str) -> AsyncIterator[str]:
             connection.close()
 
 
-def limit(kubernetes: str, nodes: int, pods: int) -> tuple[float, float]:
-    """Creates and bindings a second, posted alone: what the API server takes from anybody."""
+class Limit(NamedTuple):
+    """What the API server takes from anybody, a second. `watched`: bindings while they are watched as those of a case
+    are, by whoever measures; the server sends each of them, and on the same cores somebody reads it."""
+
+    creates: float
+    binds: float
+    watched: float
+
+
+def limit(kubernetes: str, nodes: int, pods: int) -> Limit:
+    """Creates and bindings, posted alone."""
     with fresh(kubernetes) as (_, target):
 
-        async def measure() -> tuple[float, float]:
+        async def measure() -> Limit:
             await send(target, ground())
             await send(target, (node(number, 0, nodes) for number in range(nodes)))
-            creates = await send(target, (pod(f"p{number}", "100m", scheduler="nobody") for number in range(pods)))
+            all_pods = (pod(f"p{number}", "100m", scheduler="nobody") for number in range(2 * pods))
+            creates = await send(target, all_pods)
             binds = await send(target, (_binding(number, nodes) for number in range(pods)))
-            return pods / creates, pods / binds
+            watching = asyncio.create_task(_count(target, (await listed(target)).metadata.resource_version, pods))
+            watched = await send(target, (_binding(number, nodes) for number in range(pods, 2 * pods)))
+            await watching
+            return Limit(2 * pods / creates, pods / binds, pods / watched)
 
         return asyncio.run(measure())
+
+
+async def _count(target: Target, since: str, pods: int) -> None:
+    """Until so many pods were seen to have nodes."""
+    async with contextlib.aclosing(bound(target, since)) as names:
+        async for _ in names:
+            pods -= 1
+            if not pods:
+                return
 
 
 def _binding(number: int, nodes: int) -> Call:

@@ -56,6 +56,11 @@ class Row:
         """Bindings a second from the first to the last."""
         return (len(self.times) - 1) / max(self.last - self.first, 1e-3) if len(self.times) > 1 else 0.0
 
+    @property
+    def all_rate(self) -> float:
+        """The same of all writes: statuses and events compete for the same API server."""
+        return sum(self.writes.values()) / max(self.last - self.first, 1e-3) if self.done else 0.0
+
     def percentile(self, share: float) -> float:
         """Of the time from creation to binding."""
         waits = sorted(self.times[name] - self.created[name] for name in self.times if name in self.created)

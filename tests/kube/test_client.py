@@ -1,6 +1,7 @@
 """The verbs: what is sent, what comes back, and discovery."""
 
 import asyncio
+import gc
 import json
 import subprocess
 import sys
@@ -329,6 +330,30 @@ async def test_one_who_gives_up_does_not_take_discovery_from_the_others() -> Non
     free.set()
     assert (await second).kind == "Pod"
     assert len(api.requests) == 2
+
+
+async def test_discovery_that_fails_after_everybody_gave_up_is_no_news() -> None:
+    free = asyncio.Event()
+
+    class Failing(FakeApi):
+        async def handle(self, request: Request) -> Response:
+            await free.wait()
+            raise TransportError("cut")
+
+    client, _ = both(Failing())
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    asked = asyncio.create_task(client.resource("pods").type())
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+    free.set()
+    async with asyncio.timeout(10):
+        while client.discovery._asking is not None and not client.discovery._asking.done():
+            await asyncio.sleep(0)
+    client.discovery._asking = None
+    gc.collect()
+    assert told == []
 
 
 async def test_failed_discovery_is_not_remembered() -> None:

@@ -68,6 +68,9 @@ class Discovery:
         """Ask the server; whoever asks meanwhile gets the same answer."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask())
+            self._asking.add_done_callback(
+                lambda task: task.cancelled() or task.exception()
+            )  # nobody may wait any more
         # One who gives up must not take the answer from the others.
         return await asyncio.shield(self._asking)
 
