@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -120,12 +121,15 @@ def main() -> int:
     parser.add_argument("--kubernetes", default="1.37", metavar="MINOR")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--json", default="", metavar="FILE", help="the rows, for plots and later comparison")
+    parser.add_argument("--seconds", type=float, metavar="N", help="for each backlog; 100 unless a case says otherwise")
     parser.add_argument("--list", action="store_true", help="names of the cases")
     args = parser.parse_args()
     cases = [case for case in CASES if not args.only or any(text in case.name for text in args.only)]
     if args.list or not cases:
         print("\n".join(case.name for case in (cases or CASES)))
         return 0 if cases else 2
+    if args.seconds:
+        cases = [case if case.per_second else replace(case, seconds=args.seconds) for case in cases]
     compiled()
     try:
         creates, binds, watched = limit(args.kubernetes, 5000, 3000)
