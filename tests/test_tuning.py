@@ -127,6 +127,30 @@ async def test_what_gives_little_back_is_done_ever_less_often(monkeypatch: pytes
     assert all(pause > 0.01 * 2**number for number, pause in enumerate(pauses, 1))
 
 
+async def test_who_has_freed_much_need_not_wait_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when the history of a store is forgotten, minutes after what made it large."""
+    given = 0
+
+    def give_back() -> None:
+        nonlocal given
+        given += 1
+
+    monkeypatch.setattr(tuning, "_LOOK", 0.001)
+    monkeypatch.setattr(tuning, "_AGAIN", 0.01)
+    monkeypatch.setattr("time.thread_time", lambda: 0.0)
+    monkeypatch.setattr(tuning, "resident", lambda: 1 << 30)  # nothing is ever given back: pauses grow
+    monkeypatch.setattr(tuning, "give_back", give_back)
+    async with kept_calm():
+        while given < 6:
+            await asyncio.sleep(0.001)
+        before = time.monotonic()
+        tuning.freed(tuning._FREED - 1)
+        tuning.freed(2)
+        while given < 7:
+            await asyncio.sleep(0.001)
+        assert time.monotonic() - before < 0.2  # the next of those pauses is 0.64 s
+
+
 BODY = msgspec.json.encode([{"name": [number]} for number in range(30_000)])
 
 

@@ -28,6 +28,7 @@ _CALM: Final = 3  # looks in a row
 _ANYWAY: Final = 900.0  # seconds
 _AGAIN: Final = 10.0  # seconds between two times; twice as long each time that little was given back
 _WORTH: Final = 4 << 20  # bytes: less is little
+_FREED: Final = 16 << 20  # bytes that somebody has let go of
 _PAGE: Final = os.sysconf("SC_PAGESIZE")
 _FEW: Final = 300_000  # objects that were set aside: a look at all of them takes 30 ms, and may be often
 # Seconds for which a thread keeps the interpreter while another one wants it: Python's own 5 ms are what each turn of a
@@ -41,6 +42,7 @@ _NEW_BYTES: Final = 64 << 20  # since the last look: half a million objects, whi
 _POSTPONED: Final = 600.0  # seconds
 
 _sets_aside = False
+_freed = 0  # bytes, since memory was last given back
 
 
 def settle(*, calm: bool = False) -> None:
@@ -132,7 +134,9 @@ async def give_back_when_calm() -> None:
 
     What is given back while there is much to do is soon wanted again, and new pages make reading a large object three
     to five times as slow. So it waits until there was little to do for some seconds, and goes back now and then anyway.
+    Where that gives little it is done ever less often, until somebody says that much is free (`freed`).
     """
+    global _freed
     calm, used = 0, time.thread_time()
     pause, given = _AGAIN, time.monotonic()
     looks = _CalmLooks()
@@ -142,12 +146,20 @@ async def give_back_when_calm() -> None:
         calm = calm + 1 if used - before < _LITTLE * _LOOK else 0
         looks.look(calm=calm > 0)
         waited = time.monotonic() - given
+        if _freed > _FREED:
+            pause = _AGAIN
         if waited < pause or (calm < _CALM and waited < _ANYWAY):
             continue
-        held = resident()
+        held, _freed = resident(), 0
         await asyncio.to_thread(give_back)
         pause = _AGAIN if held - resident() > _WORTH else min(2 * pause, _ANYWAY)
         given = time.monotonic()
+
+
+def freed(size: int) -> None:
+    """So many bytes are no longer needed, at a time when nobody would think so."""
+    global _freed  # noqa: PLW0603
+    _freed += size
 
 
 class _CalmLooks:

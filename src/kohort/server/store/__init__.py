@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from kohort import tuning
 from kohort.server.store.journal import MemoryJournal
 from kohort.server.store.records import (
     ADDED,
@@ -206,7 +207,9 @@ class Store:
             return
         self.compacted = revision
         dropped = [event for table in self._tables.values() for event in table.forget(revision)]
-        self.kept -= sum(len(event.item.value) for event in dropped)
+        size = sum(len(event.item.value) for event in dropped)
+        self.kept -= size
+        tuning.freed(size)
         self._journal.compact(revision, self.revision, list(_superseded(dropped)))
         self.wake()
 
