@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -13,6 +13,8 @@ from kohort.kube.credentials import Credential, Credentials, Fixed, TokenFile, b
 from kohort.kube.errors import ConfigError
 from kohort.kube.exec_plugin import ExecCredentials, Plugin
 from kohort.kube.fields import Problems, Section
+from kohort.kube.proxies import HttpProxy, from_environment
+from kohort.kube.proxies import read as read_proxy
 from kohort.yamlread import ManifestError
 from kohort.yamlread import load as load_yaml
 
@@ -37,6 +39,7 @@ class Config:
     tls_server_name: str = ""
     compress: bool = True
     context: str = ""
+    proxy: HttpProxy | None = None
 
 
 def load(
@@ -50,18 +53,23 @@ def load(
     """The file `path`; else the files of KUBECONFIG; else ~/.kube/config; else the pod we run in."""
     env = os.environ if environment is None else environment
     if path is not None:
-        return from_files([Path(path)], context=context, must_exist=True, clock=clock)
+        return _proxied(from_files([Path(path)], context=context, must_exist=True, clock=clock), env)
     listed, candidates = _candidates(env)
     if any(one.exists() for one in candidates):
-        return from_files(candidates, context=context, clock=clock)
+        return _proxied(from_files(candidates, context=context, clock=clock), env)
     if env.get("KUBERNETES_SERVICE_HOST"):
-        return in_cluster(environment=env, service_account=service_account, clock=clock)
+        return _proxied(in_cluster(environment=env, service_account=service_account, clock=clock), env)
     tried = ", ".join(str(one) for one in candidates)
     raise ConfigError(
         f"no cluster is configured: looked for {tried}"
         f"{' (from KUBECONFIG)' if listed else ''} and for KUBERNETES_SERVICE_HOST (inside a pod); "
         "set KUBECONFIG, name a kubeconfig file, or start a cluster of your own: kohort up"
     )
+
+
+def _proxied(config: Config, env: Mapping[str, str]) -> Config:
+    """What the file says comes before what the environment says."""
+    return config if config.proxy is not None else replace(config, proxy=from_environment(config.server, env))
 
 
 def _candidates(env: Mapping[str, str]) -> tuple[bool, list[Path]]:
@@ -191,7 +199,17 @@ def _context(name: str, merged: Mapping[str, Mapping[str, Section]], problems: P
         tls_server_name=cluster.text("tls-server-name"),
         compress=not cluster.flag("disable-compression"),
         context=name,
+        proxy=_proxy(cluster),
     )
+
+
+def _proxy(cluster: Section) -> HttpProxy | None:
+    url = cluster.text("proxy-url")
+    try:
+        return read_proxy(url) if url else None
+    except ValueError as error:
+        cluster.wrong("proxy-url", str(error))
+        return None
 
 
 def _named(context: Section, field_name: str, known: Mapping[str, Section]) -> Section | None:

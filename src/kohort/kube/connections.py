@@ -17,11 +17,13 @@ from kohort.kube.errors import TransportError
 from kohort.kube.http1 import AnswerReader, BadAnswerError, request
 from kohort.kube.sockets import keep_alive
 from kohort.kube.streams import GoneError, Stream
+from kohort.kube.tunnel import tunnelled
 from kohort.kube.width import Width
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
+    from kohort.kube.proxies import HttpProxy
     from kohort.kube.wire import Response
 
 CONNECT_SECONDS: Final = 10.0
@@ -156,7 +158,14 @@ class Connections:
     namespace, each in order."""
 
     def __init__(
-        self, server: str, context: ssl.SSLContext | bool, *, limit: int, name: str = "", headers: Mapping[str, str]
+        self,
+        server: str,
+        context: ssl.SSLContext | bool,
+        *,
+        limit: int,
+        name: str = "",
+        headers: Mapping[str, str],
+        proxy: HttpProxy | None = None,
     ) -> None:
         """`name`: in the server's certificate, if not its host. `headers`: sent with every request."""
         parts = urlsplit(server)
@@ -166,6 +175,10 @@ class Connections:
         self._context = context if tls and context else None
         self._name = (name or self._host) if self._context else None
         self._headers = {"host": parts.netloc.rpartition("@")[2], **headers}
+        self._proxy = proxy
+        if proxy is not None and self._context is None:  # it reads the requests, and passes each on
+            self._prefix = f"http://{self._headers['host']}{self._prefix}"
+            self._headers |= proxy.headers
         self._width = Width(limit)
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
@@ -308,21 +321,31 @@ class Connections:
         self._opening += 1
         made = None
         try:
-            loop = asyncio.get_running_loop()
             async with asyncio.timeout(seconds):
-                _, made = await loop.create_connection(
-                    _Connection, self._host, self._port, ssl=self._context, server_hostname=self._name
-                )
+                made = await self._opened()
         except TimeoutError:
             raise
         except (OSError, ssl.SSLError) as error:
-            raise TransportError(f"cannot connect to {self._host}:{self._port}: {error}") from error
+            raise TransportError(f"cannot connect to {self._towards}: {error}") from error
         finally:
             self._opening -= 1
             if made is None:
                 self._next()
         self._open.add(made)
         return made
+
+    async def _opened(self) -> _Connection:
+        loop, proxy = asyncio.get_running_loop(), self._proxy
+        if proxy is not None and isinstance(self._context, ssl.SSLContext):
+            return await tunnelled(proxy, self._host, self._port, self._context, self._name, _Connection)
+        host, port = (self._host, self._port) if proxy is None else (proxy.host, proxy.port)
+        _, made = await loop.create_connection(_Connection, host, port, ssl=self._context, server_hostname=self._name)
+        return made
+
+    @property
+    def _towards(self) -> str:
+        proxy = self._proxy
+        return f"{self._host}:{self._port}" + (f" through proxy {proxy.host}:{proxy.port}" if proxy else "")
 
     def _give(self, connection: _Connection) -> None:
         now = asyncio.get_running_loop().time()

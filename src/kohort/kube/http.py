@@ -149,7 +149,12 @@ class Http:
     def _requests(self, context: ssl.SSLContext | bool) -> Connections:
         config = self._config
         return Connections(
-            config.server, context, limit=self._connections, name=config.tls_server_name, headers=self._headers()
+            config.server,
+            context,
+            limit=self._connections,
+            name=config.tls_server_name,
+            headers=self._headers(),
+            proxy=config.proxy,
         )
 
     def _headers(self) -> dict[str, str]:
