@@ -251,7 +251,7 @@ def test_with_mutating_webhooks_nothing_comes_from_a_cache(talk: Talk) -> None:
         "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
         {"metadata": {"name": "w"}, "webhooks": []},
     )
-    known._managers = {key: one._replace(entry=b"nonsense") for key, one in known._managers.items()}
+    known._managers.update({key: one._replace(entry=b"nonsense") for key, one in known._managers.items()})
     answer = talk.request("PATCH", f"{PODS}/p-1/status", {"status": running(1, random.Random(1))}, content_type=MERGE)
     assert answer.code == 200
 
@@ -307,7 +307,7 @@ def test_validating_admission_sees_managers_of_a_status_from_the_cache(talk: Tal
     talk.create(policies, {"metadata": {"name": "any"}, "spec": spec})
     known = dict(talk.api.core.pod_statuses._managers)
     talk.api.core.use([Sees()])
-    talk.api.core.pod_statuses._managers = known
+    talk.api.core.pod_statuses._managers.update(known)
     answer = talk.request("PATCH", f"{PODS}/p-1/status", {"status": running(1, random.Random(1))}, content_type=MERGE)
     assert answer.code == 200
     assert seen == [[1, 2]]

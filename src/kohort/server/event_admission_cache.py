@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kohort.api import formats
 from kohort.server import storage_codec, timestamps
 from kohort.server.codec import encode
-from kohort.server.pod_admission_cache import MUTATING, UID, Key
+from kohort.server.pod_admission_cache import MUTATING, UID
+from kohort.server.remembered import Key, Remembered
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from kohort.server.resources import Resource
     from kohort.server.store import Store
 
-_MAX_ENTRIES: Final = 1024
 _GROUP: Final = "events.k8s.io"
 _METADATA: Final = {"name", "namespace"}
 _MADE: Final = ["name", "namespace", "managedFields", "creationTimestamp", "uid"]  # of the metadata, in this order
@@ -42,7 +42,7 @@ class _CachedEvent(NamedTuple):
 class EventAdmissionCache:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._events: dict[Key, _CachedEvent] = {}
+        self._events: Remembered[_CachedEvent] = Remembered()
         self.allowed = True
 
     def use(self, plugins: list[Any]) -> None:
@@ -69,10 +69,8 @@ class EventAdmissionCache:
         meta, managers = stored["metadata"], stored["metadata"].get("managedFields") or []
         if warnings or list(meta) != _MADE or len(managers) != 1 or "time" not in managers[0]:
             return
-        if len(self._events) >= _MAX_ENTRIES:
-            self._events.clear()
         rest = {name: value for name, value in stored.items() if name not in ("metadata", "kind", "apiVersion")}
-        self._events[key] = _CachedEvent(encode(rest), managers[0])
+        self._events.keep(key, _CachedEvent(encode(rest), managers[0]))
 
     def build(self, key: Key, resource: Resource, body: Object, namespace: str, name: str) -> Object | None:
         """An event as the whole way would leave it, before validating admission; None if none is cached."""

@@ -19,6 +19,7 @@ from kohort.api import meta as metadata
 from kohort.server import status, storage_codec, timestamps
 from kohort.server.admission.pod_webhooks import PodWebhooks
 from kohort.server.codec import encode
+from kohort.server.remembered import Key, Remembered
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from kohort.server.resources import Resource
     from kohort.server.store import Store
 
-_MAX_ENTRIES: Final = 1024
 _PER_POD_METADATA: Final = {"name", "generateName", "namespace", "labels", "annotations"}  # may differ from pod to pod
 _SHARED_METADATA: Final = ("ownerReferences", "finalizers")
 _MUTATING_WEBHOOKS: Final = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
@@ -38,7 +38,6 @@ VALIDATING: Final = (
 _MOMENT: Final = "(moment)"  # no name of a field, no manager
 _DEPENDENCIES: Final = ("scheduling.k8s.io/priorityclasses", _MUTATING_WEBHOOKS)
 
-Key = tuple[Any, ...]
 _decode = msgspec.json.Decoder(list[dict[str, Any]]).decode
 UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -111,7 +110,7 @@ class _CachedPod(NamedTuple):
 class PodAdmissionCache:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._pods: dict[Key, _CachedPod] = {}
+        self._pods: Remembered[_CachedPod] = Remembered()
         self._webhooks: list[PodWebhooks] = []
         self.allowed = True
 
@@ -146,14 +145,12 @@ class PodAdmissionCache:
         return (rest, same, labels, annotations, generated, namespace, chosen.manager, chosen.validation, dependencies)
 
     def add(self, key: Key, stored: Object, warnings: tuple[str, ...]) -> None:
-        if len(self._pods) >= _MAX_ENTRIES:
-            self._pods.clear()
         rest = {name: value for name, value in stored.items() if name not in ("metadata", "kind", "apiVersion")}
         meta = stored["metadata"]
         owners = meta.get("ownerReferences") or [{}]
         managers = encode([{**one, "time": _MOMENT} for one in meta.get("managedFields") or ()])
         between = tuple(managers.split(_MOMENT.encode()))
-        self._pods[key] = _CachedPod(encode(rest), warnings, between, str(owners[0].get("uid") or ""))
+        self._pods.keep(key, _CachedPod(encode(rest), warnings, between, str(owners[0].get("uid") or "")))
 
     def build(self, key: Key, resource: Resource, body: Object, namespace: str, name: str) -> Object | None:
         """A pod as full decoding and validation would leave it, before validating admission; None if none is cached."""

@@ -20,7 +20,8 @@ from kohort.api import patch as patches
 from kohort.apimachinery.times import parse
 from kohort.server import storage_codec, timestamps
 from kohort.server.codec import encode
-from kohort.server.pod_admission_cache import MUTATING, UID, VALIDATING, Key
+from kohort.server.pod_admission_cache import MUTATING, UID, VALIDATING
+from kohort.server.remembered import Key, Remembered
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from kohort.server.resources import Resource
     from kohort.server.store import Item, Store
 
-_MAX_ENTRIES: Final = 1024
 _MOST_MANAGERS: Final = 4  # far from where the oldest are put together
 _WRITTEN: Final = b'"time":"'
 _TIME_LENGTH: Final = len("2026-11-17T10:00:00Z")
@@ -69,7 +69,7 @@ class _Manager(NamedTuple):
 class PodStatusCache:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._managers: dict[Key, _Manager] = {}
+        self._managers: Remembered[_Manager] = Remembered()
         self.allowed = True
 
     def use(self, plugins: list[Any]) -> None:
@@ -107,9 +107,7 @@ class PodStatusCache:
         new = _built(manager, change, stored, chosen, managers[-1]["time"])
         if new is None or storage_codec.dump(resource, new, item.revision) != item.value:
             return
-        if len(self._managers) >= _MAX_ENTRIES:
-            self._managers.clear()
-        self._managers[change.key] = manager
+        self._managers.keep(change.key, manager)
 
 
 def _manager(managers: list[Object], address: bytes) -> _Manager | None:

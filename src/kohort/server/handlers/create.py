@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from kohort.server.core import Core
     from kohort.server.event_admission_cache import EventAdmissionCache
     from kohort.server.options import WriteOptions
-    from kohort.server.pod_admission_cache import Key, PodAdmissionCache
+    from kohort.server.pod_admission_cache import PodAdmissionCache
+    from kohort.server.remembered import Key
     from kohort.server.requestinfo import RequestInfo
     from kohort.server.store import Item
 
