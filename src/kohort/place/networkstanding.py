@@ -96,9 +96,10 @@ def _given_up(engine: Engine, key: str, members: Sequence[Member]) -> str:
     takes = _takes(engine, key, members)
     engine.undo(mark)
     best = max(takes, key=lambda value: takes[value])
+    told, them = ("1 pod is", "it") if len(members) == 1 else (f"{len(members)} pods are", "all of them")
     if takes[best] >= len(members):
-        return f"{len(members)} pods are on {where}; {key}={best} would take all of them now"
-    return f"{len(members)} pods are on {where}; {key}={best}, the largest of {len(takes)}, takes {takes[best]}"
+        return f"{told} on {where}; {key}={best} would take {them} now"
+    return f"{told} on {where}; {key}={best}, the largest of {len(takes)}, takes {takes[best]}"
 
 
 def _takes(engine: Engine, key: str, members: Sequence[Member]) -> dict[str, int]:
