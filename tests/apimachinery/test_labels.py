@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kohort.apimachinery.labels import matches, meets, node_meets_term, tolerates
+from kohort.apimachinery.labels import holds, matches, meets, node_meets_term, tolerates
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,15 @@ def test_numeric_tolerations_compare_the_taint() -> None:
 def test_a_requirement_that_is_not_valid_holds_for_nothing(rule: dict[str, Any]) -> None:
     """Rules that compare selectors also see objects that other rules refuse."""
     assert not matches({"matchExpressions": [rule]}, {"a": "b"})
+
+
+class _Values(list[str]):
+    """A long list that nobody should go through."""
+
+    def __contains__(self, _: object) -> bool:
+        raise AssertionError
+
+
+def test_a_label_that_is_not_there_is_not_looked_for_in_long_lists() -> None:
+    assert not holds("In", None, _Values(["a"]))
+    assert holds("NotIn", None, _Values(["a"]))

@@ -27,9 +27,9 @@ def meets(rule: Mapping[str, Any], labels: Labels) -> bool:
 def holds(operator: str, value: str | None, wanted: Collection[str]) -> bool:
     """In, NotIn, Exists, DoesNotExist, Gt, Lt of a label's value; None: there is no such label."""
     if operator == "In":
-        return value in wanted
+        return value is not None and value in wanted  # a label that is not there need not be looked for
     if operator == "NotIn":
-        return value not in wanted
+        return value is None or value not in wanted
     if operator == "Exists":
         return value is not None
     if operator == "DoesNotExist":

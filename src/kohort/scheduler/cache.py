@@ -37,6 +37,7 @@ from kohort.scheduler.model import (
     Pod,
     PodSpec,
     Workload,
+    asked,
     group_spec,
     workload_group_spec,
 )
@@ -512,12 +513,12 @@ class SchedulerCache:
         spec, namespace = pod.spec, pod.metadata.namespace
         if pod.metadata.labels or spec.volumes or spec.resource_claims or defaults:
             claims = list(self._devices(member))
-            return self.state.equivalence_class(msgspec.to_builtins(pod), claims=claims, defaults=defaults)
+            return self.state.equivalence_class(asked(pod), claims=claims, defaults=defaults)
         shared = spec.containers if _is_bare(spec) else spec
         known = self._of_specs.get(id(shared))
         if known is not None and known[0] is shared and known[1] == namespace and not known[2].stale:
             return known[2]
-        eq_class = self.state.equivalence_class(msgspec.to_builtins(pod))
+        eq_class = self.state.equivalence_class(asked(pod))
         if len(self._of_specs) >= _SPECS:
             self._of_specs.clear()
         if not eq_class.excess:

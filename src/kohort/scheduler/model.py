@@ -150,6 +150,30 @@ class Pod(msgspec.Struct, rename="camel"):
         return next((one.uid for one in owners if one.controller and one.kind == "Job"), "") if owners else ""
 
 
+# By field: rules about nodes and pods, of which a tenant may write megabytes.
+_RULES: Final = {
+    "node_selector": "nodeSelector",
+    "affinity": "affinity",
+    "tolerations": "tolerations",
+    "topology_spread_constraints": "topologySpreadConstraints",
+}
+_NO_RULES: Final = dict.fromkeys(_RULES)
+
+
+def asked(pod: Pod) -> Json:
+    """What the engine reads of a pod that waits. Its rules are handed over as they are: nobody changes them, and a copy
+    of many would hold the event loop twice, when it is made and when it goes."""
+    meta, given = pod.metadata, pod.spec
+    if not (given.affinity or given.tolerations or given.topology_spread_constraints or given.node_selector):
+        whole: Json = msgspec.to_builtins(pod)
+        return whole
+    spec: Json = msgspec.to_builtins(msgspec.structs.replace(given, **_NO_RULES))
+    rules = ((name, getattr(given, field)) for field, name in _RULES.items())
+    spec |= {name: rule for name, rule in rules if rule is not None}
+    named = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "labels": meta.labels or {}}
+    return {"metadata": named, "spec": spec}
+
+
 def named_group(namespace: str, spec: PodSpec) -> str | None:
     """namespace/name, or namespace/workload/group/replica (1.35)."""
     joined, old = spec.scheduling_group, spec.workload_ref
