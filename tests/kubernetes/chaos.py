@@ -225,8 +225,8 @@ class Run:
 
     def _given_up(self, takeover: Takeover) -> bool:
         """Whether its holder let go of the lease between its last renewal and the takeover."""
-        releases = [moment(one.renew_time) for machine in self.machines for one in machine.proxy.releases]
-        return any(takeover.since <= one <= takeover.at for one in releases)
+        releases = (one for machine in self.machines for one in machine.proxy.releases if one.lease == takeover.lease)
+        return any(takeover.since <= moment(one.renew_time) <= takeover.at for one in releases)
 
     def _flat(self, name: str, least: int, size: int, pods: list[Json], free: int) -> list[str]:
         bound = sum(1 for one in pods if one["spec"].get("nodeName"))

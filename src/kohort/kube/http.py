@@ -9,7 +9,6 @@ import re
 import ssl
 import tempfile
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -17,6 +16,7 @@ from kohort.kube.clock import REAL
 from kohort.kube.connections import REPEATABLE, Connections
 from kohort.kube.errors import ConfigError, TransportError
 from kohort.kube.http1 import BadAnswerError
+from kohort.kube.proxies import is_here
 from kohort.kube.wire import Response
 
 if TYPE_CHECKING:
@@ -158,7 +158,9 @@ class Http:
         )
 
     def _headers(self) -> dict[str, str]:
-        encoding = "gzip, deflate" if self._config.compress and not _local(self._config.server) else "identity"
+        # Compressing what never leaves the machine costs both sides and saves nobody anything.
+        wanted = self._config.compress and not is_here(urlsplit(self._config.server).hostname or "")
+        encoding = "gzip, deflate" if wanted else "identity"
         return {"user-agent": self._agent, "accept-encoding": encoding}
 
     def _what(self, request: Request) -> str:
@@ -226,12 +228,3 @@ def _said(error: BaseException) -> str:
     if isinstance(error, asyncio.TimeoutError):
         return "no answer in time"
     return str(error) or type(error).__name__
-
-
-def _local(server: str) -> bool:
-    """Compressing what never leaves the machine costs both sides and saves nobody anything."""
-    host = urlsplit(server).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -57,7 +57,7 @@ def from_environment(server: str, env: Mapping[str, str]) -> HttpProxy | None:
     names = ("HTTPS_PROXY", "https_proxy") if parts.scheme == "https" else ("HTTP_PROXY", "http_proxy")
     name = next((one for one in names if env.get(one)), "")
     host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
-    if not name or _is_here(host) or _is_excepted(host, port, env.get("NO_PROXY") or env.get("no_proxy") or ""):
+    if not name or is_here(host) or _is_excepted(host, port, env.get("NO_PROXY") or env.get("no_proxy") or ""):
         return None
     try:
         return read(env[name])
@@ -71,7 +71,8 @@ def _shown(url: str) -> str:
     return f"{before.partition('://')[0]}://...@{rest}" if at else url
 
 
-def _is_here(host: str) -> bool:
+def is_here(host: str) -> bool:
+    """Whether it is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
