@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kohort.server.store import CompactedError, ConflictError, Item, Store, StoreError
+from kohort.server.store import CompactedError, ConflictError, Item, Store, StoreError, sqlite
 from kohort.server.store.journal import Journal, MemoryJournal
 from kohort.server.store.sqlite import SqliteJournal
 
@@ -151,6 +151,108 @@ async def test_large_values_are_packed_and_come_back(tmp_path: Path) -> None:
     assert state(again) == before == {"large": f"{large}2".encode(), "small": b"small"}
     assert again.since("pods", 0)[0].item.value == large.encode()
     await again.close()
+
+
+async def test_who_writes_is_told_before_the_log_goes_into_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the log stays short: what one commit has to wait for is little, however much others have written."""
+    monkeypatch.setattr(sqlite, "_CHECKPOINT", 1 << 20)
+    journal = SqliteJournal(tmp_path / "store.db")
+    order: list[str] = []
+    tell, checkpoint = journal._tell, journal._checkpoint
+
+    def told(entries: Any, error: Any) -> None:
+        order.append("told")
+        tell(entries, error)
+
+    def moved() -> None:
+        before = journal._ahead
+        checkpoint()
+        if journal._ahead < before:
+            order.append("moved")
+
+    monkeypatch.setattr(journal, "_tell", told)
+    monkeypatch.setattr(journal, "_checkpoint", moved)
+    store = Store(journal)
+    await store.open()
+    longest = 0
+    for number in range(40):
+        await put(store, f"p{number}", os.urandom(1 << 17).hex())
+        longest = max(longest, (tmp_path / "store.db-wal").stat().st_size)
+    await store.close()
+    assert order.count("moved") >= 4
+    assert order[0] == "told"
+    assert longest < 4 << 20
+
+
+async def test_history_is_dropped_a_little_at_a_time_and_after_a_kill_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_DROP_SECONDS", 0.0)
+    journal = SqliteJournal(tmp_path / "store.db")
+    store = Store(journal)
+    await store.open()
+    for turn in range(10):
+        for name in "abc":
+            await put(store, name, f"{turn}")
+    await remove(store, "c")
+    dropped = journal._dropped
+    turns = 0
+
+    def killed(one: Any) -> None:
+        """After two turns the process is as good as gone."""
+        nonlocal turns
+        turns += 1
+        if turns > 2:
+            raise sqlite3.OperationalError("gone")
+        dropped(one)
+
+    monkeypatch.setattr(journal, "_dropped", killed)
+    store.compact(store.revision)
+    await put(store, "d", "d")
+    await store.close()
+    rows = _count(tmp_path)
+    assert rows == 32 - 2, "two turns of one row"
+    again = Store(SqliteJournal(tmp_path / "store.db"))
+    await again.open()
+    assert state(again) == {"a": b"9", "b": b"9", "d": b"d"}
+    assert again.compacted == 31
+    assert [event.item.name for event in again.since("pods", 31)] == ["d"]
+    await put(again, "e", "e")
+    await again.close()
+    assert _count(tmp_path) == 4, "what was left has gone"
+    last = Store(SqliteJournal(tmp_path / "store.db"))
+    await last.open()
+    assert state(last) == {"a": b"9", "b": b"9", "d": b"d", "e": b"e"}
+    await last.close()
+
+
+def _count(folder: Path) -> int:
+    db = sqlite3.connect(folder / "store.db")
+    try:
+        return int(db.execute("SELECT count(*) FROM log").fetchone()[0])
+    finally:
+        db.close()
+
+
+async def test_whoever_writes_goes_before_history_that_is_to_be_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_DROP_SECONDS", 0.0)
+    journal = SqliteJournal(tmp_path / "store.db")
+    store = Store(journal)
+    await store.open()
+    for turn in range(50):
+        await put(store, "a", str(turn))
+    store.compact(store.revision)
+    done = []
+    for number in range(10):
+        await put(store, f"b{number}", "b")
+        done.append(sum(one.done for one in journal._owed))
+    assert done[0] < 49, "the first of them did not wait for all of it"
+    await store.close()
+    assert _count(tmp_path) == 11
 
 
 async def test_a_file_of_the_release_before_is_read(tmp_path: Path) -> None:

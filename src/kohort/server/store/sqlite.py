@@ -16,12 +16,13 @@ import os
 import queue
 import sqlite3
 import threading
+import time
 import zlib
 from typing import TYPE_CHECKING, Final
 
 from kohort.server.auth import private
 from kohort.server.store.journal import Saved
-from kohort.server.store.records import StoreError
+from kohort.server.store.records import Change, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -41,6 +42,9 @@ CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 """
 _LARGE: Final = 16 << 10  # bytes of a value; from there on it is packed
 _PACKED: Final = 8  # added to what a change is
+_CHECKPOINT: Final = 4 << 20  # bytes of the WAL after which it goes into the file: 10 ms, and 70 where it is 32 MiB
+_PAGES: Final = 2 << 12  # bytes that a row takes there beside its value
+_DROP_SECONDS: Final = 0.005
 _PROBE_SECONDS: Final = 0.5  # between looks whether a file that failed can be written again
 _PROBE_BYTES: Final = 64 << 10
 _INSERT: Final = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)"
@@ -48,12 +52,15 @@ _SET: Final = "INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET 
 
 
 class _Compaction:
-    __slots__ = ("last", "revision", "superseded")
+    """`superseded`: rows to delete, each after the older ones of its object. `done`: so many of them are gone."""
+
+    __slots__ = ("done", "last", "revision", "superseded")
 
     def __init__(self, revision: int, last: int, superseded: Sequence[int]) -> None:
         self.revision = revision
         self.last = last
         self.superseded = superseded
+        self.done = 0
 
 
 class _Refuses:
@@ -70,6 +77,7 @@ class SqliteJournal:
         self._done: Callable[[Sequence[Entry], BaseException | None], None] | None = None
         self._writable: Callable[[], None] | None = None
         self._owed: list[_Compaction] = []  # not yet in the file
+        self._ahead = 0  # bytes of the WAL, roughly, that are not yet in the file
         self._loop: asyncio.AbstractEventLoop | None = None
         self._db = _open(path)
         try:
@@ -84,16 +92,30 @@ class SqliteJournal:
             newest = self._db.execute("SELECT max(revision) FROM log").fetchone()[0] or 0
         except sqlite3.Error as error:
             raise StoreError(f"{self._path}: {_reason(error)}") from None
-        return Saved(self._rows(), max(newest, int(facts.get("revision", 0))), int(facts.get("compacted", 0)))
+        last, compacted = max(newest, int(facts.get("revision", 0))), int(facts.get("compacted", 0))
+        return Saved(self._rows(compacted, last), last, compacted)
 
-    def _rows(self) -> Iterator[tuple[int, int, str, str, str, bytes]]:
+    def _rows(self, compacted: int, last: int) -> Iterator[tuple[int, int, str, str, str, bytes]]:
+        """A process that was killed while it dropped history has left some of it, which is to go now."""
+        left: list[int] = []
+        newest: dict[tuple[str, str, str], int] = {}
         try:
-            yield from map(
-                _unpacked,
-                self._db.execute("SELECT revision, change, resource, namespace, name, value FROM log ORDER BY 1"),
-            )
+            for row in self._db.execute(
+                "SELECT revision, change, resource, namespace, name, value FROM log ORDER BY 1"
+            ):
+                found = _unpacked(row)
+                if found[0] <= compacted:
+                    before = newest.pop(found[2:5], None)
+                    left += [before] if before is not None else []
+                    if found[1] == Change.DELETE:
+                        left.append(found[0])
+                    else:
+                        newest[found[2:5]] = found[0]
+                yield found
         except sqlite3.Error as error:
             raise StoreError(f"{self._path}: {_reason(error)}") from None
+        if left:
+            self._owed.append(_Compaction(compacted, last, left))
 
     def start(
         self, done: Callable[[Sequence[Entry], BaseException | None], None], writable: Callable[[], None]
@@ -136,6 +158,7 @@ class SqliteJournal:
                 continue
             self._tell(entries, None)
             self._compact()
+            self._checkpoint()
 
     def _rolled_back(self, error: sqlite3.Error) -> StoreError:
         with contextlib.suppress(sqlite3.Error):
@@ -203,24 +226,55 @@ class SqliteJournal:
     def _commit(self, entries: list[Entry]) -> None:
         if entries:
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany(_INSERT, map(_row, entries))
+            self._db.executemany(_INSERT, map(self._counted, entries))
             self._db.execute("COMMIT")
 
-    def _compact(self) -> None:
-        """In a transaction of its own: it can wait, and nobody's write fails with it."""
-        if not self._owed:
+    def _counted(self, entry: Entry) -> tuple[int, int, str, str, str, bytes]:
+        row = _row(entry)
+        self._ahead += len(row[-1]) + _PAGES
+        return row
+
+    def _checkpoint(self) -> None:
+        """Left to SQLite it is a part of the commit that fills the WAL: whoever wrote would wait for all that others
+        had written before. Here they have been told, and who comes next waits for little."""
+        if self._ahead < _CHECKPOINT:
             return
-        db = self._db
+        self._ahead = 0
         try:
-            db.execute("BEGIN IMMEDIATE")
-            for one in self._owed:
-                db.executemany("DELETE FROM log WHERE revision = ?", ((revision,) for revision in one.superseded))
-                db.executemany(_SET, (("compacted", str(one.revision)), ("revision", str(one.last))))
-            db.execute("COMMIT")
-        except sqlite3.Error as error:
-            log.warning("history is kept, to be dropped later: %s", self._rolled_back(error))
-            return
-        self._owed.clear()
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except sqlite3.Error as error:  # it is all in the WAL; another one comes
+            log.warning("%s: the log is not yet in the file: %s", self._path, _reason(error))
+
+    def _compact(self) -> None:
+        """In transactions of its own: it can wait, and nobody's write fails with it. Each is short, and whoever has
+        come meanwhile goes first."""
+        while self._owed:
+            one = self._owed[0]
+            try:
+                self._dropped(one)
+            except sqlite3.Error as error:
+                log.warning("history is kept, to be dropped later: %s", self._rolled_back(error))
+                return
+            if one.done == len(one.superseded):
+                del self._owed[0]
+            self._checkpoint()
+            if not self._queue.empty():
+                return
+
+    def _dropped(self, one: _Compaction) -> None:
+        """For a few milliseconds. First comes that it is history no more: what is left of it after a kill goes then."""
+        db, done, end = self._db, one.done, time.perf_counter() + _DROP_SECONDS
+        db.execute("BEGIN IMMEDIATE")
+        if not done:
+            db.executemany(_SET, (("compacted", str(one.revision)), ("revision", str(one.last))))
+        while done < len(one.superseded):
+            db.execute("DELETE FROM log WHERE revision = ?", (one.superseded[done],))  # a large one is many pages
+            done += 1
+            if time.perf_counter() > end:
+                break
+        db.execute("COMMIT")
+        self._ahead += (done - one.done) * _PAGES
+        one.done = done
 
 
 def _row(entry: Entry) -> tuple[int, int, str, str, str, bytes]:
@@ -248,7 +302,7 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA locking_mode=EXCLUSIVE")
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")
-        db.execute("PRAGMA wal_autocheckpoint=8000")
+        db.execute("PRAGMA wal_autocheckpoint=0")
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"{path}: {_reason(error)}") from None
     return db
