@@ -28,8 +28,7 @@ class DiscoveryHandler:
     def __init__(self, minor: str, resources: Resources, version: str, address: str) -> None:
         self._minor, self._resources, self._address = minor, resources, address
         self._version = version
-        self._added: dict[str, dict[str, Any]] = {}
-        self._later: list[Callable[[], dict[str, dict[str, Any]]]] = []
+        self._makers: dict[str, Callable[[], dict[str, dict[str, Any]]]] = {}
         self.fixed: dict[str, Callable[[], Any]] = {}
         self._made: dict[str, tuple[bytes, str]] = {}
         self._changes = -1
@@ -39,15 +38,18 @@ class DiscoveryHandler:
         self._version = self._version or definitions.version(self._minor)
         return self._version
 
-    def add(self, make: Callable[[], dict[str, dict[str, Any]]]) -> None:
-        """Definitions that are made when somebody reads them."""
-        self._later.append(make)
+    def add(self, crd: str, make: Callable[[], dict[str, dict[str, Any]]]) -> None:
+        """What a CustomResourceDefinition adds to OpenAPI documents. It is made whenever such a document is, and not
+        kept: schemas are large, and few ask for them."""
+        self._makers[crd] = make
 
-    @property
-    def added(self) -> dict[str, dict[str, Any]]:
-        while self._later:
-            self._added.update(self._later.pop(0)())
-        return self._added
+    def remove(self, crd: str) -> None:
+        self._makers.pop(crd, None)
+
+    def added(self, group: str | None = None) -> dict[str, dict[str, Any]]:
+        """Of one API group, or of all."""
+        makers = [make for crd, make in self._makers.items() if group is None or crd.partition(".")[2] == group]
+        return {name: one for make in makers for name, one in make().items()}
 
     def answer(self, request: Request, at: ResourcePath | None) -> Response | None:
         if self._changes != self._resources.changes:
@@ -79,7 +81,7 @@ class DiscoveryHandler:
             "/version": lambda: discovery.version_info(self.version),
             "/api": lambda: discovery.core_versions(self._address),
             "/apis": lambda: discovery.group_list(resources),
-            "/openapi/v2": lambda: openapi.v2(self._minor, resources, self.added),
+            "/openapi/v2": lambda: openapi.v2(self._minor, resources, self.added()),
             "/openapi/v3": lambda: openapi.v3_index(resources),
             **self.fixed,
         }
@@ -91,7 +93,8 @@ class DiscoveryHandler:
         elif at is not None:
             found = discovery.resource_list(resources, at.group, at.version)
         elif path.startswith("/openapi/v3/"):
-            found = openapi.v3(self._minor, resources, path.removeprefix("/openapi/v3/"), self.added)
+            name = path.removeprefix("/openapi/v3/")
+            found = openapi.v3(self._minor, resources, name, self.added(openapi.group_of(name)))
         return (lambda: found) if found is not None else None
 
     def _paths(self) -> dict[str, list[str]]:

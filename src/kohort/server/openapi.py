@@ -146,9 +146,9 @@ def _pairs(resources: Resources) -> list[tuple[str, str]]:
 def v3(minor: str, resources: Resources, name: str, added: dict[str, Document] | None = None) -> Document | None:
     """The document of `api/v1`, `apis/batch/v1`, or one of the roots."""
     parts = name.strip("/").split("/")
-    group, version = ("", parts[1]) if parts[0] == "api" and len(parts) == 2 else ("", "")
+    group, version = group_of(name), parts[1] if parts[0] == "api" and len(parts) == 2 else ""
     if parts[0] == "apis" and len(parts) == 3:
-        group, version = parts[1], parts[2]
+        version = parts[2]
     found = [one for one in resources.every() if (one.group, one.version) == (group, version)]
     if not found and (len(parts) > 2 or (version and parts[0] == "api")):
         return None
@@ -168,6 +168,12 @@ def v3(minor: str, resources: Resources, name: str, added: dict[str, Document] |
             "securitySchemes": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
         },
     }
+
+
+def group_of(name: str) -> str:
+    """The API group that a document of version 3 is about."""
+    parts = name.strip("/").split("/")
+    return parts[1] if parts[0] == "apis" and len(parts) == 3 else ""
 
 
 def _definition_name(one: Resource, added: dict[str, Document]) -> str | None:

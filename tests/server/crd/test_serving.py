@@ -11,6 +11,8 @@ from tests.server.crd.server import Running
 
 from kohort.api import registry
 from kohort.api.crd import crds
+from kohort.server import storage_codec
+from kohort.server.crd import resources
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GIZMOS = "/apis/kohort.test/v1/namespaces/default/gizmos"
@@ -260,3 +262,61 @@ def test_a_stored_definition_of_a_built_in_api_is_not_served(server: Running) ->
     assert server.request("DELETE", f"{CRDS}/{name}").ok
     until(lambda: server.request("GET", f"{CRDS}/{name}").code == 404)
     assert server.request("GET", f"{roles}/r").code == 200
+
+
+def test_the_others_of_a_group_are_not_read_for_one(served: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group may have hundreds, each with a megabyte of schemas."""
+    read: list[str] = []
+    load = storage_codec.load
+
+    def counted(resource: Any, item: Any) -> Object:
+        if resource.plural == "customresourcedefinitions":
+            read.append(item.name)
+        return load(resource, item)
+
+    for number in range(5):
+        assert served.request("POST", CRDS, alike(number)).code == 201
+    until(lambda: all(conditions(served, f"p{number}.kohort.test").get("Established") for number in range(5)))
+    monkeypatch.setattr(storage_codec, "load", counted)
+    assert served.request("POST", CRDS, alike(5)).code == 201
+    until(lambda: served.request("GET", "/apis/kohort.test/v1/p5").ok)
+    assert served.request("DELETE", f"{CRDS}/p5.kohort.test").code == 200
+    until(lambda: served.request("GET", "/apis/kohort.test/v1/p5").code == 404)
+    assert set(read) <= {"p5.kohort.test"}
+
+
+def alike(number: int) -> Object:
+    body = crd(f"p{number}", f"Kind{number}")
+    body["spec"]["names"].pop("shortNames")
+    return body
+
+
+def test_openapi_forgets_a_definition_without_making_the_others(
+    served: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = "/openapi/v3/apis/kohort.test/v1"
+    other = crd("others", "Other", "another.test")
+    assert served.request("POST", CRDS, other).code == 201
+    until(lambda: served.request("GET", "/apis/another.test/v1/others").ok)
+    made: list[str] = []
+    make = resources.openapi
+
+    def counted(one: Object) -> dict[str, Any]:
+        made.append(one["metadata"]["name"])
+        return make(one)
+
+    monkeypatch.setattr(resources, "openapi", counted)
+    assert "test.kohort.v1.Gizmo" in served.request("GET", document).json()["components"]["schemas"]
+    assert made == ["gizmos.kohort.test"], "a group's document is made of that group's definitions"
+    changed = crd()
+    changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "said anew"
+    changed["metadata"] = served.request("GET", f"{CRDS}/gizmos.kohort.test").json()["metadata"]
+    assert served.request("PUT", f"{CRDS}/gizmos.kohort.test", changed).code == 200
+    until(lambda: "said anew" in json.dumps(served.request("GET", document).json()))
+    made.clear()
+    assert served.request("DELETE", f"{CRDS}/gizmos.kohort.test").code == 200
+    until(lambda: served.request("GET", document).code == 404)
+    assert made == []
+    definitions = served.request("GET", "/openapi/v2").json()["definitions"]
+    assert "test.another.v1.Other" in definitions
+    assert "test.kohort.v1.Gizmo" not in definitions

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from kohort.server import storage_codec, timestamps
+from kohort.server import codec, storage_codec, timestamps
+from kohort.server.controllers.partial_objects import meta_of
 from kohort.server.controllers.writes import change, delete
 from kohort.server.crd import accepted_names, definition, resources, served
 from kohort.server.crd.definition import GROUP, PLURAL, spec_of
+from kohort.server.crd.group_names import GroupNames
 
 if TYPE_CHECKING:
     from kohort.api.kind import Object
@@ -44,7 +47,8 @@ class DefinitionController:
         self._own = served.definitions(found, self._native)
         self._resources.add(self._own)
         self._served: dict[str, list[Resource]] = {}
-        self._shown: dict[str, object] = {}
+        self._shown: dict[str, bytes] = {}  # what they were served from; the definition itself is not kept
+        self._names = GroupNames()
         self._ends: dict[str, str] = {}  # tables whose definition waits for them to be empty
         self._waiting: dict[str, None] = {}
         self._some = asyncio.Event()
@@ -56,6 +60,8 @@ class DefinitionController:
 
     async def start(self) -> None:
         self._store.listeners.append(self._listen)
+        for item in self._store.table(self._table).items():
+            self._names.see(item.name, item)
         for item in self._store.table(self._table).items():
             if not self._own_rules or not self._is_shipped(item):
                 await self._try(item.name)
@@ -72,7 +78,10 @@ class DefinitionController:
     def _listen(self, entries: Sequence[Entry]) -> None:
         """A definition changed, or an object of one that is terminating."""
         for entry in entries:
-            name = entry.event.item.name if entry.table == self._table else self._ends.get(entry.table)
+            name = self._ends.get(entry.table)
+            if entry.table == self._table:
+                name = entry.event.item.name
+                self._names.see(name, self._store.table(self._table).get("", name))
             if name is not None:
                 self._waiting[name] = None
                 self._some.set()
@@ -99,29 +108,29 @@ class DefinitionController:
             return False
         crd, ours = found
         self._put(item.name, resources.resources_of(crd, ours))
-        self._api.discovery.add(lambda: resources.openapi({**crd, "spec": ours.whole}))
+        self._api.discovery.add(item.name, lambda: resources.openapi({**crd, "spec": ours.whole}))
         return True
 
     def _crd(self, name: str) -> Object | None:
         item = self._store.table(self._table).get("", name)
         return storage_codec.load(self._own, item) if item is not None else None
 
-    def _group(self, group: str, but: str) -> list[Object]:
-        others = (one for one in self._store.table(self._table).items() if one.name != but)
-        return [storage_codec.load(self._own, one) for one in others if one.name.partition(".")[2] == group]
+    def _openapi(self, name: str) -> dict[str, dict[str, Any]]:
+        crd = self._crd(name)
+        return resources.openapi(crd) if crd is not None else {}
 
     async def _sync(self, name: str) -> None:
         crd = self._crd(name)
         if crd is None:
             self._withdraw(name)
-            for other in self._group(name.partition(".")[2], name):  # names that it had are free now
-                if not definition.is_true(other, "NamesAccepted"):
-                    await self._sync(other["metadata"]["name"])
+            for other in self._names.waiting(name.partition(".")[2]):  # names that it had are free now
+                await self._sync(other)
             return
         if crd["metadata"].get("deletionTimestamp"):
             await self._end(name, crd)
             return
-        status = accepted_names.names_status(crd, self._group(str(spec_of(crd).get("group")), name), timestamps.stamp())
+        others = self._names.others(str(spec_of(crd).get("group")), name)
+        status = accepted_names.names_status(crd, others, timestamps.stamp())
         finalizers = crd["metadata"].get("finalizers") or []
         if status != crd.get("status") or accepted_names.CLEANUP not in finalizers:
             # Served before it says so: whoever waits for the condition finds it.
@@ -143,7 +152,8 @@ class DefinitionController:
     def _serve(self, name: str, crd: Object) -> None:
         if not definition.is_true(crd, "Established"):
             return
-        mark = (spec_of(crd), (crd.get("status") or {}).get("acceptedNames"), crd["metadata"].get("deletionTimestamp"))
+        accepted, ends = (crd.get("status") or {}).get("acceptedNames"), crd["metadata"].get("deletionTimestamp")
+        mark = hashlib.sha256(codec.encode([spec_of(crd), accepted, ends])).digest()
         if self._shown.get(name) == mark:
             return
         fresh = resources.resources_of(crd, own_rules=self._own_rules)
@@ -151,8 +161,7 @@ class DefinitionController:
         for one in self._served.get(name, ()):
             if one.version not in kept:
                 self._resources.remove(one.group, one.version, one.plural)
-                self._forget(one)
-        self._api.discovery.add(lambda: resources.openapi(crd))
+        self._api.discovery.add(name, lambda: self._openapi(name))
         self._put(name, fresh)
         self._shown[name] = mark
 
@@ -164,15 +173,10 @@ class DefinitionController:
 
     def _withdraw(self, name: str) -> None:
         self._shown.pop(name, None)
+        self._api.discovery.remove(name)
         self._ends = {table: owner for table, owner in self._ends.items() if owner != name}
         for one in self._served.pop(name, ()):
             self._resources.remove(one.group, one.version, one.plural)
-            self._forget(one)
-
-    def _forget(self, one: Resource) -> None:
-        base = ".".join([*reversed(one.group.split(".")), one.version, one.kind])
-        for name in (base, f"{base}List"):
-            self._api.discovery.added.pop(name, None)
 
     # ---- the end of a definition
 
@@ -203,7 +207,7 @@ class DefinitionController:
 
     async def _empty(self, resource: Resource) -> None:
         for item in self._store.table(resource.table).items():
-            if not storage_codec.load(resource, item)["metadata"].get("deletionTimestamp"):
+            if not meta_of(item).deletionTimestamp:
                 await delete(self._api, resource, item.namespace, item.name)
 
     async def _finish(self, name: str, condition_values: tuple[str, str, str]) -> None:
