@@ -226,7 +226,7 @@ async def measure(case: Case, start: Callable[[Case, AsyncExitStack], Awaitable[
         began = time.perf_counter()
         client = await start(case, stack)
         ready = time.perf_counter() - began
-        tuning.settle()
+        tuning.settle(calm=True)  # as `kohort up` does
         timing = Timing(wanted)
         for informer in observers(client, timing):
             await stack.enter_async_context(informer)

@@ -37,6 +37,7 @@ class Thing:
 async def test_cycles_that_have_lived_for_a_while_go_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning, "_PAUSE", 0.01)
     monkeypatch.setattr(tuning, "_FEW", 1 << 40)  # other tests may have set much aside
+    monkeypatch.setattr(tuning, "_LONGEST", 1 << 40)
     gc.disable()
     keeping = asyncio.create_task(tuning.keep_small())
     try:
@@ -47,6 +48,63 @@ async def test_cycles_that_have_lived_for_a_while_go_by_the_clock(monkeypatch: p
     finally:
         keeping.cancel()
         gc.enable()
+
+
+async def test_a_look_that_will_be_long_is_left_out_until_memory_is_small_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Objects of a hostile tenant make a heap large between two looks: 222 ms were seen."""
+    held, ticks, looks = 100 << 20, 0, list[int]()
+
+    def give_back() -> None:
+        nonlocal ticks, held
+        ticks += 1
+        held = (700 if 3 <= ticks < 6 else 100) << 20
+
+    monkeypatch.setattr(tuning, "_PAUSE", 0.001)
+    monkeypatch.setattr(tuning, "_FEW", 1 << 40)
+    monkeypatch.setattr(tuning, "resident", lambda: held)
+    monkeypatch.setattr(tuning, "give_back", give_back)
+    monkeypatch.setattr(gc, "collect", lambda: looks.append(ticks))
+    keeping = asyncio.create_task(tuning.keep_small())
+    try:
+        async with asyncio.timeout(30):
+            while ticks < 9:
+                await asyncio.sleep(0.001)
+    finally:
+        keeping.cancel()
+    assert {0, 1, 2, 6, 7} <= set(looks)
+    assert not {3, 4, 5} & set(looks)
+
+
+async def test_after_a_look_that_was_long_there_is_none_while_memory_is_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ticks, looks = 0, list[int]()
+
+    def give_back() -> None:
+        nonlocal ticks
+        ticks += 1
+
+    def collect() -> None:
+        looks.append(ticks)
+        end = time.perf_counter() + 0.07
+        while time.perf_counter() < end:
+            pass
+
+    monkeypatch.setattr(tuning, "_PAUSE", 0.001)
+    monkeypatch.setattr(tuning, "_FEW", 1 << 40)
+    monkeypatch.setattr(tuning, "resident", lambda: 100 << 20)
+    monkeypatch.setattr(tuning, "give_back", give_back)
+    monkeypatch.setattr(gc, "collect", collect)
+    keeping = asyncio.create_task(tuning.keep_small())
+    try:
+        async with asyncio.timeout(30):
+            while ticks < 5:
+                await asyncio.sleep(0.001)
+    finally:
+        keeping.cancel()
+    assert looks == [0]
 
 
 async def test_where_a_look_at_everything_is_long_there_is_none_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,9 +212,11 @@ async def test_who_has_freed_much_need_not_wait_so_long(monkeypatch: pytest.Monk
 BODY = msgspec.json.encode([{"name": [number]} for number in range(30_000)])
 
 
-@pytest.mark.parametrize("settled", [False, True])
-def test_nobody_looks_for_cycles_in_what_was_just_read(monkeypatch: pytest.MonkeyPatch, settled: bool) -> None:
-    monkeypatch.setattr(tuning, "_sets_aside", settled)
+@pytest.mark.parametrize(("before", "settled"), [(None, False), (0, True), (1, True)])
+def test_nobody_looks_for_cycles_in_what_was_just_read(
+    monkeypatch: pytest.MonkeyPatch, before: int | None, settled: bool
+) -> None:
+    monkeypatch.setattr(tuning, "_looks_before", before)
     try:
         read = decode_large(msgspec.json.decode, BODY)
         looked_at = any(one is read for one in gc.get_objects())
@@ -166,14 +226,15 @@ def test_nobody_looks_for_cycles_in_what_was_just_read(monkeypatch: pytest.Monke
 
 
 def test_what_is_small_is_not_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "_sets_aside", True)
+    monkeypatch.setattr(tuning, "_looks_before", 1)
     read = decode_large(msgspec.json.decode, b'["' + b"a" * (1 << 19) + b'"]')
     assert any(one is read for one in gc.get_objects())
 
 
-def test_garbage_is_not_set_aside_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("before", [0, 1])
+def test_garbage_is_not_set_aside_with_it(monkeypatch: pytest.MonkeyPatch, before: int) -> None:
     """Whoever leaves cycles and sends large objects must not fill the memory."""
-    monkeypatch.setattr(tuning, "_sets_aside", True)
+    monkeypatch.setattr(tuning, "_looks_before", before)
     gc.disable()
     try:
         gone = weakref.ref(Thing())
@@ -201,6 +262,23 @@ def waiting_for_calm() -> Iterator[None]:
 def _passes(count: int) -> None:
     for _ in range(count):
         gc.collect(0)
+
+
+@pytest.mark.usefixtures("waiting_for_calm")
+def test_the_first_look_at_much_that_was_read_is_not_taken() -> None:
+    """It would be long, in the middle of others' work, whichever thread has read it."""
+    looked: list[int] = []
+
+    def watch(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            looked.append(len(gc.get_objects(info["generation"])))
+
+    gc.callbacks.append(watch)
+    read = decode_large(msgspec.json.decode, BODY)
+    many = [[number] for number in range(30_000)]  # the collector has its turn again
+    assert len(read) == len(many) == 30_000
+    assert looked, "it goes on"
+    assert max(looked) < 25_000
 
 
 @pytest.mark.usefixtures("waiting_for_calm")
@@ -251,3 +329,42 @@ def test_who_is_never_calm_is_looked_at_now_and_then(monkeypatch: pytest.MonkeyP
     now = 901.0
     looks.look(calm=False)
     assert looked == ["look"]
+
+
+@pytest.mark.parametrize(("used", "called"), [(0.1, True), (0.9, False)])
+async def test_what_might_be_wanted_soon_is_forgotten_in_calm_moments(
+    monkeypatch: pytest.MonkeyPatch, used: float, called: bool
+) -> None:
+    looks = 0
+
+    def thread_time() -> float:
+        nonlocal looks
+        looks += 1
+        return looks * used * 0.001
+
+    class Cache:
+        forgot = 0
+
+        def forget(self) -> None:
+            self.forgot += 1
+
+        def fail(self) -> None:
+            raise RuntimeError("cannot forget")
+
+    cache, gone = Cache(), Cache()
+    monkeypatch.setattr(tuning, "_forgetful", [])
+    tuning.when_calm(cache.fail)  # stops nobody
+    tuning.when_calm(cache.forget)
+    tuning.when_calm(gone.forget)
+    del gone
+    monkeypatch.setattr(tuning, "_LOOK", 0.001)
+    monkeypatch.setattr(tuning, "_AGAIN", 0.001)
+    monkeypatch.setattr(tuning, "_ANYWAY", 0.005)  # memory goes back even so
+    monkeypatch.setattr("time.thread_time", thread_time)
+    monkeypatch.setattr(tuning, "give_back", lambda: None)
+    async with kept_calm():
+        while looks < 20:
+            await asyncio.sleep(0.001)
+    assert bool(cache.forgot) == called
+    assert len([one for one in tuning._forgetful if one() == cache.forget]) == 1
+    assert len(tuning._forgetful) == (2 if called else 3), "whoever is gone is not kept in mind"

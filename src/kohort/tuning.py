@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import logging
 import os
 import resource
 import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakMethod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+log = logging.getLogger(__name__)
 
 _OBJECTS: Final = 10_000  # new ones, until those are looked at
 _MUCH: Final = 20_000  # new ones, of one text
@@ -30,6 +34,8 @@ _AGAIN: Final = 10.0  # seconds between two times; twice as long each time that 
 _WORTH: Final = 4 << 20  # bytes: less is little
 _FREED: Final = 16 << 20  # bytes that somebody has let go of
 _PAGE: Final = os.sysconf("SC_PAGESIZE")
+_RATE: Final = 0.25 / (1 << 30)  # seconds of a look for each byte of memory, at the least
+_LONGEST: Final = 0.06  # seconds: a tenant may have made the heap large since the last one
 _FEW: Final = 300_000  # objects that were set aside: a look at all of them takes 30 ms, and may be often
 # Seconds for which a thread keeps the interpreter while another one wants it: Python's own 5 ms are what each turn of a
 # loop and each row of a commit would wait for, as often as they come back from the system.
@@ -41,8 +47,9 @@ _NEW_PASSES: Final = 3  # looks at the youngest, until older ones are worth a lo
 _NEW_BYTES: Final = 64 << 20  # since the last look: half a million objects, which take some 50 ms
 _POSTPONED: Final = 600.0  # seconds
 
-_sets_aside = False
+_looks_before: int | None = None  # the generation that is looked at before much is read; None: nothing is set aside
 _freed = 0  # bytes, since memory was last given back
+_forgetful: list[WeakMethod[Callable[[], Any]]] = []
 
 
 def settle(*, calm: bool = False) -> None:
@@ -60,8 +67,8 @@ def settle(*, calm: bool = False) -> None:
         gc.callbacks.append(_SetAside())
     gc.enable()
     switch_often()
-    global _sets_aside  # noqa: PLW0603 - of the process, as the collector is
-    _sets_aside = not calm
+    global _looks_before  # noqa: PLW0603 - of the process, as the collector is
+    _looks_before = 0 if calm else 1
 
 
 def switch_often() -> None:
@@ -74,15 +81,22 @@ def reading_much() -> Iterator[None]:
     """Around the reading of a large text, without the collector: trees of JSON hold no cycles, so nobody need look at
     them. What is new before is looked at, which is little; then to set aside all that is new costs nothing. Garbage
     that had grown older (600 requests leave none, 640 pods on their way to Running 54 objects) is found when
-    everything is looked at. Where looks wait for calm moments nothing need be set aside.
+    everything is looked at. Where looks wait for calm moments there is more of that, so only the newest is looked at
+    before; without this the first look at a megabyte of JSON is 15 ms for everybody.
     """
-    if not _sets_aside:
+    if _looks_before is None:
         yield
         return
-    gc.collect(1)
-    yield
-    if gc.get_count()[0] > _MUCH:
-        gc.freeze()
+    gc.collect(_looks_before)
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+        if gc.get_count()[0] > _MUCH:
+            gc.freeze()
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _SetAside:
@@ -119,14 +133,36 @@ def start_afresh() -> None:
 
 async def keep_small() -> None:
     """For a process that runs for months, until cancelled: cycles of what is gone are looked for by the clock, even
-    when little is new, and free memory goes back. Where a look at everything is short, everything is looked at.
+    when little is new, and free memory goes back. Where a look at everything is short, everything is looked at: how
+    long it will be is told by how much memory there is, and by how long the last one was.
     """
+    rate = _RATE
     while True:
         await asyncio.sleep(_PAUSE)
-        if gc.get_freeze_count() < _FEW:
+        held = resident()
+        if gc.get_freeze_count() < _FEW and rate * held < _LONGEST:
+            began = time.perf_counter()
             gc.unfreeze()
             gc.collect()
+            rate = max((time.perf_counter() - began) / max(held, 1), _RATE)
+        _forget()
         await asyncio.to_thread(give_back)
+
+
+def when_calm(forget: Callable[[], object]) -> None:
+    """`forget`, a method, is called before memory is given back, for as long as its object lives: for what was kept
+    because it might soon be wanted again. Left in place it would be little, but each piece of it holds a page."""
+    _forgetful.append(WeakMethod(forget))
+
+
+def _forget() -> None:
+    _forgetful[:] = [one for one in _forgetful if one() is not None]
+    for one in tuple(_forgetful):
+        if (call := one()) is not None:
+            try:
+                call()
+            except Exception:  # memory still goes back, and the others still forget
+                log.exception("%s: nothing is forgotten", call.__qualname__)
 
 
 async def give_back_when_calm() -> None:
@@ -151,6 +187,8 @@ async def give_back_when_calm() -> None:
         if waited < pause or (calm < _CALM and waited < _ANYWAY):
             continue
         held, _freed = resident(), 0
+        if calm >= _CALM:
+            _forget()
         await asyncio.to_thread(give_back)
         pause = _AGAIN if held - resident() > _WORTH else min(2 * pause, _ANYWAY)
         given = time.monotonic()

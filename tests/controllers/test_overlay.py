@@ -140,3 +140,15 @@ def test_what_the_watch_never_brings_is_not_kept_for_ever() -> None:
     for number in range(1000):
         overlay.wrote(pod(number + 1, uid=f"u{number}", name=f"p{number}"), "0", number * 10.0)
     assert len(overlay) <= FORGET / 10 + 1
+
+
+def test_what_the_watch_never_brings_is_forgotten_without_another_write() -> None:
+    """A large pod that was gone before its event was read is told to nobody."""
+    recent = WriteOverlay()
+    recent.wrote(pod(5), reached="4", now=0)
+    recent.over([], jobs, "j", 0)
+    recent.forget(FORGET - 1)
+    assert len(recent) == 1
+    recent.forget(FORGET + 1)
+    assert len(recent) == 0
+    assert not any(recent._indexes.values()), "nor is it in an index"

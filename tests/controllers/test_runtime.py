@@ -10,14 +10,18 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from tests.controllers.cluster import NS, Cluster, cluster, job_of
+from tests.kube.fake import FakeApi
 
+from kohort import tuning
 from kohort.api.kind import Object
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_itself, key_of
 from kohort.controllers.metrics import Metrics
+from kohort.controllers.overlay import FORGET, WriteOverlay
 from kohort.controllers.reconcile import Reconcile, Result, Step, Write
-from kohort.controllers.runtime import Sender
+from kohort.controllers.runtime import Runtime, Sender
 from kohort.kinds.controllers import Setup, make, names, probe
 from kohort.kube.client import Client
+from kohort.kube.clock import REAL
 from kohort.kube.errors import TransportError
 from kohort.kube.lease import Leadership
 from kohort.kube.wire import Request, Response
@@ -303,3 +307,18 @@ def test_counters_of_objects_that_come_and_go_do_not_grow_without_end(monkeypatc
     lines = [one for one in generate_latest(registry).decode().splitlines() if one.startswith("jobset_completed_total")]
     assert len(lines) == 10
     assert 'jobset_completed_total{jobset_name="daily",namespace="team"} 100.0' in lines
+
+
+async def test_what_was_written_and_never_seen_is_forgotten_in_calm_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer to a write may be a megabyte, and the watch need not bring what was gone before it was read."""
+    now = 0.0
+    monkeypatch.setattr(tuning, "_forgetful", [])
+    monkeypatch.setattr(type(REAL), "monotonic", lambda _: now)
+    runtime = Runtime(Client.within(FakeApi()), [])
+    overlay = runtime.observed._overlays["Pod"] = WriteOverlay()
+    overlay.wrote({"metadata": {"name": "a", "namespace": "b", "uid": "u", "resourceVersion": "5"}}, "1", now)
+    tuning._forget()
+    assert len(overlay) == 1
+    now = FORGET + 1
+    tuning._forget()
+    assert len(overlay) == 0

@@ -10,6 +10,7 @@ import pytest
 from tests.kube.fake import ABORT, END, HALF, TYPES, FakeApi, answer_of, status
 from tests.kube.following import Following
 
+from kohort.kube.cache import Change
 from kohort.kube.codec import Key, Meta
 from kohort.kube.discovery import ResourceType
 from kohort.kube.errors import ApiError, TransportError
@@ -688,3 +689,81 @@ async def test_a_known_resource_type_needs_no_discovery() -> None:
         await informer.ready()
         assert list(informer.cache.keys()) == [Key("default", "a")]
     assert {one.path for one in api.requests} == {"/api/v1/pods"}
+
+
+class ByOwner:
+    """Sorts: who owns it. The index and the handler `of web` want what web owns."""
+
+    def of(self, item: dict[str, Any]) -> str:
+        return str(item["spec"].get("owner") or "")
+
+    def concerns(self, name: str, sort: Any) -> bool:
+        return sort == "web" if name == "of web" else True
+
+
+async def test_sorts_say_who_is_asked_about_an_object() -> None:
+    asked: list[str] = []
+
+    def of_web(pod: dict[str, Any]) -> list[str]:
+        asked.append(pod["metadata"]["name"])
+        return [pod["spec"]["owner"]]
+
+    it = Following(indexers={"of web": of_web}, sorts=ByOwner())
+    heard: list[str] = []
+    it.api.put("a", spec={"owner": "web"})
+    it.api.put("b", spec={"owner": "db"})
+    async with it.informer:
+        await it.clock.advance()
+        await it.informer.tell(
+            added=lambda new: heard.append(f"added {new['metadata']['name']}"),
+            updated=lambda old, new: heard.append(f"updated {old['spec']['owner']} {new['spec']['owner']}"),
+            deleted=lambda old: heard.append(f"deleted {old['metadata']['name']}"),
+            name="of web",
+        )
+        assert (heard, asked) == (["added a"], ["a"])
+        it.api.put("b", spec={"owner": "db", "more": 1})
+        it.api.put("c", spec={"owner": "db"})
+        await it.clock.advance()
+        assert (heard, asked) == (["added a"], ["a"]), "what others have is not asked about"
+        it.api.put("b", spec={"owner": "web"})  # adopted
+        it.api.put("a", spec={"owner": "db"})  # given away: who had it hears of that
+        await it.clock.advance()
+        assert heard[1:] == ["updated db web", "updated web db"]
+        assert [one["metadata"]["name"] for one in it.informer.cache.indexed("of web", "web")] == ["b"]
+        it.api.remove("a")
+        it.api.remove("b")
+        await it.clock.advance()
+        assert heard[3:] == ["deleted b"]
+        assert it.informer.cache.indexed("of web", "web") == []
+    assert not it.informer.cache._values, "nothing is remembered of what is gone"
+    it.judge()
+
+
+async def test_who_comes_late_is_not_told_twice_nor_of_what_went_meanwhile() -> None:
+    """A handler that is being told of 600 objects, some of which change, go, or begin to concern it at that time."""
+    it = Following(sorts=ByOwner())
+    for number in range(600):
+        it.api.put(f"p{number:03}", spec={"owner": "web" if number % 2 else "db"})
+    heard: list[str] = []
+    async with it.informer:
+        await it.informer.ready()
+        telling = asyncio.create_task(
+            it.informer.tell(
+                added=lambda new: heard.append(f"added {new['metadata']['name']}"),
+                updated=lambda _, new: heard.append(f"updated {new['metadata']['name']}"),
+                deleted=lambda old: heard.append(f"deleted {old['metadata']['name']}"),
+                name="of web",
+            )
+        )
+        await asyncio.sleep(0)
+        assert 200 < len(heard) < 300, "the first turn"
+        for name, spec in (("p599", {"owner": "web", "more": 1}), ("p598", {"owner": "web"}), ("p597", None)):
+            old = it.informer.cache.get(("default", name))
+            assert old is not None
+            new = {**old, "spec": spec} if spec is not None else None
+            it.informer._move(Change(Key("default", name), old, new, old if new is None else None))
+        await telling
+        assert not it.informer._handlers[-1].untold
+    assert sorted(heard) == sorted(
+        {f"added p{number:03}" for number in range(1, 597, 2)} | {"added p598", "added p599"}
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kohort import tuning
 from kohort.server import remembered
 from kohort.server.remembered import Remembered
 
@@ -44,3 +45,12 @@ def test_what_is_kept_again_counts_once(known: Remembered[tuple[bytes, ...]]) ->
     known.clear()
     known.keep(("a",), (b"v" * 90,))
     assert list(known) == [("a",)]
+
+
+def test_in_calm_moments_all_of_it_goes(known: Remembered[tuple[bytes, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "_forgetful", [one for one in tuning._forgetful if one() == known.clear])
+    known.keep(("a",), (b"v" * 40,))
+    tuning._forget()
+    assert not known
+    known.keep(("b",), (b"v" * 94,))
+    assert list(known) == [("b",)], "what went counts no more"

@@ -41,6 +41,11 @@ class Watch:
 
     `optional`: where the server does not have it, the controller does without. `alias`: what readers call it, where
     another group has a kind of the same name.
+
+    `controllers`, `label`, `annotation`: a predicate. Only objects that a controller of such a kind has (empty: that
+    nobody has, which may be adopted), or that have the label or annotation, are indexed and handled; without any of
+    the three, all are. A pod may be watched by
+    twenty controllers and be of interest to five: asking the others costs more than all that those five do.
     """
 
     api_version: str
@@ -49,6 +54,9 @@ class Watch:
     indexers: Mapping[str, Indexer] = field(default_factory=dict)
     optional: bool = False
     alias: str = ""
+    controllers: tuple[str, ...] = ()
+    label: str = ""
+    annotation: str = ""
 
     @property
     def named(self) -> str:

@@ -46,11 +46,20 @@ class WriteOverlay:
 
     def _put(self, key: Key, written: _Written) -> None:
         self._drop(key)
-        while self._written and written.at - (oldest := next(iter(self._written.items())))[1].at > FORGET:
-            self._drop(oldest[0])
+        self.forget(written.at)
         self._written[key] = written
         for indexer, index in self._indexes.items():
             _add(indexer, index, key, written)
+
+    def forget(self, now: float) -> list[Object]:
+        """What the watch should have brought long ago. It does not bring what was gone before it was read. -> what is
+        forgotten: it may be large."""
+        found: list[Object] = []
+        while self._written and now - (oldest := next(iter(self._written.items())))[1].at > FORGET:
+            self._drop(oldest[0])
+            if oldest[1].object is not None:
+                found.append(oldest[1].object)
+        return found
 
     def _drop(self, key: Key) -> None:
         known = self._written.pop(key, None)

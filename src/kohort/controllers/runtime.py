@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
+from kohort import tuning
 from kohort.api.kind import Object
 from kohort.controllers import faults
 from kohort.controllers.aside import Aside, advance, end
@@ -27,7 +28,8 @@ from kohort.controllers.controller import Controller, Indexer, Key, Reader, Watc
 from kohort.controllers.metrics import Metrics
 from kohort.controllers.overlay import WriteOverlay
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Refusal, Result, Write
-from kohort.kube import shares
+from kohort.controllers.sorts import WatchedSorts, predicate
+from kohort.kube import dismantle, shares
 from kohort.kube.client import Client
 from kohort.kube.clock import REAL, Clock
 from kohort.kube.discovery import NotServedError
@@ -52,6 +54,7 @@ class Observed:
         self._client = client
         self._clock = clock
         self._indexers: dict[tuple[str, str], dict[str, Any]] = {}
+        self._sorts: dict[tuple[str, str], WatchedSorts] = {}
         self.informers: dict[tuple[str, str], Informer[Object]] = {}
         self._names: dict[tuple[str, str], str] = {}  # what readers call a kind
         self._overlays: dict[str, WriteOverlay] = {}
@@ -62,6 +65,8 @@ class Observed:
         self._names[watch.api_version, watch.kind] = watch.named
         indexers = self._indexers.setdefault((watch.api_version, watch.kind), {})
         indexers |= {f"{owner}/{name}": _safe(indexer, f"{owner}/{name}") for name, indexer in watch.indexers.items()}
+        sorts = self._sorts.setdefault((watch.api_version, watch.kind), WatchedSorts())
+        sorts.want(watch, (f"{owner}/{name}" for name in watch.indexers))
 
     def start(self) -> None:
         for (api_version, kind), indexers in self._indexers.items():
@@ -70,6 +75,7 @@ class Observed:
                 resource,
                 indexers=indexers,
                 transform=without_managed_fields,
+                sorts=self._sorts[api_version, kind].unless_all_alike(),
                 clock=self._clock,
                 jitter=self._client.jitter,
             )
@@ -81,6 +87,12 @@ class Observed:
                 deleted=lambda old, overlay=overlay: overlay.seen(old, None),  # type: ignore[misc]
             )
             self.informers[api_version, kind] = self._by_name[name] = informer
+
+    def forget(self) -> None:
+        """What was written and never seen, when it is too old to be believed."""
+        for overlay in self._overlays.values():
+            for obj in overlay.forget(self._clock.monotonic()):
+                dismantle.of_loop().add(obj)
 
     def get(self, kind: str, key: Key) -> Object | None:
         informer = self._by_name.get(kind)
@@ -167,6 +179,7 @@ class _Workers:
             added=lambda new: self._changed(watch, None, new),
             updated=lambda old, new: self._changed(watch, old, new),
             deleted=lambda old: self._changed(watch, old, None),
+            name=predicate(watch),
         )
 
     def _changed(self, watch: Watch, old: Object | None, new: Object | None) -> None:
@@ -371,6 +384,8 @@ class Runtime:
         self.sender = Sender(client)
         self.recorder = Recorder(client, component, clock=clock)
         self.observed = Observed(client, clock)
+        if clock is REAL:
+            tuning.when_calm(self.observed.forget)
         self.aside = Aside() if clock is REAL else None
         self._controllers = tuple(controllers)
         for one in self._controllers:

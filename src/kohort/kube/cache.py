@@ -7,7 +7,7 @@ number of times, deleted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from kohort.kube.codec import Identity, Key
 
 T = TypeVar("T")
+U_contra = TypeVar("U_contra", contravariant=True)
+
+_NOTHING: Final[dict[str, tuple[Hashable, ...]]] = {}
 
 
 class Change(NamedTuple, Generic[T]):
@@ -26,6 +29,15 @@ class Change(NamedTuple, Generic[T]):
     last: T | None = None
 
 
+class Sorts(Protocol[U_contra]):
+    """Sorts of objects, few, told by what rarely changes. An object of one sort is nothing to many an index and to many
+    a handler, whatever it says: they are not asked. Both are known by name here; without one, everything concerns."""
+
+    def of(self, item: U_contra, /) -> Hashable: ...
+
+    def concerns(self, name: str, sort: Hashable, /) -> bool: ...
+
+
 class Cache(Generic[T]):
     """Objects by key and by the indexes one asks for. Who reads it must not change what it holds."""
 
@@ -33,13 +45,18 @@ class Cache(Generic[T]):
         self,
         identify: Callable[[T], Identity],
         indexers: Mapping[str, Callable[[T], Iterable[Hashable]]] | None = None,
+        sorts: Sorts[T] | None = None,
     ) -> None:
+        """`sorts`: which indexes have nothing of an object, by their names."""
         self._identify = identify
         self._objects: dict[Key, T] = {}
         self._indexers = dict(indexers or {})
+        self._sorts = sorts
+        self._of_sort: dict[Hashable, tuple[tuple[str, Callable[[T], Iterable[Hashable]]], ...]] = {}
+        self._every = tuple(self._indexers.items())
         self._indexes: dict[str, dict[Hashable, dict[Key, T]]] = {name: {} for name in self._indexers}
         # Under which values an object stands in an index is remembered: computing it again would need the same object.
-        self._values: dict[str, dict[Key, tuple[Hashable, ...]]] = {name: {} for name in self._indexers}
+        self._values: dict[Key, dict[str, tuple[Hashable, ...]]] = {}
         self.version = ""
 
     # ---- reading
@@ -125,19 +142,33 @@ class Cache(Generic[T]):
             del self._objects[key]
         else:
             self._objects[key] = new
-        for name, values_of in self._indexers.items():
-            index, known = self._indexes[name], self._values[name]
-            before = known.get(key, ())
-            after = tuple(values_of(new)) if new is not None else ()
-            if before != after:
-                for value in before:
-                    _remove(index, value, key)
-                if after:
-                    known[key] = after
-                else:
-                    del known[key]
-            for value in after:
+        after: dict[str, tuple[Hashable, ...]] = {}
+        if new is not None:
+            for name, values_of in self._every if self._sorts is None else self._concerned(self._sorts, new):
+                if values := tuple(values_of(new)):
+                    after[name] = values
+        before = self._values.get(key, _NOTHING)
+        if before != after:
+            for name, values in before.items():
+                if after.get(name) != values:
+                    for value in values:
+                        _remove(self._indexes[name], value, key)
+            if after:
+                self._values[key] = after
+            else:
+                del self._values[key]
+        for name, values in after.items():
+            index = self._indexes[name]
+            for value in values:
                 index.setdefault(value, {})[key] = new  # type: ignore[assignment]
+
+    def _concerned(self, sorts: Sorts[T], item: T) -> tuple[tuple[str, Callable[[T], Iterable[Hashable]]], ...]:
+        sort = sorts.of(item)
+        found = self._of_sort.get(sort)
+        if found is None:
+            chosen = (one for one in self._every if sorts.concerns(one[0], sort))
+            found = self._of_sort[sort] = tuple(chosen)
+        return found
 
     def reached(self, version: str) -> None:
         """The server's collection was at `version`; it never goes back but by `replaced`."""

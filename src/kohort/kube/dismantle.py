@@ -13,9 +13,10 @@ import time
 from collections import deque
 from collections.abc import Generator
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import msgspec
+
+from kohort.kube.perloop import PerLoop
 
 _WIDE: Final = 64  # items; what has fewer is taken apart item by item
 _AT_ONCE: Final = 16  # items of what is wide
@@ -98,8 +99,4 @@ class Remains:
             began = time.perf_counter()
 
 
-_of_loops: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Remains]] = WeakKeyDictionary()
-
-
-def of_loop() -> Remains:
-    return _of_loops.setdefault(asyncio.get_running_loop(), Remains())
+of_loop: Final = PerLoop(Remains)

@@ -17,7 +17,6 @@ import logging
 import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 from kohort.kube import dismantle
 from kohort.kube.cache import Cache, Change, not_after
@@ -25,6 +24,7 @@ from kohort.kube.clock import REAL
 from kohort.kube.errors import ApiError, KubeError, TransportError
 from kohort.kube.latelines import LateLines
 from kohort.kube.limits import Backoff
+from kohort.kube.perloop import PerLoop
 from kohort.kube.resource import PAGE, Selection
 from kohort.kube.timeslice import TimeSlices
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
     from types import TracebackType
 
+    from kohort.kube.cache import Sorts
     from kohort.kube.clock import Clock
     from kohort.kube.codec import Codec, Event, Key, Object
     from kohort.kube.resource import Resource
@@ -47,7 +48,7 @@ _AT_ONCE: Final = 500  # changes told between two turns of the event loop
 _AT_ONCE_BYTES: Final = 1 << 16  # of lines read between two of them
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Handler(Generic[T]):
     """Whom to tell."""
 
@@ -55,6 +56,7 @@ class Handler(Generic[T]):
     updated: Callable[[T, T], object] | None = None
     deleted: Callable[[T], object] | None = None
     untold: set[Key] = field(default_factory=set)  # that are there, and that it has yet to hear of
+    name: str = ""  # by which its informer's sorts know whether an object concerns it
 
     def hear(self, change: Change[T]) -> None:
         """Whom it has not heard of cannot change: it is new, or was never there."""
@@ -105,15 +107,17 @@ class Informer(Generic[T]):
         fields: str = "",
         indexers: Mapping[str, Callable[[T], Iterable[Hashable]]] | None = None,
         transform: Callable[[T], T] | None = None,
+        sorts: Sorts[T] | None = None,
         streaming: bool = True,
         page: int = PAGE,
         optional: bool = False,
         clock: Clock = REAL,
         jitter: random.Random | None = None,
     ) -> None:
-        """`transform`: what is kept of an object, before anybody sees it. `streaming`: ask for a watch that begins with
-        everything, which spares the server a large answer and costs it twice as much time as pages do. `optional`: who
-        may not read it at the beginning gets the refusal as an error, instead of waiting until it may."""
+        """`transform`: what is kept of an object, before anybody sees it. `sorts`: whom an object does not concern.
+        `streaming`: ask for a watch that begins with everything, which spares the server a large answer and costs it
+        twice as much time as pages do. `optional`: who may not read it at the beginning gets the refusal as an error,
+        instead of waiting until it may."""
         self._resource = resource
         self._transform = transform or _as_it_is
         self._selection = Selection(namespace, labels, fields)
@@ -124,11 +128,13 @@ class Informer(Generic[T]):
         self._jitter = jitter or random.Random()
         self._backoff = Backoff(jitter=self._jitter)
         self._handlers: list[Handler[T]] = []
+        self._sorts = sorts
+        self._of_sort: dict[Hashable, tuple[Handler[T], ...]] = {}
         self._listed = False
         self._progress = False
         self._task: asyncio.Task[None] | None = None
         self._late: LateLines[Event[T]] | None = None  # since the last list
-        self.cache: Cache[T] = Cache(resource.identify, indexers)
+        self.cache: Cache[T] = Cache(resource.identify, indexers, sorts)
         self.synced = asyncio.Event()
         self.counts = InformerCounts()
         self.last_error: KubeError | None = None
@@ -143,11 +149,11 @@ class Informer(Generic[T]):
     ) -> Callable[[], None]:
         """Tell of every change from now on, what is there already as added. Call the result to stop."""
         handler = Handler(added, updated, deleted)
-        self._handlers.append(handler)
+        self._add(handler)
         if added is not None:
             for item in list(self.cache.values()):
                 added(item)
-        return lambda: self._handlers.remove(handler)
+        return lambda: self._remove(handler)
 
     async def tell(
         self,
@@ -155,16 +161,19 @@ class Informer(Generic[T]):
         added: Callable[[T], object] | None = None,
         updated: Callable[[T, T], object] | None = None,
         deleted: Callable[[T], object] | None = None,
+        name: str = "",
     ) -> None:
-        """As `handle`, but what is there already is told in turns with whoever else needs the event loop."""
-        handler = Handler(added, updated, deleted, set(self.cache.keys()))
-        self._handlers.append(handler)
+        """As `handle`, but what is there already is told in turns with whoever else needs the event loop. `name`: by
+        which the informer's sorts know it."""
+        handler = Handler(added, updated, deleted, set(self.cache.keys()), name)
+        self._add(handler)
         for number, key in enumerate(list(self.cache.keys()), 1):
             found = self.cache.get(key)
-            if found is not None and key in handler.untold:
+            if found is not None and key in handler.untold and handler in self._concerned(found):
                 handler.hear(Change(key, None, found))
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
+        handler.untold.clear()  # the rest is gone, or concerns it not
 
     async def __aenter__(self) -> Informer[T]:
         self._task = asyncio.create_task(self.run())
@@ -375,11 +384,39 @@ class Informer(Generic[T]):
 
     def _move(self, change: Change[T]) -> None:
         self.cache.commit(change)
-        for handler in tuple(self._handlers):
+        for handler in self._hearing(change):
             if handler.untold:
                 handler.hear(change)
             else:
                 handler.tell(change)
+
+    def _hearing(self, change: Change[T]) -> Iterable[Handler[T]]:
+        """Whom one of the states of a change concerns."""
+        if self._sorts is None:
+            return tuple(self._handlers)
+        states = [one for one in (change.new, change.old, change.last) if one is not None]
+        found = [self._concerned(one) for one in states]
+        if all(one is found[0] for one in found):
+            return found[0]
+        return [one for one in self._handlers if any(one in some for some in found)]
+
+    def _concerned(self, item: T) -> tuple[Handler[T], ...]:
+        if self._sorts is None:
+            return tuple(self._handlers)
+        sort = self._sorts.of(item)
+        found = self._of_sort.get(sort)
+        if found is None:
+            chosen = (one for one in self._handlers if not one.name or self._sorts.concerns(one.name, sort))
+            found = self._of_sort[sort] = tuple(chosen)
+        return found
+
+    def _add(self, handler: Handler[T]) -> None:
+        self._handlers.append(handler)
+        self._of_sort.clear()
+
+    def _remove(self, handler: Handler[T]) -> None:
+        self._handlers.remove(handler)
+        self._of_sort.clear()
 
     def _unreadable(self, problem: str) -> None:
         self.counts.unreadable += 1
@@ -403,9 +440,9 @@ def without_managed_fields(obj: Object) -> Object:
 
 
 # Several informers may read the same large object: one of them in each turn of the loop.
-_large: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, TimeSlices]] = WeakKeyDictionary()
+_large: Final = PerLoop(TimeSlices)
 
 
 async def _turn() -> None:
     """Much is not read in one turn of the loop."""
-    await _large.setdefault(asyncio.get_running_loop(), TimeSlices()).turn()
+    await _large().turn()

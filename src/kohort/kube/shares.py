@@ -11,12 +11,12 @@ changed. A tenant is a namespace, or a user outside of all.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections.abc import Callable, Collection, Coroutine, Generator, Hashable
 from typing import Any, Final, Generic, TypeVar
-from weakref import WeakKeyDictionary
+
+from kohort.kube.perloop import PerLoop
 
 T = TypeVar("T")
 
@@ -84,16 +84,7 @@ class Shares:
         return found
 
 
-_of_loops: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Shares]] = WeakKeyDictionary()
-
-
-def of_loop() -> Shares:
-    """Of the loop that runs."""
-    loop = asyncio.get_running_loop()
-    found = _of_loops.get(loop)
-    if found is None:
-        found = _of_loops[loop] = Shares()
-    return found
+of_loop: Final = PerLoop(Shares)
 
 
 def tenant(namespace: str) -> str:

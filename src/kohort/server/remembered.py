@@ -1,12 +1,15 @@
 """What a long way has found out, by what it depends on: so much of it, and the oldest goes first.
 
 Keys and values come from what tenants send. So it is bounded in bytes as well as in number, and whoever sends many
-different ones drives out one of the others for each, not all of them at once.
+different ones drives out one of the others for each, not all of them at once. In calm moments all of it goes: then the
+long way is short enough, and what came while many others came and went lies between what they have left free.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final, TypeVar
+
+from kohort import tuning
 
 V = TypeVar("V")
 Key = tuple[Any, ...]
@@ -21,6 +24,7 @@ class Remembered(dict[Key, V]):
     def __init__(self) -> None:
         super().__init__()
         self._bytes = 0
+        tuning.when_calm(self.clear)
 
     def keep(self, key: Key, value: V) -> None:
         size = _size(key) + _size(value)

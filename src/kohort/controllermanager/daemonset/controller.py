@@ -58,7 +58,7 @@ def daemonset_controller() -> Controller:
 
     watches = (
         Watch("apps/v1", "DaemonSet", of_set),
-        Watch("v1", "Pod", of_pod, {"owner": _set_of, "loose": loose}),
+        Watch("v1", "Pod", of_pod, {"owner": _set_of, "loose": loose}, controllers=("DaemonSet", "")),
         Watch("apps/v1", "ControllerRevision", enqueue_nothing, {"owner": _set_of, "loose": loose}),
         Watch("v1", "Node", of_node, {_ALL: lambda _: (_ALL,)}),
     )

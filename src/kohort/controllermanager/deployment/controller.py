@@ -41,7 +41,7 @@ def deployment_controller() -> Controller:
         Watch("apps/v1", "Deployment", of_deployment),
         Watch("apps/v1", "ReplicaSet", of_set, {"owner": _deployment_of, "loose": loose}),
         # A pod that goes changes its ReplicaSet's status, which is what a Deployment waits for.
-        Watch("v1", "Pod", enqueue_nothing, {"owner": _set_of}),
+        Watch("v1", "Pod", enqueue_nothing, {"owner": _set_of}, controllers=("ReplicaSet",)),
     )
     return Controller(name="deployment", watches=watches, reconcile=_reconcile_key, base_delay=BASE_DELAY)
 

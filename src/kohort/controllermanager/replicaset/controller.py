@@ -64,7 +64,7 @@ def _controller(name: str, api_version: str, kind: str, selector: Selector, *, t
 
     watches = (
         Watch(api_version, kind, of_owner, {"siblings": _parent}),
-        Watch("v1", "Pod", of_pod, {"owner": keys, "loose": loose}),
+        Watch("v1", "Pod", of_pod, {"owner": keys, "loose": loose}, controllers=(kind, "")),
     )
     return Controller(name=name, watches=watches, reconcile=reconcile_key, base_delay=BASE_DELAY)
 

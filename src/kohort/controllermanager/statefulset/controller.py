@@ -42,7 +42,7 @@ def statefulset_controller() -> Controller:
 
     watches = (
         Watch("apps/v1", "StatefulSet", of_set),
-        Watch("v1", "Pod", of_pod, {"owner": _set_of, "loose": loose}),
+        Watch("v1", "Pod", of_pod, {"owner": _set_of, "loose": loose}, controllers=("StatefulSet", "")),
         Watch("apps/v1", "ControllerRevision", enqueue_nothing, {"owner": _set_of, "loose": loose}),
         Watch("v1", "PersistentVolumeClaim", of_claim),
     )

@@ -291,7 +291,7 @@ def podclique_controller(ctx: CompileContext, *, grouping: bool = True) -> Contr
         _watch(_SET, of_pcs),
         _watch(_GROUP, enqueue_nothing, {"set": _of_set}),
         _watch(_GANG, _of_gang),
-        Watch("v1", "Pod", _changed(by_owner), {"owner": by_owner}),
+        Watch("v1", "Pod", _changed(by_owner), {"owner": by_owner}, controllers=(_CLIQUE,)),
         *_claim_watches(
             _CLIQUE, _made(lambda name: [item for pcs in sharing.enqueue(name) for item in cliques.enqueue(pcs.key)])
         ),
@@ -369,7 +369,7 @@ def podgang_controller(ctx: CompileContext, *, grouping: bool = True) -> Control
         _watch(_GROUP, enqueue_nothing, {"set": _of_set}),
         _watch(_CLIQUE, _changed(by_gang), {"gang": by_gang}),
         _watch(_BINDING, of_binding),
-        Watch("v1", "Pod", _changed(by_gang), {"gang": by_gang}),
+        Watch("v1", "Pod", _changed(by_gang), {"gang": by_gang}, label=constants.PODGANG),
         *_group_watches(ctx, served=grouping, handler=_changed(by_gang)),
     ]
     return Controller(name="podgang", watches=tuple(watches), reconcile=reconcile_key, workers=10)

@@ -41,7 +41,7 @@ def jobset_controller(ctx: CompileContext, *, grouping: bool = True) -> Controll
         Watch("batch/v1", "Job", _of_job, {"jobset": _owners}),
         Watch("v1", "Service", _of_owned),
         Watch("v1", "PersistentVolumeClaim", enqueue_nothing),
-        Watch("v1", "Pod", _of_pod, {"pods": _jobsets_of_pod}),
+        Watch("v1", "Pod", _of_pod, {"pods": _jobsets_of_pod}, label=constants.JOBSET_NAME),
         *([Watch("scheduling.k8s.io/v1", "PriorityClass", enqueue_nothing)] if placement_by_template(ctx) else ()),
         *(_group_watches(ctx) if grouping else ()),
     ]

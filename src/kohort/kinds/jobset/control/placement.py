@@ -15,7 +15,7 @@ from kohort.apimachinery import times
 from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_nothing
 from kohort.controllers.reconcile import Reconcile, ReconcileError, Result, Step, Write
 from kohort.controllers.writes import delete, patch
-from kohort.kinds.jobset.api import placement
+from kohort.kinds.jobset.api import constants, placement
 
 NAME: Final = "jobset-placement"
 AT_ONCE: Final = 50
@@ -23,7 +23,10 @@ _REASON: Final = "ExclusivePlacementViolation"
 
 
 def placement_controller() -> Controller:
-    watches = (Watch("v1", "Pod", _enqueue, {"exclusive": _indexed}), Watch("v1", "Node", enqueue_nothing))
+    watches = (
+        Watch("v1", "Pod", _enqueue, {"exclusive": _indexed}, annotation=constants.EXCLUSIVE_TOPOLOGY),
+        Watch("v1", "Node", enqueue_nothing),
+    )
 
     def reconcile_key(key: Key, reader: Reader, now: datetime) -> Reconcile:
         pods = reader.indexed("Pod", "exclusive", key)

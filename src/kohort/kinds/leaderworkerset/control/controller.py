@@ -58,7 +58,7 @@ def leaderworkerset_controller(ctx: CompileContext, *, grouping: bool = True) ->
 
     watches = [
         Watch(constants.API_VERSION, constants.KIND, of_set),
-        Watch("v1", "Pod", of_pod, {"lws": _named}),
+        Watch("v1", "Pod", of_pod, {"lws": _named}, controllers=(constants.KIND,), label=constants.NAME),
         Watch("v1", "Service", _of_labelled, {"lws": _named}),
         Watch("v1", "PersistentVolumeClaim", enqueue_nothing, {"lws": _named}),
         Watch("v1", "Node", of_node),

@@ -58,12 +58,12 @@ def job_controller(ctx: CompileContext, *, grouping: bool = True) -> Controller:
         return [item for ref in owners for item in waiting.enqueue(ref)]
 
     gated, quota = grouping and ctx.release.has_pod_groups and not ctx.settings.of(JobSettings).parity, GangQuota()
-    groups = {"group": _group_of_pod} if gated else {}
     watches = [
         Watch("batch/v1", "Job", of_job),
-        Watch("v1", "Pod", of_pod, {"job": _jobs_of_pod, "loose": _loose, **groups}),
+        Watch("v1", "Pod", of_pod, {"job": _jobs_of_pod, "loose": _loose}, controllers=("Job", "")),
     ]
     if gated:
+        watches.append(Watch("v1", "Pod", enqueue_nothing, {"group": _group_of_pod}))
         watches.append(Watch("v1", "ResourceQuota", enqueue_nothing, {"namespace": _namespace}, optional=True))
     if grouping and ctx.release.has_pod_groups:
         version = ctx.release.api_version
