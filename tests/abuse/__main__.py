@@ -35,7 +35,7 @@ def show(report: Report) -> None:
     print(f"the other tenant's gangs, median: {loud}, quiet {quiet}")
     rows = [(what, found, limit, "yes" if reached else "NO") for what, found, limit, reached in report.rows()]
     columns([(f"kohort {report.target}", "found", "must be", "reached"), *rows])
-    stalls = sorted(report.stalls, key=lambda stall: -stall.seconds)
+    stalls = sorted(report.stalls, key=lambda stall: (-stall.processor, -stall.seconds))
     lines = [f"{one.seconds * 1000:.0f} ms ({one.processor * 1000:.0f} of the processor): {one.what}" for one in stalls]
     for title, found in (("5xx", report.faults), ("hangs", report.hangs), ("longest standstills", lines)):
         if found:

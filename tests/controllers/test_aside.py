@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -134,3 +135,11 @@ def test_objects_that_are_gone_are_forgotten() -> None:
     aside = Aside()
     asyncio.run(come_and_go(aside))
     assert aside._sizes == {}
+
+
+def test_a_list_that_is_too_long_is_not_gone_through() -> None:
+    class Long(list[int]):
+        def __iter__(self) -> Iterator[int]:
+            raise AssertionError("its items are looked at")
+
+    assert is_large({"spec": {"items": Long(range(100_000))}})

@@ -118,9 +118,11 @@ def end(steps: Reconcile) -> None:
 def is_large(obj: Any) -> bool:
     """Whether there is more in it than a step takes in passing."""
     left, waiting = _LARGE, [obj] if isinstance(obj, (dict, list)) else []
-    while waiting and left >= 0:
+    while waiting:
         one = waiting.pop()
         left -= len(one)
+        if left < 0:
+            return True  # before its items are looked at: they may be a hundred thousand
         inside = one.values() if isinstance(one, dict) else one
         waiting.extend([item for item in inside if isinstance(item, (dict, list))])
-    return left < 0
+    return False
