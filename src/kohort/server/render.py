@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from kohort.kube.wire import Response
 from kohort.server import codec, list_stream, negotiation, options, storage_codec
@@ -78,13 +79,12 @@ class Renderer:
 
     def __init__(self, slices: TimeSlices) -> None:
         self._slices = slices
-        self._heads: dict[Resource, bytes] = {}
+        # A resource of a definition that is gone must not stay, with its schemas, for what it was called.
+        self._heads: WeakKeyDictionary[Resource, bytes] = WeakKeyDictionary()
 
     def head(self, resource: Resource) -> bytes:
         found = self._heads.get(resource)
         if found is None:
-            if len(self._heads) > 2048:
-                self._heads.clear()
             found = self._heads[resource] = storage_codec.object_prefix(resource)
         return found
 

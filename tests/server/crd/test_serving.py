@@ -1,7 +1,9 @@
 """Definitions on our server: names, conditions, resources that come and go, what becomes of objects."""
 
+import gc
 import json
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +15,7 @@ from kohort.api import registry
 from kohort.api.crd import crds
 from kohort.server import storage_codec
 from kohort.server.crd import resources
+from kohort.server.resources import Resource
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GIZMOS = "/apis/kohort.test/v1/namespaces/default/gizmos"
@@ -320,3 +323,28 @@ def test_openapi_forgets_a_definition_without_making_the_others(
     definitions = served.request("GET", "/openapi/v2").json()["definitions"]
     assert "test.another.v1.Other" in definitions
     assert "test.kohort.v1.Gizmo" not in definitions
+
+
+def test_nothing_is_held_of_a_definition_that_is_gone(server: Running) -> None:
+    """Its schemas may be megabytes, and a tenant may come with another one every minute."""
+    plurals = [f"p{number}" for number in range(3)]
+    for number, plural in enumerate(plurals):
+        assert server.request("POST", CRDS, alike(number)).code == 201
+        path = f"/apis/kohort.test/v1/namespaces/default/{plural}"
+        until(lambda path=path: server.request("GET", path).ok)  # type: ignore[misc]
+        body = gizmo("a") | {"kind": f"Kind{number}"}
+        assert server.request("POST", path, body).code == 201
+        apply = "application/apply-patch+yaml"
+        assert server.request("PATCH", f"{path}/a?fieldManager=m&force=true", body, content_type=apply).code == 200
+        assert server.request("GET", path, accept="application/json;as=Table;v=v1;g=meta.k8s.io").ok
+    gc.unfreeze()
+    found = [one for one in gc.get_objects() if type(one) is Resource and one.plural in plurals]
+    held = [weakref.ref(one) for one in found]
+    del found
+    assert len(held) == len(plurals)
+    for plural in plurals:
+        name = f"{CRDS}/{plural}.kohort.test"
+        assert server.request("DELETE", name).code == 200
+        until(lambda name=name: server.request("GET", name).code == 404)  # type: ignore[misc]
+    assert server.request("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "after"}}).code == 201
+    until(lambda: gc.collect() >= 0 and not any(one() for one in held))
