@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import msgspec
 import pytest
 
-from kohort.scheduler.model import Pod, asked
+from kohort.scheduler.core import SchedulerCore
+from kohort.scheduler.model import Owner, Pod, asked
+from kohort.scheduler.settings import SchedulerSettings
+from kohort.scheduler.sources import SOURCES
 
 TERM = {"topologyKey": "k", "labelSelector": {"matchLabels": {"a": "b"}}}
 RULES: dict[str, Any] = {
@@ -47,3 +51,55 @@ def test_rules_are_not_copied() -> None:
     assert spec["affinity"] is one.spec.affinity
     assert spec["tolerations"] is one.spec.tolerations
     assert spec["topologySpreadConstraints"] is one.spec.topology_spread_constraints
+
+
+def test_of_a_service_only_whom_it_selects_is_kept() -> None:
+    """A tenant's Services may have thousands of ports, and managers of each: a hundred of them were 250 MiB."""
+    source = next(one for one in SOURCES if one.kind == "Service")
+    ports = [{"name": f"p{number}", "port": number} for number in range(1, 100)]
+    meta = {"name": "s", "namespace": "n", "uid": "u", "resourceVersion": "7", "managedFields": [{"manager": "m"}]}
+    body = {"metadata": meta, "spec": {"selector": {"app": "x"}, "ports": ports}, "status": {"loadBalancer": {}}}
+    found = msgspec.to_builtins(msgspec.convert(body, source.decode))
+    assert found["spec"] == {"selector": {"app": "x"}}
+    assert not {"managedFields", "status"} & {*found, *found["metadata"]}
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "ReplicationController"])
+def test_selectors_of_services_and_controllers_come_and_go(kind: str) -> None:
+    core = SchedulerCore(SchedulerSettings(), lambda: "")
+    sources = {one.kind: one for one in SOURCES}
+    selectors, meta = core.cache.default_selectors, {"name": "o", "namespace": "default", "uid": "u"}
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "u", "controller": True}
+    labels = {"app": "x", "tier": "y"}
+    pod = msgspec.convert({"metadata": {"name": "p", "namespace": "default", "labels": labels}}, Pod)
+    pod.metadata.owner_references = [msgspec.convert(owner, Owner)]
+    assert selectors.selector(pod) is None
+    service = msgspec.convert({"metadata": meta, "spec": {"selector": {"app": "x"}}}, sources["Service"].decode)
+    sources["Service"].put(core, service)
+    assert selectors.selector(pod) == {"matchLabels": {"app": "x"}}
+    wanted = {"tier": "y"} if kind == "ReplicationController" else {"matchLabels": {"tier": "y"}}
+    one = msgspec.convert({"metadata": meta, "spec": {"selector": wanted}}, sources[kind].decode)
+    sources[kind].put(core, one)
+    assert selectors.selector(pod) == {"matchLabels": labels}
+    sources["Service"].drop(core, service)
+    assert selectors.selector(pod) == {"matchLabels": {"tier": "y"}}
+    sources[kind].drop(core, one)
+    assert selectors.selector(pod) is None
+
+
+def test_what_is_kept_for_the_next_pod_of_the_same_spec_goes_in_calm_moments() -> None:
+    """Pods of a cluster share no specs, and one that is gone may have had a thousand containers."""
+    core = SchedulerCore(SchedulerSettings(names=frozenset({"default-scheduler"})), lambda: "")
+    pod = msgspec.convert(
+        {
+            "metadata": {"name": "p", "namespace": "default", "uid": "u"},
+            "spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]},
+        },
+        Pod,
+    )
+    containers, before = pod.spec.containers, sys.getrefcount(pod.spec.containers)
+    core.cache.set_pod(pod)
+    core.cache.equivalence_class(core.cache.members["u"])
+    core.drop_pod(pod)
+    core.cache.forget_specs()
+    assert sys.getrefcount(containers) == before

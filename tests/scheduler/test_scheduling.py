@@ -506,9 +506,7 @@ def test_pods_of_a_replica_set_are_spread_softly_by_default_and_members_of_a_gro
         sim = Sim(settings=profile_of)
         for name in ("n1", "n2"):
             create(sim, {"node": name, "cpu": "8"})
-        sim.core.cache.default_selectors.set_controller(
-            "ReplicaSet", "default/rs", {"spec": {"selector": {"matchLabels": {"app": "x"}}}}
-        )
+        sim.core.cache.default_selectors.set_controller("ReplicaSet", "default/rs", {"matchLabels": {"app": "x"}})
         create(sim, {"group": "g", "gang": 2})
         for number in range(2):
             item = {"pod": f"p{number}", "cpu": "1", "labels": {"app": "x"}} | ({"in": "g"} if grouped else {})
@@ -526,7 +524,7 @@ def test_pods_of_a_replica_set_are_spread_softly_by_default_and_members_of_a_gro
 
 def test_a_service_selects_pods_as_well() -> None:
     owners = DefaultSelectors()
-    owners.set_service("default/s", {"spec": {"selector": {"app": "x"}}})
+    owners.set_service("default/s", {"app": "x"})
     pod = msgspec.convert({"metadata": {"name": "p", "namespace": "default", "labels": {"app": "x", "v": "1"}}}, Pod)
     assert owners.selector(pod) == {"matchLabels": {"app": "x"}}
     owners.set_service("default/s", None)

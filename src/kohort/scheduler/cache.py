@@ -525,6 +525,10 @@ class SchedulerCache:
             self._of_specs[id(shared)] = (shared, namespace, eq_class)
         return eq_class
 
+    def forget_specs(self) -> None:
+        """What is kept because the next pod may want it."""
+        self._of_specs.clear()
+
     def as_json(self, member: PodInfo) -> Json:
         """The pod as the API has it, as far as it is read."""
         body: Json = msgspec.to_builtins(member.pod)

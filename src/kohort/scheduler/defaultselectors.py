@@ -22,9 +22,9 @@ class DefaultSelectors:
         self._controllers: dict[tuple[str, str], Json] = {}  # kind, namespace/name -> label selector
         self.version = 0
 
-    def set_service(self, key: str, service: Json | None) -> None:
+    def set_service(self, key: str, selector: dict[str, str] | None) -> None:
+        """None: there is no such Service, or it selects nothing."""
         namespace, name = key.split("/", 1)
-        selector = ((service or {}).get("spec") or {}).get("selector")
         known = self._services.setdefault(namespace, {})
         if known.get(name) == selector:
             return
@@ -34,8 +34,7 @@ class DefaultSelectors:
         else:
             known.pop(name, None)
 
-    def set_controller(self, kind: str, key: str, body: Json | None) -> None:
-        selector = ((body or {}).get("spec") or {}).get("selector")
+    def set_controller(self, kind: str, key: str, selector: Json | None) -> None:
         if selector and kind == "ReplicationController":
             selector = {"matchLabels": selector}
         if self._controllers.get((kind, key)) == selector:

@@ -14,13 +14,14 @@ from contextlib import AsyncExitStack
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort import tuning
 from kohort.apimachinery.times import seconds
 from kohort.grouping.api import GROUP, VERSION
 from kohort.kube.clock import REAL
 from kohort.kube.codec import identify
 from kohort.kube.errors import ApiError, KubeError
 from kohort.kube.events import Recorder
-from kohort.kube.informer import Informer
+from kohort.kube.informer import Informer, without_managed_fields
 from kohort.kube.lease import Leadership
 from kohort.kube.resource import LARGE_PAGE, PAGE
 from kohort.kube.shares import of_loop, rests, tenant
@@ -93,6 +94,8 @@ class Scheduler:
         # In virtual time nothing goes on beside a decision: it is the same each time.
         aside = self.clock is REAL and self.settings.profile.search_processes > 0
         self.core = SchedulerCore(self.settings, lambda: seconds(self.clock.now()), release.condition, aside=aside)
+        if self.clock is REAL:
+            tuning.when_calm(self.core.cache.forget_specs)
         self._informers: list[Informer[Any]] = []
         self._rules_followed = False  # GroupingRules
         names = ",".join(sorted(self.settings.names))
@@ -333,6 +336,7 @@ class Scheduler:
         for them. Within the process as a stream, which leaves others turns, however large objects are."""
         return Informer(
             self.client.kind(version, source.kind, source.decode),
+            transform=without_managed_fields if source.whole else None,
             streaming=isinstance(self.client.calls.transport, InProcess),
             page=LARGE_PAGE if source.needed else PAGE,
             optional=source.optional,

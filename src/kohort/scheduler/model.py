@@ -224,7 +224,7 @@ class Owning(msgspec.Struct, rename="camel"):
     spec: Json = {}
 
 
-# ---- nodes, budgets, namespaces
+# ---- nodes, budgets, namespaces, services
 
 
 class NodeSpec(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -260,6 +260,15 @@ class DisruptionBudget(msgspec.Struct, rename="camel"):
 
 class Namespace(msgspec.Struct, rename="camel"):
     metadata: ObjectMeta
+
+
+class ServiceSpec(msgspec.Struct, omit_defaults=True):
+    selector: dict[str, str] | None = None
+
+
+class Service(msgspec.Struct):
+    metadata: ObjectMeta
+    spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)
 
 
 # ---- groups

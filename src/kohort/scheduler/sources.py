@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from kohort.api.releases import SCHEDULING_GROUP
 from kohort.grouping.model import Kind
 from kohort.grouping.owners.sizes import JOB
@@ -23,6 +21,7 @@ from kohort.scheduler.model import (
     Node,
     Owning,
     Pod,
+    Service,
     Workload,
     composite_key,
 )
@@ -51,14 +50,17 @@ class Source:
     default_spread: bool = False  # read for the profile's default spread constraints only
     optional: bool = False  # without the right to read it, it is left out
 
+    @property
+    def whole(self) -> bool:
+        """Whether all of an object is read, as JSON."""
+        return bool(self.decode is Json)
+
 
 def _key(one: Any) -> str:
     return str(identify(one).key)
 
 
-def _raw(
-    name: str, group: str, kind: str, tell: Tell, *, default_spread: bool = False, optional: bool = False
-) -> Source:
+def _raw(name: str, group: str, kind: str, tell: Tell, *, optional: bool = False) -> Source:
     """Read as it is."""
     return Source(
         name,
@@ -67,26 +69,24 @@ def _raw(
         Json,
         lambda core, one: tell(core, _key(one), one),
         lambda core, one: tell(core, _key(one), None),
-        default_spread=default_spread,
-        optional=optional or default_spread,
+        optional=optional,
     )
 
 
 def _controller(name: str, group: str, kind: str) -> Source:
-    def tell(core: SchedulerCore, key: str, body: Json | None) -> None:
-        core.cache.default_selectors.set_controller(kind, key, body)
-        _tell_companion(core, Kind(group, kind), key, body)
+    of = Kind(group, kind)
 
-    return _raw(name, group, kind, tell, default_spread=True)
+    def put(core: SchedulerCore, one: Owning) -> None:
+        core.cache.default_selectors.set_controller(kind, _key(one), one.spec.get("selector"))
+        if of in core.cache.companion.settings.reads:
+            core.cache.companion.put(of, one, f"{group}/v1")
 
+    def drop(core: SchedulerCore, one: Owning) -> None:
+        core.cache.default_selectors.set_controller(kind, _key(one), None)
+        if of in core.cache.companion.settings.reads:
+            core.cache.companion.drop(of, one.metadata.namespace, one.metadata.name)
 
-def _tell_companion(core: SchedulerCore, kind: Kind, key: str, body: Json | None) -> None:
-    if kind not in core.cache.companion.settings.reads:
-        return
-    if body is not None:
-        core.cache.companion.put(kind, msgspec.convert(body, Owning), f"{kind.group}/v1")
-    else:
-        core.cache.companion.drop(kind, *key.split("/"))
+    return Source(name, group, kind, Owning, put, drop, default_spread=True, optional=True)
 
 
 def _drop_job(core: SchedulerCore, job: Job) -> None:
@@ -145,12 +145,15 @@ SOURCES: Final = (
     _raw("persistentvolumeclaims", "", "PersistentVolumeClaim", lambda c, k, body: c.cache.storage.set_claim(k, body)),
     _raw("resourceclaims", "resource.k8s.io", "ResourceClaim", lambda c, k, body: c.cache.storage.set_devices(k, body)),
     _raw("resourcequotas", "", "ResourceQuota", lambda c, k, body: c.cache.quotas.set(k, body), optional=True),
-    _raw(
+    Source(
         "services",
         "",
         "Service",
-        lambda c, k, body: c.cache.default_selectors.set_service(k, body),
+        Service,
+        lambda core, one: core.cache.default_selectors.set_service(_key(one), one.spec.selector),
+        lambda core, one: core.cache.default_selectors.set_service(_key(one), None),
         default_spread=True,
+        optional=True,
     ),
     RULES,
     _controller("replicationcontrollers", "", "ReplicationController"),
