@@ -128,7 +128,7 @@ def test_what_is_remembered_does_not_grow_with_what_comes_and_goes() -> None:
             assert known.hear(EventKey(pod, kind, "R", "R", "note"), moment, number / 100) is not None
         if number % 1000 == 0:
             known.hear(stuck, moment, number / 100)
-    assert (len(known.normal), len(known.warnings), len(known.buckets)) == (NORMAL, WARNINGS, OBJECTS)
+    assert (len(known.normal), len(known.warnings), len(known.objects)) == (NORMAL, WARNINGS, OBJECTS)
     repeated = known.hear(stuck, moment, 100.0)
     assert repeated is not None
     assert repeated.count == 11
@@ -140,7 +140,7 @@ def test_what_matters_no_more_is_forgotten_before_the_bounds_are_reached() -> No
         pod = Reference("v1", "Pod", "default", f"p{number}", f"u{number}")
         known.hear(EventKey(pod, "Normal", "Scheduled", "Binding", "placed"), moment, 10.0 * number)
     assert len(known.normal) <= WINDOW / 10 + 2
-    assert len(known.buckets) <= 1 / RATE / 10 + 2
+    assert len(known.objects) <= 1 / RATE / 10 + 2
 
 
 def test_an_object_that_was_spoken_about_much_is_remembered_until_it_may_say_as_much_again() -> None:
@@ -250,3 +250,61 @@ async def test_long_words_are_cut_to_what_the_api_takes() -> None:
     assert len(note.encode()) <= 1024
     assert note.endswith("é...")
     assert json.loads(it.api.requests[-1].body)["note"] == note
+
+
+def test_a_series_at_rest_goes_on_where_it_ended() -> None:
+    known, moment = Correlator(), datetime(2026, 1, 1, tzinfo=UTC)
+    what = EventKey(NODE, "Warning", "Stuck", "Stuck", "still")
+    first = known.hear(what, moment, 1.0)
+    assert first is not None
+    first.created, first.told, first.written = True, 1, 2.0
+    known.rest(first)
+    later = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+    again = known.hear(EventKey(*what), later, 61.0)
+    assert again is not None
+    assert again is not first
+    assert (again.name, again.first, again.last, again.heard) == (first.name, moment, later, 61.0)
+    assert (again.count, again.created, again.told, again.written) == (2, True, 1, 2.0)
+    known.rest(first)  # an older state of it
+    assert known.hear(what, later, 62.0) is again
+
+
+async def test_what_was_written_is_kept_as_bytes_and_counted_on() -> None:
+    it = Stage()
+    async with it.recorder:
+        it.say()
+        await it.clock.advance(1)
+        assert [type(one) for one in it.recorder._known.warnings.values()] == [bytes]
+        it.say()
+        await it.clock.advance(INTERVAL + 1)
+        assert [type(one) for one in it.recorder._known.warnings.values()] == [bytes]
+        it.say()
+        it.say()
+        await it.clock.advance(INTERVAL + 1)
+    assert [event["series"]["count"] for event in it.events] == [4]
+    assert it.writes() == 3
+
+
+async def test_what_was_heard_while_it_was_written_is_not_at_rest() -> None:
+    it = Stage()
+    async with it.recorder:
+        it.say()
+        series = it.recorder._pending[0]
+        it.recorder._repeated[series] = None  # as whoever hears it in the middle of the write
+        it.recorder._rest(series)
+        assert [type(one) for one in it.recorder._known.warnings.values()] == [type(series)]
+
+
+def test_all_that_has_ended_goes_at_once_in_calm_moments() -> None:
+    known, moment = Correlator(), datetime(2026, 1, 1, tzinfo=UTC)
+    for number in range(100):
+        pod = Reference("v1", "Pod", "default", f"p{number}", f"u{number}")
+        for kind in ("Normal", "Warning"):
+            series = known.hear(EventKey(pod, kind, "R", "R", "note"), moment, float(number))
+            assert series is not None
+            known.rest(series)
+    known.tidy(WINDOW + 49.5)
+    assert (len(known.normal), len(known.warnings)) == (50, 50)
+    assert len(known.objects) == 50, "two events about one take twice as long"
+    known.tidy(2 * WINDOW)
+    assert (known.normal, known.warnings, known.objects) == ({}, {}, {})

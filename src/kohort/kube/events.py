@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from kohort import tuning
 from kohort.apimachinery.times import micros, seconds
 from kohort.kube.clock import REAL
 from kohort.kube.codec import identify
@@ -63,6 +64,8 @@ class Recorder:
         self._resource: Resource[Object] | None = None
         self._modern = True
         self.counts = EventCounts()
+        if clock is REAL:
+            tuning.when_calm(self.forget)
 
     def event(
         self,
@@ -130,7 +133,7 @@ class Recorder:
         """Write what is due; the seconds until more will be."""
         while self._pending:
             await self._write(self._pending[0])
-            self._pending.popleft()
+            self._rest(self._pending.popleft())
         soonest = 3600.0
         for series in list(self._repeated):
             wait = series.written + INTERVAL - self._clock.monotonic()
@@ -143,7 +146,16 @@ class Recorder:
             # what was heard meanwhile is for the next time.
             if series.count <= series.told:
                 self._repeated.pop(series, None)
+                self._rest(series)
         return soonest
+
+    def _rest(self, series: Series) -> None:
+        if series not in self._repeated:
+            self._known.rest(series)
+
+    def forget(self) -> None:
+        """What will not be said again."""
+        self._known.tidy(self._clock.monotonic())
 
     async def _write(self, series: Series) -> None:
         backoff = Backoff(first=0.2, most=5.0, jitter=self._client.jitter)

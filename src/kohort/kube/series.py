@@ -1,15 +1,18 @@
-"""Which events are the same one again, and how many are too many. Pure: told of each event, says what to write."""
+"""Which events are the same one again, and how many are too many. Pure: told of each event, says what to write.
+
+Some thousand series are remembered for ten minutes, and each would be a score of small objects; those made while much
+else came and went lie on pages of their own, and keep them. So a series that has been written is one piece of bytes
+until it is heard again, and how much was said about an object is one number.
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from datetime import datetime
+from hashlib import blake2b
+from typing import Final, NamedTuple
 
-from kohort.kube.limits import Bucket
-
-if TYPE_CHECKING:
-    from datetime import datetime
+import msgspec
 
 WINDOW: Final = 600.0  # seconds without a repetition that end a series
 INTERVAL: Final = 10.0  # seconds between two writes of one series
@@ -20,6 +23,8 @@ RATE: Final = 1 / 300  # and then per second
 NORMAL: Final = 512
 WARNINGS: Final = 2048
 OBJECTS: Final = 1024
+_PAUSE: Final = 1 / RATE  # seconds that one event about an object takes up
+_EXACT: Final = 0.001  # seconds: sums of them are nearly right
 
 
 class Reference(NamedTuple):
@@ -58,58 +63,106 @@ class Series:
     written: float = float("-inf")
 
 
+class _AtRest(msgspec.Struct, array_like=True):
+    """Of a series that has been written, what whoever says the same again does not say."""
+
+    name: str
+    first: datetime
+    last: datetime
+    heard: float
+    count: int
+    created: bool
+    told: int
+    written: float
+
+
+_decoder: Final = msgspec.msgpack.Decoder(_AtRest)
+
+
 @dataclass
 class Correlator:
     """Remembers a bounded number of series and of objects that were spoken about, and those only while it matters: a
     process that runs for months is as large after its first minutes as it will ever be.
+
+    The oldest come first. `objects`: until when what was said about one counts, each event for so long after the last.
     """
 
-    normal: OrderedDict[EventKey, Series] = field(default_factory=OrderedDict)
-    warnings: OrderedDict[EventKey, Series] = field(default_factory=OrderedDict)
-    buckets: OrderedDict[Reference, Bucket] = field(default_factory=OrderedDict)
+    normal: dict[bytes, Series | bytes] = field(default_factory=dict)
+    warnings: dict[bytes, Series | bytes] = field(default_factory=dict)
+    objects: dict[bytes, float] = field(default_factory=dict)
     made: int = 0
 
     def hear(self, what: EventKey, moment: datetime, now: float) -> Series | None:
         """The series it belongs to, one with count 1 if it is new; None if there was too much about that object."""
-        series, most = (self.normal, NORMAL) if what.type == "Normal" else (self.warnings, WARNINGS)
-        known = series.get(what)
+        series, key = self._of(what), _digest(what)
+        known = _awake(series.get(key), what)
         if known is not None and now - known.heard < WINDOW:
             known.count += 1
             known.last, known.heard = moment, now
-            series.move_to_end(what)
+            series.pop(key)
+            series[key] = known
             return known
-        self._tidy(series, now)
-        if not self._bucket(what.regarding).take(now):
+        self._tidy(series, now, 2)
+        if not self._may_say(what.regarding, now):
             return None
         self.made += 1
         name = f"{what.regarding.name[:220]}.{int(moment.timestamp() * 1e6):x}{self.made & 0xFFFF:04x}"
-        series[what] = new = Series(what, name, moment, moment, now)
-        series.move_to_end(what)
-        if len(series) > most:
-            series.popitem(last=False)
+        series.pop(key, None)
+        series[key] = new = Series(what, name, moment, moment, now)
+        if len(series) > (NORMAL if what.type == "Normal" else WARNINGS):
+            del series[next(iter(series))]
         return new
+
+    def rest(self, one: Series) -> None:
+        """All of it is written. Who hears of it again gets another one that goes on where this has ended."""
+        series, key = self._of(one.what), _digest(one.what)
+        if series.get(key) is one:
+            rest = _AtRest(one.name, one.first, one.last, one.heard, one.count, one.created, one.told, one.written)
+            series[key] = msgspec.msgpack.encode(rest)
 
     def forget(self, what: EventKey) -> None:
         """It was not written: the next one is the first."""
-        self.normal.pop(what, None)
-        self.warnings.pop(what, None)
+        self._of(what).pop(_digest(what), None)
 
-    def _tidy(self, series: OrderedDict[EventKey, Series], now: float) -> None:
-        """Two of each at a time, the oldest first, so that more go than come: a series that has ended, a bucket that
-        has filled up again, which is like a new one.
+    def tidy(self, now: float) -> None:
+        """Everything goes that has ended."""
+        for series in (self.normal, self.warnings):
+            self._tidy(series, now, len(series) + len(self.objects))
+
+    def _of(self, what: EventKey) -> dict[bytes, Series | bytes]:
+        return self.normal if what.type == "Normal" else self.warnings
+
+    def _tidy(self, series: dict[bytes, Series | bytes], now: float, most: int) -> None:
+        """So many of each, the oldest first, two for one that comes so that more go: a series that has ended, an object
+        about which as much may be said as about a new one.
         """
-        for _ in range(2):
-            if series and now - next(iter(series.values())).heard >= WINDOW:
-                series.popitem(last=False)
-            if self.buckets and next(iter(self.buckets.values())).is_full(now):
-                self.buckets.popitem(last=False)
+        for _ in range(most):
+            if series and now - _last_heard(next(iter(series.values()))) >= WINDOW:
+                del series[next(iter(series))]
+            if self.objects and next(iter(self.objects.values())) <= now:
+                del self.objects[next(iter(self.objects))]
 
-    def _bucket(self, regarding: Reference) -> Bucket:
-        bucket = self.buckets.get(regarding)
-        if bucket is None:
-            self.buckets[regarding] = bucket = Bucket(RATE, BURST)
-            if len(self.buckets) > OBJECTS:
-                self.buckets.popitem(last=False)
-        else:
-            self.buckets.move_to_end(regarding)
-        return bucket
+    def _may_say(self, regarding: Reference, now: float) -> bool:
+        key = _digest(regarding)
+        until = self.objects.pop(key, now)
+        after = max(until, now) + _PAUSE
+        allowed = after - now <= BURST * _PAUSE + _EXACT
+        self.objects[key] = after if allowed else until
+        if len(self.objects) > OBJECTS:
+            del self.objects[next(iter(self.objects))]
+        return allowed
+
+
+def _digest(what: EventKey | Reference) -> bytes:
+    return blake2b(msgspec.msgpack.encode(what), digest_size=16).digest()
+
+
+def _awake(known: Series | bytes | None, what: EventKey) -> Series | None:
+    if not isinstance(known, bytes):
+        return known
+    rest = _decoder.decode(known)
+    return Series(what, rest.name, rest.first, rest.last, rest.heard, rest.count, rest.created, rest.told, rest.written)
+
+
+def _last_heard(known: Series | bytes) -> float:
+    return _decoder.decode(known).heard if isinstance(known, bytes) else known.heard
