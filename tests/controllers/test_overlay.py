@@ -152,3 +152,14 @@ def test_what_the_watch_never_brings_is_forgotten_without_another_write() -> Non
     recent.forget(FORGET + 1)
     assert len(recent) == 0
     assert not any(recent._indexes.values()), "nor is it in an index"
+
+
+def test_so_many_are_forgotten_at_a_time() -> None:
+    """Taking a large object out of every index is work, and nobody waits for all of it."""
+    recent = WriteOverlay()
+    for number in range(10):
+        recent.wrote(pod(number + 1, uid=f"u{number}", name=f"p{number}"), "0", 0.0)
+    left = []
+    while recent.forget(FORGET + 1, 4):
+        left.append(len(recent))
+    assert left == [6, 2, 0]

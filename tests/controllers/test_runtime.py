@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -14,11 +15,20 @@ from tests.kube.fake import FakeApi
 
 from kohort import tuning
 from kohort.api.kind import Object
-from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, enqueue_itself, key_of
+from kohort.controllers.controller import (
+    Controller,
+    Enqueue,
+    Key,
+    Reader,
+    Watch,
+    enqueue_itself,
+    key_of,
+    who_it_is,
+)
 from kohort.controllers.metrics import Metrics
 from kohort.controllers.overlay import FORGET, WriteOverlay
 from kohort.controllers.reconcile import Reconcile, Result, Step, Write
-from kohort.controllers.runtime import Runtime, Sender
+from kohort.controllers.runtime import Observed, Runtime, Sender
 from kohort.kinds.controllers import Setup, make, names, probe
 from kohort.kube.client import Client
 from kohort.kube.clock import REAL
@@ -322,3 +332,64 @@ async def test_what_was_written_and_never_seen_is_forgotten_in_calm_moments(monk
     now = FORGET + 1
     tuning._forget()
     assert len(overlay) == 0
+
+
+def observed_by(found: Cluster, controllers: Iterable[Controller]) -> Observed:
+    observed = Observed(found.client, found.clock)
+    for one in controllers:
+        for watch in one.watches:
+            observed.want(watch, one.name)
+    observed.start()
+    return observed
+
+
+async def test_of_a_strangers_secret_only_who_it_is_stays_in_memory() -> None:
+    """A cluster has many Secrets and ConfigMaps, of any size; a TrainJob's controller reads the contents of its own."""
+    async with cluster() as found:
+        own = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "t", "uid": "u"}
+        owners = {"strange": [], "owned": [{**own, "controller": True}]}
+        for name, references in owners.items():
+            meta = {"name": name, "namespace": NS, "labels": {"a": "b"}, "ownerReferences": references}
+            for kind in ("Secret", "ConfigMap"):
+                data = {"k": "djE="}
+                await apply(found, {"apiVersion": "v1", "kind": kind, "metadata": meta, "data": data})
+        observed = observed_by(found, make(Setup(found.ctx), ["trainjob"]))
+        for kind in ("Secret", "ConfigMap"):
+            async with observed.informers["v1", kind] as informer:
+                await informer.ready()
+                owned = observed.get(kind, Key(NS, "owned"))
+                strange = observed.get(kind, Key(NS, "strange"))
+                assert owned is not None
+                assert strange is not None
+                assert (owned["data"], owned["metadata"]["labels"]) == ({"k": "djE="}, {"a": "b"})
+                assert set(strange) == {"apiVersion", "kind", "metadata"}
+                assert set(strange["metadata"]) == {
+                    "name",
+                    "namespace",
+                    "uid",
+                    "resourceVersion",
+                    "creationTimestamp",
+                }
+
+
+@pytest.mark.parametrize("also", [False, True])
+async def test_what_one_of_several_controllers_reads_is_kept_for_it(also: bool) -> None:
+    async with cluster() as found:
+        await apply(
+            found,
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": NS}, "data": {"k": "v"}},
+        )
+
+        def nothing(key: Key, reader: Reader, now: datetime) -> Reconcile:
+            yield from ()
+            return Result()
+
+        watches = [Watch("v1", "ConfigMap", enqueue_itself, keep=who_it_is)]
+        watches += [Watch("v1", "ConfigMap", enqueue_itself)] if also else []
+        some = [Controller(name=f"c{n}", watches=(one,), reconcile=nothing) for n, one in enumerate(watches)]
+        observed = observed_by(found, some)
+        async with observed.informers["v1", "ConfigMap"] as informer:
+            await informer.ready()
+            known = observed.get("ConfigMap", Key(NS, "c"))
+            assert known is not None
+            assert ("data" in known) == also

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kohort.api.kind import Object
+from kohort.api.objects import controller_of
 from kohort.controllers.reconcile import Reconcile
 
 
@@ -31,6 +32,8 @@ class Enqueue(NamedTuple):
     after: float = 0.0
 
 
+_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+
 EventHandler = Callable[[Object | None, Object | None], Iterable[Enqueue]]
 Indexer = Callable[[Object], Iterable[Hashable]]
 
@@ -46,6 +49,9 @@ class Watch:
     nobody has, which may be adopted), or that have the label or annotation, are indexed and handled; without any of
     the three, all are. A pod may be watched by
     twenty controllers and be of interest to five: asking the others costs more than all that those five do.
+
+    `keep`: what of an object is read, if not all of it. Where every watch of a kind says the same, no more than that
+    stays in memory: a cluster has many ConfigMaps and Secrets, few of which are any controller's.
     """
 
     api_version: str
@@ -57,10 +63,20 @@ class Watch:
     controllers: tuple[str, ...] = ()
     label: str = ""
     annotation: str = ""
+    keep: Callable[[Object], Object] | None = None
 
     @property
     def named(self) -> str:
         return self.alias or self.kind
+
+
+def who_it_is(obj: Object) -> Object:
+    """An object's names, and who controls it: enough to see that it is a stranger's."""
+    meta, owner = obj.get("metadata") or {}, controller_of(obj)
+    known: Object = {name: meta[name] for name in _IDENTITY if name in meta}
+    if owner is not None:
+        known["ownerReferences"] = [owner]
+    return {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind"), "metadata": known}
 
 
 class Reader(Protocol):

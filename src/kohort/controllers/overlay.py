@@ -51,14 +51,16 @@ class WriteOverlay:
         for indexer, index in self._indexes.items():
             _add(indexer, index, key, written)
 
-    def forget(self, now: float) -> list[Object]:
-        """What the watch should have brought long ago. It does not bring what was gone before it was read. -> what is
-        forgotten: it may be large."""
-        found: list[Object] = []
-        while self._written and now - (oldest := next(iter(self._written.items())))[1].at > FORGET:
-            self._drop(oldest[0])
-            if oldest[1].object is not None:
-                found.append(oldest[1].object)
+    def forget(self, now: float, most: int = 4) -> list[Object | None]:
+        """What the watch should have brought long ago, so many of them. It does not bring what was gone before it was
+        read. -> what is forgotten: it may be large."""
+        found: list[Object | None] = []
+        while self._written and len(found) < most:
+            key, oldest = next(iter(self._written.items()))
+            if now - oldest.at <= FORGET:
+                break
+            self._drop(key)
+            found.append(oldest.object)
         return found
 
     def _drop(self, key: Key) -> None:

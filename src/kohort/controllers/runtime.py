@@ -43,8 +43,18 @@ log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 50  # writes of one controller to one namespace that are under way at the same time
 _NAMESPACES: Final = 1000  # whose writes are counted, before those without any are dropped
+_FORGET_SECONDS: Final = 0.005
 _STOP: Final = 10.0  # seconds that a reconcile under way gets to end
 _NOT_LEADER: Final = Refusal(0, "NotLeader", "the lease is lost: nothing is written any more")
+
+
+Keep = Callable[[Object], Object]
+
+
+def _kept(wanted: set[Keep | None]) -> Keep:
+    """What an informer keeps of an object: all that one of its watches reads."""
+    (keep,) = wanted if len(wanted) == 1 else (None,)
+    return without_managed_fields if keep is None else lambda obj: keep(without_managed_fields(obj))
 
 
 class Observed:
@@ -55,6 +65,7 @@ class Observed:
         self._clock = clock
         self._indexers: dict[tuple[str, str], dict[str, Any]] = {}
         self._sorts: dict[tuple[str, str], WatchedSorts] = {}
+        self._keeps: dict[tuple[str, str], set[Keep | None]] = {}
         self.informers: dict[tuple[str, str], Informer[Object]] = {}
         self._names: dict[tuple[str, str], str] = {}  # what readers call a kind
         self._overlays: dict[str, WriteOverlay] = {}
@@ -67,6 +78,7 @@ class Observed:
         indexers |= {f"{owner}/{name}": _safe(indexer, f"{owner}/{name}") for name, indexer in watch.indexers.items()}
         sorts = self._sorts.setdefault((watch.api_version, watch.kind), WatchedSorts())
         sorts.want(watch, (f"{owner}/{name}" for name in watch.indexers))
+        self._keeps.setdefault((watch.api_version, watch.kind), set()).add(watch.keep)
 
     def start(self) -> None:
         for (api_version, kind), indexers in self._indexers.items():
@@ -74,7 +86,7 @@ class Observed:
             informer: Informer[Object] = Informer(
                 resource,
                 indexers=indexers,
-                transform=without_managed_fields,
+                transform=_kept(self._keeps[api_version, kind]),
                 sorts=self._sorts[api_version, kind].unless_all_alike(),
                 clock=self._clock,
                 jitter=self._client.jitter,
@@ -89,10 +101,12 @@ class Observed:
             self.informers[api_version, kind] = self._by_name[name] = informer
 
     def forget(self) -> None:
-        """What was written and never seen, when it is too old to be believed."""
+        """What was written and never seen, when it is too old to be believed; for some milliseconds."""
+        end = time.perf_counter() + _FORGET_SECONDS
         for overlay in self._overlays.values():
-            for obj in overlay.forget(self._clock.monotonic()):
-                dismantle.of_loop().add(obj)
+            while time.perf_counter() < end and (found := overlay.forget(self._clock.monotonic())):
+                for obj in found:
+                    dismantle.of_loop().add(obj)
 
     def get(self, kind: str, key: Key) -> Object | None:
         informer = self._by_name.get(kind)

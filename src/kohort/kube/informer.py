@@ -374,7 +374,10 @@ class Informer(Generic[T]):
         elif event.type == "DELETED":
             changes = self.cache.deleted(item)
         else:
-            changes = self.cache.written(self._transform(item), late=late)
+            kept = self._transform(item)
+            changes = self.cache.written(kept, late=late)
+            if late and kept is not item and self._clock is REAL:
+                dismantle.of_loop().add(item)
         for change in changes:
             self._move(change)
             if late and self._clock is REAL:
