@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import lru_cache
 
 import msgspec
 import pytest
@@ -368,3 +369,16 @@ async def test_what_might_be_wanted_soon_is_forgotten_in_calm_moments(
     assert bool(cache.forgot) == called
     assert len([one for one in tuning._forgetful if one() == cache.forget]) == 1
     assert len(tuning._forgetful) == (2 if called else 3), "whoever is gone is not kept in mind"
+
+
+def test_answers_that_functions_remember_are_forgotten_in_calm_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "_forgetful", [])
+    bounded, small, about_kinds = lru_cache(4096)(str), lru_cache(4096)(str), lru_cache(None)(str)
+    for name, one in (("bounded", bounded), ("small", small), ("about_kinds", about_kinds)):
+        monkeypatch.setattr(tuning, name, one, raising=False)
+    for number in range(1000):
+        bounded(number)
+        about_kinds(number)
+    small(1)
+    tuning._forget()
+    assert [one.cache_info().currsize for one in (bounded, small, about_kinds)] == [0, 1, 1000]

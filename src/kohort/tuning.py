@@ -11,6 +11,7 @@ import resource
 import sys
 import time
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakMethod
@@ -46,6 +47,10 @@ _NEVER: Final = 1 << 30
 _NEW_PASSES: Final = 3  # looks at the youngest, until older ones are worth a look
 _NEW_BYTES: Final = 64 << 20  # since the last look: half a million objects, which take some 50 ms
 _POSTPONED: Final = 600.0  # seconds
+
+_OURS: Final = "kohort."
+_ANSWERS: Final = 64  # of a function; so few may stay
+_Cached: Final = type(lru_cache(str))
 
 _looks_before: int | None = None  # the generation that is looked at before much is read; None: nothing is set aside
 _freed = 0  # bytes, since memory was last given back
@@ -156,6 +161,7 @@ def when_calm(forget: Callable[[], object]) -> None:
 
 
 def _forget() -> None:
+    _clear_caches()
     _forgetful[:] = [one for one in _forgetful if one() is not None]
     for one in tuple(_forgetful):
         if (call := one()) is not None:
@@ -163,6 +169,16 @@ def _forget() -> None:
                 call()
             except Exception:  # memory still goes back, and the others still forget
                 log.exception("%s: nothing is forgotten", call.__qualname__)
+
+
+def _clear_caches() -> None:
+    """Functions of ours that remember their last answers remember what tenants have sent. Those that may remember
+    everything are about kinds, of which there are few."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_OURS):
+            for one in list(vars(module).values()):
+                if isinstance(one, _Cached) and one.cache_parameters()["maxsize"] and one.cache_info()[3] > _ANSWERS:
+                    one.cache_clear()
 
 
 async def give_back_when_calm() -> None:

@@ -610,6 +610,21 @@ async def test_handlers_see_the_cache_in_the_state_they_are_told_of() -> None:
     assert seen == [("added", True), ("updated", True), ("deleted", True)]
 
 
+async def test_what_came_and_went_while_its_line_waited_is_told_to_whoever_wants_to_know() -> None:
+    """Whoever has written it may wait to see it."""
+    it = Following()
+    heard: list[str] = []
+    it.informer.handle(added=lambda new: heard.append("added"), deleted=lambda old: heard.append("deleted"))
+    it.informer.unseen = lambda old: heard.append(f"unseen {old['metadata']['name']}")
+    async with it.informer:
+        await it.clock.advance()
+        it.api.put("first", "heavy", data="x" * LARGE)  # whatever follows of that namespace waits for its turn
+        it.api.put("gone", "heavy", data="x" * LARGE)
+        it.api.remove("gone", "heavy")
+        await it.clock.advance(60)
+    assert heard == ["added", "unseen gone"]
+
+
 async def test_selectors_and_namespace_are_sent_with_every_request() -> None:
     api = FakeApi()
     api.streaming = False

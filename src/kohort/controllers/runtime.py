@@ -15,6 +15,7 @@ import logging
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
@@ -43,7 +44,6 @@ log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 50  # writes of one controller to one namespace that are under way at the same time
 _NAMESPACES: Final = 1000  # whose writes are counted, before those without any are dropped
-_FORGET_SECONDS: Final = 0.005
 _STOP: Final = 10.0  # seconds that a reconcile under way gets to end
 _NOT_LEADER: Final = Refusal(0, "NotLeader", "the lease is lost: nothing is written any more")
 
@@ -55,6 +55,10 @@ def _kept(wanted: set[Keep | None]) -> Keep:
     """What an informer keeps of an object: all that one of its watches reads."""
     (keep,) = wanted if len(wanted) == 1 else (None,)
     return without_managed_fields if keep is None else lambda obj: keep(without_managed_fields(obj))
+
+
+def _seen_to_go(overlay: WriteOverlay, old: Object) -> None:
+    overlay.seen(old, None)
 
 
 class Observed:
@@ -70,6 +74,7 @@ class Observed:
         self._names: dict[tuple[str, str], str] = {}  # what readers call a kind
         self._overlays: dict[str, WriteOverlay] = {}
         self._by_name: dict[str, Informer[Object]] = {}
+        self._forgetting: asyncio.Task[None] | None = None
 
     def want(self, watch: Watch, owner: str) -> None:
         """Before `start`: indexes belong to the controller that asked for them."""
@@ -93,20 +98,26 @@ class Observed:
             )
             name = self._names[api_version, kind]
             overlay = self._overlays[name] = WriteOverlay()
+            gone = partial(_seen_to_go, overlay)
             informer.handle(
                 added=lambda new, overlay=overlay: overlay.seen(None, new),  # type: ignore[misc]
                 updated=overlay.seen,
-                deleted=lambda old, overlay=overlay: overlay.seen(old, None),  # type: ignore[misc]
+                deleted=gone,
             )
+            informer.unseen = gone  # of what comes and goes while a watch is behind, nothing is told
             self.informers[api_version, kind] = self._by_name[name] = informer
 
     def forget(self) -> None:
-        """What was written and never seen, when it is too old to be believed; for some milliseconds."""
-        end = time.perf_counter() + _FORGET_SECONDS
+        """What was written and never seen, when it is too old to be believed; a few at a time: they may be large."""
+        if self._forgetting is None or self._forgetting.done():
+            self._forgetting = asyncio.create_task(self._forget())
+
+    async def _forget(self) -> None:
         for overlay in self._overlays.values():
-            while time.perf_counter() < end and (found := overlay.forget(self._clock.monotonic())):
+            while found := overlay.forget(self._clock.monotonic()):
                 for obj in found:
                     dismantle.of_loop().add(obj)
+                await asyncio.sleep(0)
 
     def get(self, kind: str, key: Key) -> Object | None:
         informer = self._by_name.get(kind)

@@ -135,6 +135,7 @@ class Informer(Generic[T]):
         self._task: asyncio.Task[None] | None = None
         self._late: LateLines[Event[T]] | None = None  # since the last list
         self.cache: Cache[T] = Cache(resource.identify, indexers, sorts)
+        self.unseen: Callable[[T], object] | None = None  # told of what is gone, and of which no handler has heard
         self.synced = asyncio.Event()
         self.counts = InformerCounts()
         self.last_error: KubeError | None = None
@@ -373,6 +374,8 @@ class Informer(Generic[T]):
             self.cache.reached(event.version)
         elif event.type == "DELETED":
             changes = self.cache.deleted(item)
+            if not changes and self.unseen is not None:
+                self.unseen(item)
         else:
             kept = self._transform(item)
             changes = self.cache.written(kept, late=late)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 import msgspec
 
+from kohort import tuning
 from kohort.kube.codec import decode_large
 from kohort.server.codec import encode
 
@@ -104,7 +105,17 @@ _BEGINS: Final = b'{"metadata":{'
 _MANAGERS: Final = b'"managedFields":'
 _MUCH: Final = 1 << 16  # bytes of an object that is left as it is
 _SPLIT: Final = 256  # items: all who watch read them one soon after the other
-_split: Final[dict[bytes, Unmanaged]] = {}  # by the value, which remembers its hash
+
+
+class _Split(dict[bytes, Unmanaged]):
+    """By the value, which remembers its hash."""
+
+    def forget(self) -> None:
+        self.clear()
+
+
+_split: Final = _Split()
+tuning.when_calm(_split.forget)
 
 
 def unmanaged(item: Item) -> Unmanaged:
