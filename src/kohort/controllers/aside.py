@@ -69,6 +69,10 @@ class Aside:
             known = self._sizes[key] = (version, is_large(obj))
         return known[1]
 
+    def forget(self) -> None:
+        """How large objects are, which is looked up again. Not which were long: that is known when it is too late."""
+        self._sizes.clear()
+
     def _remember(self, key: Hashable) -> None:
         self._long.pop(key, None)
         if len(self._long) >= _REMEMBERED:

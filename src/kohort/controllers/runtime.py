@@ -412,6 +412,8 @@ class Runtime:
         if clock is REAL:
             tuning.when_calm(self.observed.forget)
         self.aside = Aside() if clock is REAL else None
+        if self.aside is not None:
+            tuning.when_calm(self.aside.forget)
         self._controllers = tuple(controllers)
         for one in self._controllers:
             self.metrics.add_counters(one.watches[0].kind, one.counters)

@@ -145,20 +145,23 @@ class SqliteJournal:
     # ---- the writing thread
 
     def _write(self) -> None:
-        going = True
-        while going:
-            entries, compactions, going = self._take()
-            self._owed += compactions
-            try:
-                self._commit(entries)
-            except sqlite3.Error as found:
-                error = self._rolled_back(found)
-                self._tell(entries, error)
-                going = going and self._recover(error)
-                continue
-            self._tell(entries, None)
-            self._compact()
-            self._checkpoint()
+        while self._write_some():
+            pass  # and hold nothing of it: it may be long until there is more
+
+    def _write_some(self) -> bool:
+        """What has come; whether to go on."""
+        entries, compactions, going = self._take()
+        self._owed += compactions
+        try:
+            self._commit(entries)
+        except sqlite3.Error as found:
+            error = self._rolled_back(found)
+            self._tell(entries, error)
+            return going and self._recover(error)
+        self._tell(entries, None)
+        self._compact()
+        self._checkpoint()
+        return going
 
     def _rolled_back(self, error: sqlite3.Error) -> StoreError:
         with contextlib.suppress(sqlite3.Error):
