@@ -525,9 +525,11 @@ class SchedulerCache:
             self._of_specs[id(shared)] = (shared, namespace, eq_class)
         return eq_class
 
-    def forget_specs(self) -> None:
-        """What is kept because the next pod may want it."""
+    def forget_specs(self) -> list[object]:
+        """What is kept because the next pod may want it; it may be large."""
+        found = [shared for shared, _, _ in self._of_specs.values()]
         self._of_specs.clear()
+        return found
 
     def as_json(self, member: PodInfo) -> Json:
         """The pod as the API has it, as far as it is read."""

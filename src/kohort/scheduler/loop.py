@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kohort import tuning
 from kohort.apimachinery.times import seconds
 from kohort.grouping.api import GROUP, VERSION
+from kohort.kube import dismantle
 from kohort.kube.clock import REAL
 from kohort.kube.codec import identify
 from kohort.kube.errors import ApiError, KubeError
@@ -87,6 +88,8 @@ class Scheduler:
         self.started = asyncio.Event()  # decisions are made
         self._changed = asyncio.Event()
         self._fresh(ServedRelease("", {}))
+        if self.clock is REAL:
+            tuning.when_calm(self._forget)
 
     def _fresh(self, release: ServedRelease) -> None:
         """Nothing is known yet."""
@@ -94,13 +97,15 @@ class Scheduler:
         # In virtual time nothing goes on beside a decision: it is the same each time.
         aside = self.clock is REAL and self.settings.profile.search_processes > 0
         self.core = SchedulerCore(self.settings, lambda: seconds(self.clock.now()), release.condition, aside=aside)
-        if self.clock is REAL:
-            tuning.when_calm(self.core.cache.forget_specs)
         self._informers: list[Informer[Any]] = []
         self._rules_followed = False  # GroupingRules
         names = ",".join(sorted(self.settings.names))
         self.metrics = Metrics(self.core, names, self.clock.monotonic, self._failing_since)
         self.objects = snapshot.ObjectStore()
+
+    def _forget(self) -> None:
+        for one in self.core.cache.forget_specs():
+            dismantle.of_loop().add(one)
 
     async def run(self) -> None:
         """As the leader if there is a lease, else at once."""

@@ -53,6 +53,12 @@ _PRELOADED: Final = (
     "kohort.server.admission.policies.evaluate",
     "kohort.server.admission.policies.patches",
     "kohort.server.admission.webhooks.conditions",
+    "kohort.server.crd.custom_kind",
+    "kohort.server.crd.rule_check",
+    "kohort.server.crd.structural",
+    "kohort.server.yaml_codec",
+    "kohort.api.expansion",
+    "re2",
 )
 _COMPACTION: Final = 10.0  # seconds between two times that old history is forgotten
 _LOOK: Final = 1.0  # seconds between looks at how large it is
