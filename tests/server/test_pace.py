@@ -78,8 +78,7 @@ def _most_in_a_turn(monkeypatch: pytest.MonkeyPatch, requests: list[Request], se
         now[0] += seconds
 
     async def one(request: Request, of: Pace) -> None:
-        await of.turn(request)
-        await of.metered(request, work())
+        await of.handled(request, work())
 
     async def together() -> None:
         of, loop = Pace(), asyncio.get_running_loop()

@@ -31,6 +31,7 @@ class Calls:
         self.timeout = timeout
         self._warn = warn
         self._here = isinstance(transport, InProcess)
+        self._user = transport.user if isinstance(transport, InProcess) else None
 
     async def call(
         self,
@@ -98,5 +99,5 @@ class Calls:
             headers["content-type"] = content_type
         asked = {name: [value] for name, value in query.items()} if query else {}
         if self._here:
-            return Request(method, path, asked, headers, body, None, composed, *of_this_process)
+            return Request(method, path, asked, headers, body, self._user, composed, *of_this_process)
         return Request(method, path, asked, headers, body, None, composed)

@@ -87,8 +87,7 @@ class Api:
         began = time.perf_counter()
         if self.pace is None:
             return await self._handled(request, read_body, began)
-        await self.pace.turn(request)
-        return await self.pace.metered(request, self._handled(request, read_body, began))
+        return await self.pace.handled(request, self._handled(request, read_body, began))
 
     async def _handled(
         self, request: Request, read_body: Callable[[], Awaitable[bytes]] | None, began: float

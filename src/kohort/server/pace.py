@@ -56,16 +56,33 @@ class Pace:
         self._asked = -_RECENTLY  # when the last request came that is not this process's own
         self._usual = SECONDS  # seconds that a request takes of late; what was long counts for a while
 
+    async def handled(self, request: Request, work: Coroutine[Any, Any, T]) -> T:
+        """The work on a request, when it may begin, on its tenant's account."""
+        whose = tenant_of(request)
+        waits = self._waits(request, whose)
+        if waits is not None:
+            try:
+                await waits
+            except BaseException:
+                work.close()
+                raise
+        return await self._metered(whose, work)
+
     async def turn(self, request: Request) -> None:
         """Returns when the request may begin."""
-        whose = tenant_of(request)
+        waits = self._waits(request, tenant_of(request))
+        if waits is not None:
+            await waits
+
+    def _waits(self, request: Request, whose: str) -> asyncio.Future[None] | None:
+        """Until when; None: it may begin now."""
         if request.user is not None and request.user.name != _SELF:
             self._asked = time.perf_counter()
         rest = of_loop().asks(whose)
         if not rest and not self._flows and time.perf_counter() < self._until:
-            return
+            return None
         if request.path.startswith(_PROBES):
-            return
+            return None
         loop = asyncio.get_running_loop()
         begin: asyncio.Future[None] = loop.create_future()
         self._came += 1
@@ -76,11 +93,10 @@ class Pace:
         if self._serving is None:
             self._rests = False
             self._serving = loop.call_soon(self._serve)
-        await begin
+        return begin
 
-    def metered(self, request: Request, work: Coroutine[Any, Any, T]) -> Metered[T]:
-        """The work on a request, on its tenant's account."""
-        whose, shares = tenant_of(request), of_loop()
+    def _metered(self, whose: str, work: Coroutine[Any, Any, T]) -> Metered[T]:
+        shares = of_loop()
 
         def spent(seconds: float) -> None:
             shares.spent(whose, seconds)
