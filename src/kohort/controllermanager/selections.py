@@ -71,12 +71,14 @@ class Selections:
             return set()
         key, labels = key_of(pod), meta_of(pod).get("labels") or {}
         pods = self._labels.setdefault(key.namespace, {})
-        had = pods.pop(key, None)
-        if new is not None:
-            pods[key] = labels
         before = self._choosers.get(key, set())
-        if had is not None and new is not None and had == labels:
-            return set(before)
+        if new is not None:
+            had = pods.get(key)
+            pods[key] = labels
+            if had is not None and had == labels:
+                return set(before)
+        else:
+            pods.pop(key, None)
         now = set(self._selecting(key.namespace, labels)) if new is not None else set()
         for owner in before - now:
             self._chosen[owner].discard(key)
@@ -89,6 +91,8 @@ class Selections:
         return before | now
 
     def _selecting(self, namespace: str, labels: Object) -> Iterator[Key]:
+        if not self._asking:
+            return
         for mark in ((namespace, "", ""), *((namespace, name, value) for name, value in labels.items())):
             for owner in self._asking.get(mark, ()):
                 if matches(self._owners[owner], labels):

@@ -15,7 +15,11 @@ Status = dict[str, Any]
 
 
 def condition(status: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
-    return next((one for one in status.get("conditions") or () if one.get("type") == kind), None)
+    for one in status.get("conditions") or ():  # asked some twenty times for each pod
+        if one.get("type") == kind:
+            found: dict[str, Any] = one
+            return found
+    return None
 
 
 def holds(status: Mapping[str, Any], kind: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -46,6 +47,7 @@ class ObjectMeta(codec.Meta, rename="camel"):
             self.annotations = {key: self.annotations[key] for key in self.annotations if _is_read(key)} or None
 
 
+@lru_cache(maxsize=1024)  # few are in use, and each pod is read three times
 def _is_read(annotation: str) -> bool:
     return annotation in READ or annotation in ranks.ANNOTATIONS or is_topology(annotation) or is_healing(annotation)
 

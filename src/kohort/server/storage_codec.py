@@ -125,6 +125,12 @@ def unmanaged(item: Item) -> Unmanaged:
     return found if found is not None else _keep_split(item.value, _unmanaged(item.value))
 
 
+def shorter(item: Item) -> bytes:
+    """For whoever reads no managers: the value without them where that is at hand, else the value."""
+    found = _split.get(item.value)
+    return found.value if found is not None else item.value
+
+
 def _keep_split(value: bytes, found: Unmanaged) -> Unmanaged:
     if len(_split) >= _SPLIT:
         del _split[next(iter(_split))]

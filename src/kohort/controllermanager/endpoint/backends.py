@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from kohort.api.kind import Object
@@ -88,6 +89,7 @@ def _addresses(pod: Object) -> list[str]:
     return several or ([str(status["podIP"])] if status.get("podIP") else [])
 
 
+@lru_cache(maxsize=4096)  # each pod of a Service is asked about whenever one of them changes
 def _family(address: str) -> str:
     try:
         return f"IPv{ipaddress.ip_address(address).version}"
@@ -122,7 +124,22 @@ def _hostname(service: Object, pod: Object) -> str:
     return str(spec.get("hostname") or "") if spec.get("subdomain") == name_of(service) else ""
 
 
-def counts(pod: Object) -> tuple[object, ...]:
+class _Last:
+    """The two states that were compared last: the controllers of slices and of Endpoints ask one after the other."""
+
+    states: tuple[Object, Object] | None = None
+    same = False
+
+
+def same(old: Object, new: Object) -> bool:
+    """Whether two states of a pod are one to Services."""
+    last = _Last.states
+    if last is None or last[0] is not old or last[1] is not new:
+        _Last.states, _Last.same = (old, new), _counts(old) == _counts(new)
+    return _Last.same
+
+
+def _counts(pod: Object) -> tuple[object, ...]:
     """What of a pod Services look at."""
     meta, spec = pod["metadata"], pod.get("spec") or {}
     return (

@@ -8,7 +8,7 @@ from datetime import datetime
 from kohort.api.kind import Object
 from kohort.api.objects import label, meta_of, namespace_of
 from kohort.controllermanager.endpoint import legacy, slices
-from kohort.controllermanager.endpoint.backends import counts, selector_of
+from kohort.controllermanager.endpoint.backends import same, selector_of
 from kohort.controllermanager.selections import Selections
 from kohort.controllers.controller import Controller, Enqueue, EventHandler, Key, Reader, Watch, enqueue_nothing, key_of
 from kohort.controllers.reconcile import Reconcile
@@ -75,7 +75,7 @@ def _handlers(chosen: Selections) -> tuple[EventHandler, EventHandler]:
         return [Enqueue(key_of(found))] if found is not None else []
 
     def of_pod(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
-        if old is not None and new is not None and counts(old) == counts(new):
+        if old is not None and new is not None and same(old, new):
             return
         yield from (Enqueue(key, _SOON) for key in sorted(chosen.see_pod(old, new)))
 

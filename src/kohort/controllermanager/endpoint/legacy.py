@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from kohort.api.kind import Object
-from kohort.api.objects import is_deleting, label, meta_of, name_of, namespace_of
+from kohort.api.objects import is_deleting, label, meta_of, name_of, namespace_of, uid_of
 from kohort.controllermanager.endpoint.backends import HEADLESS, Backend, Port, backends, families, is_headless
 from kohort.controllers.reconcile import Reconcile, ReconcileError, Result, Step, Write
 from kohort.controllers.writes import create, delete, update
@@ -85,7 +86,12 @@ def _port(port: Port) -> dict[str, Any]:
 
 
 def _order(one: Backend) -> tuple[int, str]:
-    return int(ipaddress.ip_address(one.address)), str(one.target["uid"])
+    return _number(one.address), uid_of(one.pod)
+
+
+@lru_cache(maxsize=4096)
+def _number(address: str) -> int:
+    return int(ipaddress.ip_address(address))
 
 
 def _address(one: Backend) -> dict[str, Any]:

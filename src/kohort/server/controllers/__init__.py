@@ -58,11 +58,12 @@ class ControllerManager:
     def __init__(self, api: Api, clock: Clock = REAL, controllers: Sequence[type[Controller[Any]]] = ALL) -> None:
         self._api, self._store = api, api.store
         self.controllers: list[Controller[Any]] = [kind(api, clock) for kind in controllers]
+        self._observing: dict[str, tuple[Controller[Any], ...]] = {}  # by table
 
     def start(self) -> None:
         for name, table in list(self._store.tables.items()):
             for item in table.items():
-                for controller in self.controllers:
+                for controller in self._observers(name):
                     controller.observe(name, item, None)
         self._store.listeners.append(self._listen)
         for controller in self.controllers:
@@ -74,10 +75,17 @@ class ControllerManager:
         for controller in self.controllers:
             await controller.stop()
 
+    def _observers(self, table: str) -> tuple[Controller[Any], ...]:
+        found = self._observing.get(table)
+        if found is None:  # tables are as many as there are kinds
+            chosen = (one for one in self.controllers if one.tables is None or table in one.tables)
+            found = self._observing[table] = tuple(chosen)
+        return found
+
     def _listen(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             began = time.perf_counter()
-            for controller in self.controllers:
+            for controller in self._observers(entry.table):
                 try:
                     controller.observe(entry.table, entry.event.item, entry.event)
                 except Exception:  # the write is done; its writer must not suffer

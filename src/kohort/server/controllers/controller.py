@@ -23,6 +23,7 @@ class Controller(ABC, Generic[K]):
     """`observe` is called with each change, in order, before anything else happens; `reconcile` may take its time."""
 
     name = "controller"
+    tables: frozenset[str] | None = None  # whose changes it wants to see; None: all
 
     def __init__(self, api: Api, clock: Clock) -> None:
         self.api, self.core, self.store, self.clock = api, api.core, api.store, clock

@@ -27,10 +27,20 @@ class GarbageCollector(Controller[Key]):
     def __init__(self, api: Api, clock: Clock) -> None:
         super().__init__(api, clock)
         self.graph = OwnerGraph(self._place)
+        self._places: dict[tuple[str, str], ResourceScope] = {}  # of the kinds that are served
+        self._changes = -1  # of what is served, when these were found
 
     def _place(self, group: str, kind: str) -> ResourceScope | None:
-        found = self.api.resources.of_kind(group, kind)
-        return ResourceScope(found.table, found.namespaced) if found is not None else None
+        resources = self.api.resources
+        if self._changes != resources.changes:
+            self._places, self._changes = {}, resources.changes
+        known = self._places.get((group, kind))
+        if known is None:
+            found = resources.of_kind(group, kind)
+            if found is None:
+                return None
+            known = self._places[group, kind] = ResourceScope(found.table, found.namespaced)
+        return known
 
     def observe(self, table: str, item: Item, event: Event | None) -> None:
         key = (table, item.namespace, item.name)
@@ -38,6 +48,8 @@ class GarbageCollector(Controller[Key]):
             affected = self.graph.drop(key)
         else:
             meta = pod_of(item).metadata if table == "pods" else meta_of(item)  # others read more of a pod
+            if self.graph.is_kept(key, meta):
+                return  # the usual change: of a status
             affected = self.graph.put(Node.of(key, meta))
         for one in affected:
             self.enqueue(one)

@@ -84,6 +84,19 @@ class OwnerGraph:
 
     # ---- changes
 
+    def is_kept(self, key: Key, meta: PartialMetadata) -> bool:
+        """Whether an object is known with just these owners, they are there, and so nothing follows from the change."""
+        known = self._things.get(key)
+        return (
+            known is not None
+            and meta.deletionTimestamp is None
+            and not known.deleting
+            and known.uid == meta.uid
+            and known.owners == (meta.ownerReferences or ())
+            and known.finalizers == (meta.finalizers or ())
+            and self._is_kept(known)
+        )
+
     def put(self, node: Node) -> Iterator[Key]:
         """A new or changed object. Whom to look at now."""
         before = self._things.get(node.key)
@@ -136,8 +149,11 @@ class OwnerGraph:
 
     def _is_kept(self, node: Node) -> bool:
         """Whether all whom it belongs to are there, and stay."""
-        owners = [self._owner(node, reference) for reference in node.owners]
-        return all(isinstance(one, Node) and not one.deleting_dependents for one in owners)
+        for reference in node.owners:
+            owner = self._owner(node, reference)
+            if not isinstance(owner, Node) or owner.deleting_dependents:
+                return False
+        return True
 
     def _waiting(self, node: Node, uids: set[str]) -> Iterator[Key]:
         wanted = uids & self._foreground

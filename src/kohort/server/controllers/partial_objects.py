@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from kohort.server.storage_codec import shorter
 from kohort.server.store import Item
 
 FOREGROUND: Final = "foregroundDeletion"
@@ -74,13 +75,13 @@ class _Last:
 
 def meta_of(item: Item) -> PartialMetadata:
     if _Last.item is not item:
-        _Last.meta, _Last.pod, _Last.item = _head.decode(item.value).metadata, None, item
+        _Last.meta, _Last.pod, _Last.item = _head.decode(shorter(item)).metadata, None, item
     return _Last.meta
 
 
 def pod_of(item: Item) -> PartialPod:
     if _Last.item is not item or _Last.pod is None:
-        found = _pod.decode(item.value)
+        found = _pod.decode(shorter(item))
         _Last.meta, _Last.pod, _Last.item = found.metadata, found, item
         return found
     return _Last.pod

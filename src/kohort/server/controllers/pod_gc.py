@@ -35,6 +35,7 @@ Pod = tuple[str, str]  # namespace, name
 
 class PodTermination(Controller[Pod]):
     name = "pod-termination-controller"
+    tables = frozenset({"pods"})
 
     def __init__(self, api: Api, clock: Clock) -> None:
         super().__init__(api, clock)
@@ -86,6 +87,7 @@ class PodTermination(Controller[Pod]):
 
 class UnscheduledTerminatingPods(Controller[Pod]):
     name = "pod-garbage-collector-controller"
+    tables = frozenset({"pods"})
 
     def __init__(self, api: Api, clock: Clock) -> None:
         super().__init__(api, clock)

@@ -23,6 +23,7 @@ Group = tuple[str, str]  # namespace, name
 
 class PodGroupProtection(Controller[Group]):
     name = "podgroup-protection-controller"
+    tables = frozenset({"pods", _TABLE})
 
     def __init__(self, api: Api, clock: Clock) -> None:
         super().__init__(api, clock)

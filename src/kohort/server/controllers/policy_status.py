@@ -18,6 +18,7 @@ _PLURAL: Final = "validatingadmissionpolicies"
 
 class PolicyStatus(Controller[str]):
     name = "validatingadmissionpolicy-status-controller"
+    tables = frozenset({f"{_GROUP}/{_PLURAL}"})
 
     def observe(self, table: str, item: Item, event: Event | None) -> None:
         if table == f"{_GROUP}/{_PLURAL}" and not (event is not None and event.change is Change.DELETE):

@@ -210,9 +210,8 @@ def _generation(job: Object) -> Any:
 
 
 def _of_pod(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
-    for pod in (old, new):
-        if pod is not None:
-            yield from (Enqueue(key, BATCH) for key in _jobs_of_pod(pod))
+    keys = [*(_jobs_of_pod(old) if old is not None else ()), *(_jobs_of_pod(new) if new is not None else ())]
+    yield from (Enqueue(key, BATCH) for key in dict.fromkeys(keys))
     if new is not None and is_tracked(new) and controller_of(new) is None:
         yield Enqueue(Key(str(new["metadata"].get("namespace") or ""), _NOBODY), 0.0)
 
