@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
@@ -12,7 +12,7 @@ from kohort.kube import deadlines
 
 
 @asynccontextmanager
-async def _ours(seconds: float):  # type: ignore[no-untyped-def]
+async def _ours(seconds: float) -> AsyncIterator[None]:
     with deadlines.of_loop().within(seconds):
         yield
 

@@ -128,11 +128,17 @@ class Observed:
     def indexed(self, owner: str, kind: str, index: str, value: Hashable) -> list[Object]:
         name = f"{owner}/{index}"
         informer = self._by_name.get(kind)
-        indexer = next((found.get(name) for key, found in self._indexers.items() if self._names[key] == kind), None)
+        indexer = self._indexer(kind, name)
         if informer is None or indexer is None:  # not watched, or by others only
             return []
         found = informer.cache.indexed(name, value)
         return self._overlays[kind].over(found, indexer, value, self._clock.monotonic())
+
+    def _indexer(self, kind: str, name: str) -> Any:
+        for key, found in self._indexers.items():
+            if self._names[key] == kind:
+                return found.get(name)
+        return None
 
     def wrote(self, write: Write, answer: Object | None) -> None:
         name = self._names.get((write.api_version, write.kind), "")
@@ -195,6 +201,7 @@ class _Workers:
         self._slots: dict[str, asyncio.Semaphore] = {}  # by namespace
         self._seconds = runtime.metrics.seconds.labels(controller.name)
         self._counters: dict[tuple[str, str, int], Any] = {}
+        self._results: dict[str, Any] = {}  # how reconciles ended -> counter
         runtime.metrics.waiting.labels(controller.name).set_function(lambda: len(self.queue))
 
     async def listen(self, watch: Watch, informer: Informer[Object]) -> None:
@@ -236,9 +243,12 @@ class _Workers:
                 result = await self._reconcile(key)
             finally:
                 self.queue.done(key)
-            metrics, name = self._runtime.metrics, self.controller.name
             self._seconds.observe(time.perf_counter() - began)
-            metrics.reconciles.labels(name, result).inc()
+            counter = self._results.get(result)
+            if counter is None:
+                reconciles = self._runtime.metrics.reconciles
+                counter = self._results[result] = reconciles.labels(self.controller.name, result)
+            counter.inc()
 
     async def _reconcile(self, key: Key) -> str:
         """How it ended, for the metrics. Nothing that a reconcile does may end a worker, or stop other keys."""

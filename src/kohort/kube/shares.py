@@ -31,10 +31,12 @@ _OF_THE_CLUSTER: Final = frozenset({"", "kube-system", "kube-node-lease", "kube-
 
 
 class _Account:
-    __slots__ = ("at", "rests_until", "used")
+    """`used` as of `at`; `seen`: when it last worked, or asked to."""
+
+    __slots__ = ("at", "rests_until", "seen", "used")
 
     def __init__(self, now: float) -> None:
-        self.used, self.at, self.rests_until = 0.0, now, 0.0
+        self.used, self.at, self.seen, self.rests_until = 0.0, now, now, 0.0
 
     def now(self, now: float) -> float:
         return self.used * math.exp((self.at - now) / _FADES)
@@ -51,7 +53,7 @@ class Shares:
             return
         now = time.perf_counter()
         account = self._account(tenant, now)
-        account.used, account.at = account.now(now) + seconds, now
+        account.used, account.at, account.seen = account.now(now) + seconds, now, now
         account.rests_until = min(max(account.rests_until, now) + _REST * seconds, now + _LONGEST)
 
     def asks(self, tenant: str) -> float:
@@ -60,26 +62,30 @@ class Shares:
             return 0.0
         now = time.perf_counter()
         account = self._account(tenant, now)
+        account.seen = now
+        if account.rests_until <= now:
+            return 0.0
         used = account.now(now)
-        account.used, account.at = used, now
-        if used < _HEAVY or account.rests_until <= now or not self._disturbs(account, used, now):
+        if used < _HEAVY or not self._disturbs(account, used, now):
             return 0.0
         return min(account.rests_until - now, _ACTIVE)
 
     def alone(self, tenants: Collection[str]) -> bool:
         """Whether nobody but them is at it."""
         now = time.perf_counter()
-        return not any(now - one.at < _ACTIVE for name, one in self._accounts.items() if name not in tenants)
+        return not any(now - one.seen < _ACTIVE for name, one in self._accounts.items() if name not in tenants)
 
     def _disturbs(self, account: _Account, used: float, now: float) -> bool:
         limit = used * _LIGHTER
-        return any(now - one.at < _ACTIVE and one.used < limit for one in self._accounts.values() if one is not account)
+        return any(
+            now - one.seen < _ACTIVE and one.now(now) < limit for one in self._accounts.values() if one is not account
+        )
 
     def _account(self, tenant: str, now: float) -> _Account:
         found = self._accounts.get(tenant)
         if found is None:
             if len(self._accounts) >= _MOST:
-                self._accounts = {name: one for name, one in self._accounts.items() if now - one.at < _FADES}
+                self._accounts = {name: one for name, one in self._accounts.items() if now - one.seen < _FADES}
             found = self._accounts[tenant] = _Account(now)
         return found
 

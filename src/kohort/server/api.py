@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kohort.kube.wire import Response
 from kohort.server import negotiation, options, render, requestinfo, status
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from kohort.api.kind import Context, Object
     from kohort.kube.wire import Request, User
+    from kohort.server.negotiation import MediaTypeOptions
     from kohort.server.pace import Pace
     from kohort.server.requestinfo import RequestInfo, ResourcePath
     from kohort.server.resources import Resource
@@ -41,6 +42,19 @@ _READINESS: Final = {"store"}  # a restart would not mend it
 _UPGRADED: Final = {("pods", "exec"), ("pods", "attach"), ("pods", "portforward")}
 _WITH_BODY: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _CONNECTING: Final = {"exec", "attach", "portforward", "proxy"}
+_LONGEST_PATH: Final = 256
+_CREATES: Final = 1024  # paths of creates that are remembered
+_NOWHERE: Final = requestinfo.ResourcePath("", "")
+
+
+class _Create(NamedTuple):
+    """What the path of a create means, as long as the resources have not changed."""
+
+    changes: int
+    resource: Resource
+    namespace: str
+    asked: AuthorizerAttributes
+    form: MediaTypeOptions
 
 
 class Api:
@@ -73,6 +87,7 @@ class Api:
         self.special: dict[tuple[str, str], Callable[[RequestInfo], Awaitable[tuple[int, Item | Object]]]] = {}
         self.checks: dict[str, Callable[[], bool]] = {"ping": lambda: True, "store": lambda: store.accepts_writes}
         self._stop = asyncio.Event()
+        self._creates: dict[tuple[str, str], _Create] = {}  # by path and what is accepted
 
     def stop(self) -> None:
         """End all watches."""
@@ -95,12 +110,13 @@ class Api:
         verb, resource, deprecation = "", "", ""
         try:
             user = self._authenticate(request)
-            at = requestinfo.address(request.path) if request.path.startswith("/api") else None
-            if at is None or not at.plural:
+            info = self._like_before(request, user)
+            at = requestinfo.address(request.path) if info is None and request.path.startswith("/api") else None
+            if info is None and (at is None or not at.plural):
                 found = self._non_resource(request, user, at)
             else:
-                info = self._request_info(request, at, user)
-                verb, resource, deprecation = info.verb, at.plural, info.resource.deprecation
+                info = info or self._request_info(request, at or _NOWHERE, user)
+                verb, resource, deprecation = info.verb, info.resource.plural, info.resource.deprecation
                 try:
                     if read_body is not None and verb in _WITH_BODY:
                         info.request = replace(request, body=await read_body())
@@ -223,7 +239,26 @@ class Api:
             if verb in ("update", "patch") and not named:
                 raise status.bad_request("name must be provided")
             name = "" if verb == "create" else at.name
+        if verb == "create" and not named and not at.subresource:
+            self._keep_create(request, _Create(self.resources.changes, resource, at.namespace, asked, form))
         return requestinfo.RequestInfo(request, resource, verb, at.namespace, name, at.subresource, user, form)
+
+    def _keep_create(self, request: Request, create: _Create) -> None:
+        if len(request.path) <= _LONGEST_PATH:
+            if len(self._creates) >= _CREATES:
+                self._creates.clear()
+            self._creates[request.path, request.headers.get("accept", "")] = create
+
+    def _like_before(self, request: Request, user: User | None) -> RequestInfo | None:
+        """Pods and events are created by the thousand under one path: what that means is found once for each state of
+        the resources, and whether this user may do it is asked each time. None: nothing like it came before."""
+        if request.method != "POST":
+            return None
+        one = self._creates.get((request.path, request.headers.get("accept", "")))
+        if one is None or one.changes != self.resources.changes:
+            return None
+        self._authorize(user, one.asked)
+        return requestinfo.RequestInfo(request, one.resource, "create", one.namespace, "", "", user, one.form)
 
     def _check_verb(self, resource: Resource, at: ResourcePath, verb: str) -> None:
         if at.subresource:

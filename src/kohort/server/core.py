@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kohort.server.store import Item, Store
 
 _CLASSES: Final = "scheduling.k8s.io/priorityclasses"
+_SORTS: Final = 2048  # of writes, for which it is remembered whom they concern
 _PRIORITISED: Final = {"Pod", "PodGroup", "CompositePodGroup", "PriorityClass"}
 
 
@@ -55,12 +56,14 @@ class Core:
         self.pod_statuses = PodStatusCache(store)
         self._mutating: list[Any] = []
         self._validating: list[Any] = []
+        self._concerned: dict[tuple[Resource, str, str], tuple[Any, ...]] = {}  # validating plugins, by sort of write
         self.use(plugins)
 
     def use(self, plugins: Sequence[Any]) -> None:
         """Admission plugins from now on."""
         self._mutating = [one for one in plugins if hasattr(one, "admit")]
         self._validating = [one for one in plugins if hasattr(one, "validate")]
+        self._concerned.clear()
         for cache in self.admission_caches.values():
             cache.use(self._mutating)
         self.pod_statuses.use(self._mutating)
@@ -72,8 +75,19 @@ class Core:
             await plugin.admit(attrs)
 
     async def validate(self, attrs: AdmissionAttributes) -> None:
-        for plugin in self._validating:
+        for plugin in self._validators(attrs):
             await plugin.validate(attrs)
+
+    def _validators(self, attrs: AdmissionAttributes) -> tuple[Any, ...]:
+        """Most plugins are about one kind, or one verb: what does not concern them is not shown to them."""
+        sort = (attrs.resource, attrs.operation, attrs.subresource)
+        found = self._concerned.get(sort)
+        if found is None:
+            if len(self._concerned) >= _SORTS:
+                self._concerned.clear()
+            chosen = (one for one in self._validating if not hasattr(one, "concerns") or one.concerns(attrs))
+            found = self._concerned[sort] = tuple(chosen)
+        return found
 
     async def stored(self, attrs: AdmissionAttributes) -> None:
         for tell in self.after:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from kohort.api.errors import FieldError, invalid, not_supported, required, too_long
@@ -64,6 +65,8 @@ def write_options(query: Mapping[str, list[str]], kind: str, agent: str, content
     """`kind`: CreateOptions, UpdateOptions or PatchOptions; `agent`: the User-Agent, the manager of who names none."""
     if not query and content_type != APPLY:
         return WriteOptions(manager=_default_manager(agent))
+    if len(query) == 1 and content_type != APPLY and (manager := one(query, "fieldManager")):
+        return _managed(manager, kind)  # what all clients of this process send
     manager, mode = one(query, "fieldManager"), one(query, "fieldValidation")
     found = [*_dry_run(query.get("dryRun")), *_manager(manager)]
     if mode not in _MODES:
@@ -81,6 +84,12 @@ def write_options(query: Mapping[str, list[str]], kind: str, agent: str, content
         cast("FieldValidation", mode or "Warn"),
         force,
     )
+
+
+@lru_cache(maxsize=256)
+def _managed(manager: str, kind: str) -> WriteOptions:
+    _refuse(kind, _manager(manager))
+    return WriteOptions(manager=manager)
 
 
 def _default_manager(agent: str) -> str:

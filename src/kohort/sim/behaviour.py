@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, Final
 
 PREFIX: Final = "sim.kohort.dev/"
@@ -53,11 +54,18 @@ SOON: Final = Behaviour(run_seconds=10.0)
 
 def read(annotations: Mapping[str, str], usual: Behaviour) -> tuple[Behaviour, list[str]]:
     """The behaviour that annotations ask for, and what is wrong with them (which is then as usual)."""
+    said = tuple([one for one in annotations.items() if one[0].startswith(PREFIX)])
+    if not said:
+        return usual, []
+    known = sum(len(key) + len(text) for key, text in said) <= _SHORT
+    found, problems = _remembered(said, usual) if known else _read(said, usual)
+    return found, list(problems)
+
+
+def _read(said: tuple[tuple[str, str], ...], usual: Behaviour) -> tuple[Behaviour, tuple[str, ...]]:
     found: dict[str, Any] = {}
     problems: list[str] = []
-    for key, text in annotations.items():
-        if not key.startswith(PREFIX):
-            continue
+    for key, text in said:
         name = key.removeprefix(PREFIX)
         try:
             found[_KNOWN[name]] = _value(_KNOWN[name], text)
@@ -65,8 +73,11 @@ def read(annotations: Mapping[str, str], usual: Behaviour) -> tuple[Behaviour, l
             problems.append(f"{key}: not known; accepted are {', '.join(sorted(_KNOWN))}")
         except ValueError:
             problems.append(f"{key}: {text!r} is not {_EXPECTED[_sort(_KNOWN[name])]}")
-    return (replace(usual, **found) if found else usual), problems
+    return (replace(usual, **found) if found else usual), tuple(problems)
 
+
+_remembered: Final = lru_cache(maxsize=1024)(_read)  # pods of one template say the same, and each is asked three times
+_SHORT: Final = 1000  # letters: more is read each time, and not kept
 
 _KNOWN: Final = {one.name.replace("_", "-"): one.name for one in fields(Behaviour)}
 

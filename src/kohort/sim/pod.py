@@ -110,7 +110,10 @@ class Pod(msgspec.Struct):
 
     def says(self, container: Container) -> Ending | None:
         """What the command of one of its containers says; None: nothing that is understood."""
-        return ending((*container.command, *container.args), variables(self, container) if container.env else ())
+        words = (*container.command, *container.args)
+        if not container.env or not any("$" in word for word in words):
+            return ending(words)
+        return ending(words, variables(self, container))
 
     @property
     def bound(self) -> datetime:

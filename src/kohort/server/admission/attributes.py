@@ -38,6 +38,9 @@ class Plugin(Protocol):
 
     A mutating plugin with `repeatable = True` does the same to every pod of one template, as long as limit ranges,
     priority classes and mutating webhooks are the same: the pod admission cache may keep what it did.
+
+    A plugin that validates only some sorts of writes may have `concerns`, too. That looks at nothing but resource,
+    operation and subresource: it is asked once for each sort.
     """
 
     async def admit(self, attrs: AdmissionAttributes) -> None: ...

@@ -87,6 +87,9 @@ class RBACEscalation:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
+    def concerns(self, attrs: AdmissionAttributes) -> bool:
+        return attrs.resource.group == RBAC
+
     async def validate(self, attrs: AdmissionAttributes) -> None:
         """Without a user, the write comes from the server itself."""
         if attrs.resource.group == RBAC and attrs.object is not None and attrs.user is not None:

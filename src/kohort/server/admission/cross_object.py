@@ -42,6 +42,9 @@ class CrossObjectAdmission:
         if rules is not None and rules.complete is not None and attrs.object is not None:
             rules.complete(attrs.object, attrs.old, timestamps.stamp())
 
+    def concerns(self, attrs: AdmissionAttributes) -> bool:
+        return attrs.subresource != "status"
+
     async def validate(self, attrs: AdmissionAttributes) -> None:
         rules = _concerned(attrs)
         if rules is None or attrs.object is None:

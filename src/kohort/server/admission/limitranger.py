@@ -31,6 +31,9 @@ class LimitRanger:
             for one in self._ranges(attrs):
                 give_defaults(attrs.object, _limits(one))
 
+    def concerns(self, attrs: AdmissionAttributes) -> bool:
+        return _supported(attrs) or _resizes(attrs)
+
     async def validate(self, attrs: AdmissionAttributes) -> None:
         if attrs.object is None or not (_supported(attrs) or _resizes(attrs)):
             return

@@ -31,6 +31,9 @@ class PodWebhooks:
             for rules in pod_rules():
                 rules.admit_pod(attrs.object, attrs.namespace, self)
 
+    def concerns(self, attrs: AdmissionAttributes) -> bool:
+        return _is_new_pod(attrs)
+
     async def validate(self, attrs: AdmissionAttributes) -> None:
         if attrs.object is None or not _is_new_pod(attrs):
             return

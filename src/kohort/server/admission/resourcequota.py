@@ -60,6 +60,9 @@ class ResourceQuotas:
 
     # ---- admission
 
+    def concerns(self, attrs: AdmissionAttributes) -> bool:
+        return _is_counted(attrs)
+
     async def validate(self, attrs: AdmissionAttributes) -> None:
         if attrs.object is None or not _is_counted(attrs) or not self._quotas(attrs.namespace):
             return

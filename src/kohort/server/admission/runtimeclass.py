@@ -32,6 +32,9 @@ class RuntimeClass:
             spec["overhead"] = copied(fixed)
         _schedule(attrs, spec, found.get("scheduling") or {})
 
+    def concerns(self, attrs: AdmissionAttributes) -> bool:
+        return (attrs.resource.group, attrs.resource.plural, attrs.operation) == ("", "pods", CREATE)
+
     async def validate(self, attrs: AdmissionAttributes) -> None:
         if not _is_new_pod(attrs) or not ((attrs.object or {}).get("spec") or {}).get("overhead"):
             return

@@ -44,6 +44,9 @@ class ServiceAccount:
         if self._mount and _mounts(account, spec):
             mount(spec, "kube-api-access-" + "".join(secrets.choice(_LETTERS) for _ in range(5)))
 
+    def concerns(self, attrs: AdmissionAttributes) -> bool:
+        return attrs.operation == CREATE and not attrs.subresource and _is_pods(attrs)
+
     async def validate(self, attrs: AdmissionAttributes) -> None:
         if attrs.object is None or attrs.operation != CREATE or attrs.subresource or not _is_pods(attrs):
             return

@@ -187,6 +187,9 @@ class MutatingWebhooks(_Webhooks):
 class WebhookRules:
     """What this server cannot do for a webhook is refused when the webhook is registered, and not passed over."""
 
+    def concerns(self, attrs: AdmissionAttributes) -> bool:
+        return (attrs.resource.group, attrs.resource.kind) in _CONFIGURATIONS
+
     async def validate(self, attrs: AdmissionAttributes) -> None:
         if (attrs.resource.group, attrs.resource.kind) not in _CONFIGURATIONS or attrs.object is None:
             return
