@@ -9,7 +9,7 @@ import pytest
 from tests.controllermanager.build import pod
 
 from kohort.api.kind import Object
-from kohort.controllermanager.endpoint import legacy, slices
+from kohort.controllermanager.endpoint import backends, legacy, slices
 from kohort.controllers.reconcile import Answer, Reconcile, Write
 
 PORT = {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}
@@ -173,3 +173,14 @@ def test_legacy_endpoints_hold_a_thousand() -> None:
     (subset,) = write.body["subsets"]
     assert (len(subset["addresses"]), len(subset["notReadyAddresses"])) == (998, 2)
     assert write.body["metadata"]["annotations"] == {"endpoints.kubernetes.io/over-capacity": "truncated"}
+
+
+def test_two_states_are_compared_anew_whenever_one_of_them_is_another() -> None:
+    old, new = backend(1), backend(1)
+    moved = backend(2)
+    pairs = [(old, new), (old, new), (old, moved), (moved, old), (new, old), (moved, moved)]
+    assert [backends.same(*pair) for pair in pairs] == [
+        backends._counts(one) == backends._counts(other) for one, other in pairs
+    ]
+    assert backends.same(old, new)
+    assert not backends.same(old, moved)

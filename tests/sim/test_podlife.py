@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kohort.sim import behaviour
 from kohort.sim.behaviour import FOR_EVER, PREFIX, read
 from kohort.sim.pod import Container, Pod
 from kohort.sim.podlife import Next, step
@@ -245,3 +246,22 @@ def test_a_resize_is_given_at_once() -> None:
     assert then is not None
     assert then["containerStatuses"][0]["resources"] == {"requests": {"cpu": "2"}}
     assert then["containerStatuses"][0]["state"] == given["state"], "without a restart"
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {},
+        {"other": "1"},
+        {PREFIX + "run-seconds": "30", "other": "1"},
+        {PREFIX + "run-seconds": "soon", PREFIX + "exit-code": "3"},
+        {PREFIX + "nothing": "1"},
+        {PREFIX + "exit-codes": ",".join(f"{index}=1" for index in range(500))},
+    ],
+)
+def test_behaviours_that_are_remembered_are_those_that_are_read(annotations: dict[str, str]) -> None:
+    said = tuple(item for item in annotations.items() if item[0].startswith(PREFIX))
+    for _ in range(2):
+        found, problems = read(annotations, FOR_EVER)
+        assert (found, tuple(problems)) == behaviour._read(said, FOR_EVER)
+        problems.append("the caller's own")
