@@ -50,7 +50,6 @@ _NOWHERE: Final = requestinfo.ResourcePath("", "")
 class _Create(NamedTuple):
     """What the path of a create means, as long as the resources have not changed."""
 
-    changes: int
     resource: Resource
     namespace: str
     asked: AuthorizerAttributes
@@ -88,6 +87,7 @@ class Api:
         self.checks: dict[str, Callable[[], bool]] = {"ping": lambda: True, "store": lambda: store.accepts_writes}
         self._stop = asyncio.Event()
         self._creates: dict[tuple[str, str], _Create] = {}  # by path and what is accepted
+        self._creates_at = -1  # the state of the resources that they are of
 
     def stop(self) -> None:
         """End all watches."""
@@ -240,7 +240,7 @@ class Api:
                 raise status.bad_request("name must be provided")
             name = "" if verb == "create" else at.name
         if verb == "create" and not named and not at.subresource:
-            self._keep_create(request, _Create(self.resources.changes, resource, at.namespace, asked, form))
+            self._keep_create(request, _Create(resource, at.namespace, asked, form))
         return requestinfo.RequestInfo(request, resource, verb, at.namespace, name, at.subresource, user, form)
 
     def _keep_create(self, request: Request, create: _Create) -> None:
@@ -254,8 +254,11 @@ class Api:
         the resources, and whether this user may do it is asked each time. None: nothing like it came before."""
         if request.method != "POST":
             return None
+        if self._creates_at != self.resources.changes:  # a resource that is gone must not stay
+            self._creates.clear()
+            self._creates_at = self.resources.changes
         one = self._creates.get((request.path, request.headers.get("accept", "")))
-        if one is None or one.changes != self.resources.changes:
+        if one is None:
             return None
         self._authorize(user, one.asked)
         return requestinfo.RequestInfo(request, one.resource, "create", one.namespace, "", "", user, one.form)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from kohort.api import admit, storage_form
 from kohort.kinds.batch.api import selector
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from kohort.server.store import Item, Store
 
 _CLASSES: Final = "scheduling.k8s.io/priorityclasses"
-_SORTS: Final = 2048  # of writes, for which it is remembered whom they concern
 _PRIORITISED: Final = {"Pod", "PodGroup", "CompositePodGroup", "PriorityClass"}
 
 
@@ -56,7 +56,8 @@ class Core:
         self.pod_statuses = PodStatusCache(store)
         self._mutating: list[Any] = []
         self._validating: list[Any] = []
-        self._concerned: dict[tuple[Resource, str, str], tuple[Any, ...]] = {}  # validating plugins, by sort of write
+        # Validating plugins by sort of write; a resource of a definition that is gone must not stay for it.
+        self._concerned: WeakKeyDictionary[Resource, dict[tuple[str, str], tuple[Any, ...]]] = WeakKeyDictionary()
         self.use(plugins)
 
     def use(self, plugins: Sequence[Any]) -> None:
@@ -80,13 +81,13 @@ class Core:
 
     def _validators(self, attrs: AdmissionAttributes) -> tuple[Any, ...]:
         """Most plugins are about one kind, or one verb: what does not concern them is not shown to them."""
-        sort = (attrs.resource, attrs.operation, attrs.subresource)
-        found = self._concerned.get(sort)
+        sorts = self._concerned.get(attrs.resource)
+        if sorts is None:
+            sorts = self._concerned[attrs.resource] = {}
+        found = sorts.get((attrs.operation, attrs.subresource))
         if found is None:
-            if len(self._concerned) >= _SORTS:
-                self._concerned.clear()
             chosen = (one for one in self._validating if not hasattr(one, "concerns") or one.concerns(attrs))
-            found = self._concerned[sort] = tuple(chosen)
+            found = sorts[attrs.operation, attrs.subresource] = tuple(chosen)
         return found
 
     async def stored(self, attrs: AdmissionAttributes) -> None:

@@ -15,7 +15,6 @@ from kohort.api import registry
 from kohort.api.crd import crds
 from kohort.server import storage_codec
 from kohort.server.crd import resources
-from kohort.server.resources import Resource
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GIZMOS = "/apis/kohort.test/v1/namespaces/default/gizmos"
@@ -337,10 +336,7 @@ def test_nothing_is_held_of_a_definition_that_is_gone(server: Running) -> None:
         apply = "application/apply-patch+yaml"
         assert server.request("PATCH", f"{path}/a?fieldManager=m&force=true", body, content_type=apply).code == 200
         assert server.request("GET", path, accept="application/json;as=Table;v=v1;g=meta.k8s.io").ok
-    gc.unfreeze()
-    found = [one for one in gc.get_objects() if type(one) is Resource and one.plural in plurals]
-    held = [weakref.ref(one) for one in found]
-    del found
+    held = [weakref.ref(one) for one in server.api.resources.every() if one.plural in plurals]
     assert len(held) == len(plurals)
     for plural in plurals:
         name = f"{CRDS}/{plural}.kohort.test"
