@@ -159,6 +159,39 @@ async def test_who_stops_lets_go_although_the_server_is_busy_for_a_moment() -> N
     assert "holderIdentity" not in lease(api)
 
 
+async def test_who_stops_lets_go_although_the_server_is_just_being_started_anew() -> None:
+    """Which takes some seconds, in which every connection is refused."""
+    api, clock, (a,) = await play("a")
+    a.network.cut = True
+    a.task.cancel()
+    await clock.advance(4.0)
+    assert lease(api)["holderIdentity"] == "a"
+    a.network.cut = False
+    await clock.advance(0.6)
+    await asyncio.wait({a.task}, timeout=1)
+    assert a.task.done()
+    assert "holderIdentity" not in lease(api)
+
+
+async def test_who_stops_does_not_wait_for_a_server_that_stays_away() -> None:
+    api, clock, (a,) = await play("a")
+    a.network.cut = True
+    a.task.cancel()
+    await clock.advance(5.5)
+    await asyncio.wait({a.task}, timeout=1)
+    assert a.task.done()
+    assert lease(api)["holderIdentity"] == "a"
+
+
+async def test_who_stops_does_not_insist_where_the_lease_is_gone() -> None:
+    api, clock, (a,) = await play("a")
+    del api.objects["leases", "kube-system", "kohort"]
+    a.task.cancel()
+    await clock.advance(0.5)
+    await asyncio.wait({a.task}, timeout=1)
+    assert a.task.done()
+
+
 async def test_who_stops_lets_go_although_the_answer_is_lost() -> None:
     api, clock, (a,) = await play("a")
     a.network.lose_answers = True
@@ -173,8 +206,8 @@ async def test_who_dies_is_followed_after_the_duration_and_not_before() -> None:
     api, clock, (a, b) = await play("a", "b")
     await clock.advance(20)
     a.network.cut = True
-    await a.stop()
     renewed = clock.monotonic()
+    await a.stop()
     while not b.leadership.is_leader:
         await clock.advance(0.1)
     assert 13 <= clock.monotonic() - renewed <= 15 + 2 + 0.2 + 0.1  # seen at the next look, taken when it ends

@@ -32,7 +32,6 @@ log = logging.getLogger(__name__)
 
 LEASES: Final = ResourceType("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
 SPREAD: Final = 1.2  # candidates that wait for the same lease come at different moments
-_TRIES: Final = 4  # to let go of it
 _FAREWELL: Final = 5.0  # seconds for letting go of it when we are told to stop
 
 
@@ -233,8 +232,8 @@ class Leadership:
                 await self._arrived()
                 if self._mine is not None or self._unsure:
                     await self._insist()
-        except (KubeError, TimeoutError) as error:
-            log.info("%s/%s: not released, it will expire: %s", self._namespace, self._name, error or "no answer")
+        except TimeoutError:
+            log.info("%s/%s: not released, it will expire: no answer in %g s", self._namespace, self._name, _FAREWELL)
         finally:
             self._mine = None
             if self._under_way is not None:
@@ -247,15 +246,18 @@ class Leadership:
                 self._mine = await asyncio.shield(self._under_way)
 
     async def _insist(self) -> None:
-        """A busy server, or a connection that was cut, is no reason to keep everybody waiting."""
-        pause = Backoff(first=0.2, most=1.0, jitter=self._jitter)
-        for _ in range(_TRIES - 1):
+        """A busy server, a connection that was cut, or a server that is just being started anew is no reason to keep
+        everybody waiting: it is tried for as long as there is time."""
+        pause = Backoff(first=0.2, most=0.5, jitter=self._jitter)
+        while True:
             try:
                 await self._let_go()
                 return
-            except KubeError:
+            except KubeError as error:
+                if isinstance(error, ApiError) and error.not_found:
+                    return
+                log.debug("%s/%s: not released yet: %s", self._namespace, self._name, error)
                 await self._clock.sleep(pause.next())
-        await self._let_go()
 
     async def _let_go(self) -> None:
         """A write that was cut off under way may have been done all the same: then look, and let go of that."""
