@@ -23,7 +23,6 @@ from kohort.controllers.controller import (
     Watch,
     enqueue_itself,
     key_of,
-    who_it_is,
 )
 from kohort.controllers.metrics import Metrics
 from kohort.controllers.overlay import FORGET, WriteOverlay
@@ -357,7 +356,7 @@ async def test_of_a_strangers_secret_only_who_it_is_stays_in_memory() -> None:
             for kind in ("Secret", "ConfigMap"):
                 data = {"k": "djE="}
                 await apply(found, {"apiVersion": "v1", "kind": kind, "metadata": meta, "data": data})
-        observed = observed_by(found, make(Setup(found.ctx), ["trainjob"]))
+        observed = observed_by(found, make(Setup(found.ctx), names()))
         for kind in ("Secret", "ConfigMap"):
             async with observed.informers["v1", kind] as informer:
                 await informer.ready()
@@ -388,7 +387,7 @@ async def test_what_one_of_several_controllers_reads_is_kept_for_it(also: bool) 
             yield from ()
             return Result()
 
-        watches = [Watch("v1", "ConfigMap", enqueue_itself, keep=who_it_is)]
+        watches = [Watch("v1", "ConfigMap", enqueue_itself, contents_of=("TrainJob",))]
         watches += [Watch("v1", "ConfigMap", enqueue_itself)] if also else []
         some = [Controller(name=f"c{n}", watches=(one,), reconcile=nothing) for n, one in enumerate(watches)]
         observed = observed_by(found, some)

@@ -50,8 +50,9 @@ class Watch:
     the three, all are. A pod may be watched by
     twenty controllers and be of interest to five: asking the others costs more than all that those five do.
 
-    `keep`: what of an object is read, if not all of it. Where every watch of a kind says the same, no more than that
-    stays in memory: a cluster has many ConfigMaps and Secrets, few of which are any controller's.
+    `contents_of`: kinds of controllers. Of objects that no such controller has, nothing is read but `who_it_is`; where
+    every watch of a kind says so, no more than that stays in memory. A cluster has many ConfigMaps and Secrets, few of
+    which are any controller's.
     """
 
     api_version: str
@@ -63,7 +64,7 @@ class Watch:
     controllers: tuple[str, ...] = ()
     label: str = ""
     annotation: str = ""
-    keep: Callable[[Object], Object] | None = None
+    contents_of: tuple[str, ...] = ()
 
     @property
     def named(self) -> str:

@@ -23,9 +23,19 @@ from prometheus_client import CollectorRegistry
 
 from kohort import tuning
 from kohort.api.kind import Object
+from kohort.api.objects import controller_of
 from kohort.controllers import faults
 from kohort.controllers.aside import Aside, advance, end
-from kohort.controllers.controller import Controller, Indexer, Key, Reader, Watch, enqueue_nothing, key_of
+from kohort.controllers.controller import (
+    Controller,
+    Indexer,
+    Key,
+    Reader,
+    Watch,
+    enqueue_nothing,
+    key_of,
+    who_it_is,
+)
 from kohort.controllers.metrics import Metrics
 from kohort.controllers.overlay import WriteOverlay
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Refusal, Result, Write
@@ -48,13 +58,18 @@ _STOP: Final = 10.0  # seconds that a reconcile under way gets to end
 _NOT_LEADER: Final = Refusal(0, "NotLeader", "the lease is lost: nothing is written any more")
 
 
-Keep = Callable[[Object], Object]
-
-
-def _kept(wanted: set[Keep | None]) -> Keep:
+def _keeps(watches: Sequence[Watch]) -> Callable[[Object], Object]:
     """What an informer keeps of an object: all that one of its watches reads."""
-    (keep,) = wanted if len(wanted) == 1 else (None,)
-    return without_managed_fields if keep is None else lambda obj: keep(without_managed_fields(obj))
+    if not all(one.contents_of for one in watches):
+        return without_managed_fields
+    kinds = frozenset(kind for one in watches for kind in one.contents_of)
+
+    def keep(obj: Object) -> Object:
+        owner = controller_of(obj)
+        whole = owner is not None and owner.get("kind") in kinds
+        return without_managed_fields(obj) if whole else who_it_is(obj)
+
+    return keep
 
 
 def _seen_to_go(overlay: WriteOverlay, old: Object) -> None:
@@ -69,7 +84,7 @@ class Observed:
         self._clock = clock
         self._indexers: dict[tuple[str, str], dict[str, Any]] = {}
         self._sorts: dict[tuple[str, str], WatchedSorts] = {}
-        self._keeps: dict[tuple[str, str], set[Keep | None]] = {}
+        self._watches: dict[tuple[str, str], list[Watch]] = {}
         self.informers: dict[tuple[str, str], Informer[Object]] = {}
         self._names: dict[tuple[str, str], str] = {}  # what readers call a kind
         self._overlays: dict[str, WriteOverlay] = {}
@@ -83,7 +98,7 @@ class Observed:
         indexers |= {f"{owner}/{name}": _safe(indexer, f"{owner}/{name}") for name, indexer in watch.indexers.items()}
         sorts = self._sorts.setdefault((watch.api_version, watch.kind), WatchedSorts())
         sorts.want(watch, (f"{owner}/{name}" for name in watch.indexers))
-        self._keeps.setdefault((watch.api_version, watch.kind), set()).add(watch.keep)
+        self._watches.setdefault((watch.api_version, watch.kind), []).append(watch)
 
     def start(self) -> None:
         for (api_version, kind), indexers in self._indexers.items():
@@ -91,7 +106,7 @@ class Observed:
             informer: Informer[Object] = Informer(
                 resource,
                 indexers=indexers,
-                transform=_kept(self._keeps[api_version, kind]),
+                transform=_keeps(self._watches[api_version, kind]),
                 sorts=self._sorts[api_version, kind].unless_all_alike(),
                 clock=self._clock,
                 jitter=self._client.jitter,

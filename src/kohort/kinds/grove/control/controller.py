@@ -212,7 +212,10 @@ def podcliqueset_controller(ctx: CompileContext) -> Controller:
         _watch(_GROUP, _changed(_of_set, LATER), {"set": _of_set, "owner": by_owner}),
         _watch(_GANG, _changed(by_owner, LATER), {"owner": by_owner}),
         _watch(_BINDING, of_binding),
-        *(Watch(version, kind, _changed(by_owner), {"owner": by_owner}, optional=True) for version, kind in _OWNED),
+        *(
+            Watch(version, kind, _changed(by_owner), {"owner": by_owner}, optional=True, contents_of=(_SET,))
+            for version, kind in _OWNED
+        ),
         *_claim_watches(_SET, _made(sharing.enqueue)),
     ]
     return Controller(name="podcliqueset", watches=tuple(watches), reconcile=reconcile_key, workers=10)

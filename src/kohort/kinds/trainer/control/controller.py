@@ -10,7 +10,7 @@ from typing import Final
 from kohort.api.bundle import Listener
 from kohort.api.kind import Object
 from kohort.api.objects import controller_of
-from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of, who_it_is
+from kohort.controllers.controller import Controller, Enqueue, Key, Reader, Watch, key_of
 from kohort.controllers.reconcile import Reconcile
 from kohort.controllers.reverse_index import ReverseIndex
 from kohort.gang.compile import CompileContext
@@ -57,8 +57,8 @@ def trainjob_controller(
         Watch(API_VERSION, RUNTIME, of_runtime),
         Watch(API_VERSION, CLUSTER_RUNTIME, of_runtime),
         Watch(jobset_names.API_VERSION, jobset_names.KIND, _of_itself),
-        Watch("v1", "ConfigMap", _of_companion, keep=_unless_strange),
-        Watch("v1", "Secret", _of_companion, keep=_unless_strange),
+        Watch("v1", "ConfigMap", _of_companion, contents_of=(KIND,)),
+        Watch("v1", "Secret", _of_companion, contents_of=(KIND,)),
         *(Watch(version, others.KIND, _of_owned, optional=True, alias=_alias(version)) for version in _OTHERS),
     ]
     if grouping:
@@ -177,13 +177,6 @@ def _workloads(obj: Object) -> Iterable[Hashable]:
     ref = spec.get("workloadRef") or (spec.get("podGroupTemplateRef") or {}).get("workload") or {}
     if ref.get("workloadName"):
         yield (str(obj["metadata"].get("namespace") or ""), str(ref["workloadName"]))
-
-
-def _unless_strange(obj: Object) -> Object:
-    """A stranger's may have a name that a job needs, which is all that matters of it. Nobody's Secret may be a user's
-    for a job: it is used by its name."""
-    owner = controller_of(obj)
-    return obj if owner is not None and owner.get("kind") == KIND else who_it_is(obj)
 
 
 def _of_companion(old: Object | None, new: Object | None) -> Iterable[Enqueue]:
