@@ -51,6 +51,9 @@ def test_the_canonical_text_is_the_same_number(row: list[str]) -> None:
         ("0." + "0" * 5000 + "1Ki", "1n", 1),
         ("0" * 5000 + "1.0", "1", 1),
         ("1." + "9" * 5000, "2", 2),
+        ("9.3E", "9300P", INT64_MAX),
+        ("-9.3e18", "-9300e15", -INT64_MAX),
+        ("9223372036854775807", "9223372036854775807", INT64_MAX),
     ],
 )
 def test_the_largest_and_the_finest(text: str, shortest: str, ones: int) -> None:

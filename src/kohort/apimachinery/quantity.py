@@ -81,7 +81,8 @@ class Quantity:
         """In units of ten to this power, rounded up; what 64 bits cannot hold is the largest that they can."""
         if self.value.adjusted() - power > _FEW:
             return INT64_MAX if self.value > 0 else -INT64_MAX if self.value else 0
-        return int(self.value.scaleb(-power, _SUMS).to_integral_value(ROUND_CEILING, _SUMS))
+        found = int(self.value.scaleb(-power, _SUMS).to_integral_value(ROUND_CEILING, _SUMS))
+        return max(-INT64_MAX, min(found, INT64_MAX))
 
 
 ZERO: Final = Quantity(Decimal(0))
