@@ -49,6 +49,7 @@ from kohort.scheduler.volumes import VolumeCache, device_claims
 
 Json = dict[str, Any]
 _SPECS: Final = 64  # whose classes are remembered
+_CONTAINERS: Final = 16  # of such a spec; larger ones are few, and not worth their memory
 
 
 class SchedulerCache:
@@ -519,9 +520,9 @@ class SchedulerCache:
         if known is not None and known[0] is shared and known[1] == namespace and not known[2].stale:
             return known[2]
         eq_class = self.state.equivalence_class(asked(pod))
-        if len(self._of_specs) >= _SPECS:
-            self._of_specs.clear()
-        if not eq_class.excess:
+        if not eq_class.excess and len(spec.containers) <= _CONTAINERS:
+            if len(self._of_specs) >= _SPECS:
+                del self._of_specs[next(iter(self._of_specs))]  # one: all of them would be freed at once
             self._of_specs[id(shared)] = (shared, namespace, eq_class)
         return eq_class
 
