@@ -47,8 +47,8 @@ class Watch:
 
     `controllers`, `label`, `annotation`: a predicate. Only objects that a controller of such a kind has (empty: that
     nobody has, which may be adopted), or that have the label or annotation, are indexed and handled; without any of
-    the three, all are. A pod may be watched by
-    twenty controllers and be of interest to five: asking the others costs more than all that those five do.
+    the three, all are. A pod may be watched by twenty controllers and be of interest to five: asking the others costs
+    more than all that those five do.
 
     `contents_of`: kinds of controllers. Of objects that no such controller has, nothing is read but `who_it_is`; where
     every watch of a kind says so, no more than that stays in memory. A cluster has many ConfigMaps and Secrets, few of
