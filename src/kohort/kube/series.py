@@ -137,10 +137,14 @@ class Correlator:
         about which as much may be said as about a new one.
         """
         for _ in range(most):
-            if series and now - _last_heard(next(iter(series.values()))) >= WINDOW:
+            ended = bool(series) and now - _last_heard(next(iter(series.values()))) >= WINDOW
+            quiet = bool(self.objects) and next(iter(self.objects.values())) <= now
+            if ended:
                 del series[next(iter(series))]
-            if self.objects and next(iter(self.objects.values())) <= now:
+            if quiet:
                 del self.objects[next(iter(self.objects))]
+            if not (ended or quiet):
+                return
 
     def _may_say(self, regarding: Reference, now: float) -> bool:
         key = _digest(regarding)
