@@ -136,6 +136,8 @@ def same(old: Object, new: Object) -> bool:
     last = _Last.states
     if last is None or last[0] is not old or last[1] is not new:
         _Last.states, _Last.same = (old, new), _counts(old) == _counts(new)
+    else:
+        _Last.states = None  # both have asked, and a pod may be large
     return _Last.same
 
 
