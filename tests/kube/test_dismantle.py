@@ -80,6 +80,7 @@ async def test_it_waits_for_whoever_looks_at_it() -> None:
 
 async def test_somebody_who_holds_one_for_long_does_not_stop_the_others(monkeypatch: Any) -> None:
     monkeypatch.setattr(dismantle, "_AGAIN", 0.001)
+    monkeypatch.setattr(dismantle, "_LONGEST", 0.01)
     remains = Remains()
     mine, of_mine = tree(100)
     remains.add(mine)
@@ -92,14 +93,67 @@ async def test_somebody_who_holds_one_for_long_does_not_stop_the_others(monkeypa
     assert left(of_mine) == len(mine["spec"]["containers"]) == 100
 
 
-async def test_no_more_wait_than_a_few() -> None:
+async def test_who_held_many_of_them_does_not_free_them_all_at_once(monkeypatch: Any) -> None:
+    """A reconcile that has listed a namespace, of which everything was deleted meanwhile."""
+    monkeypatch.setattr(dismantle, "_AGAIN", 0.001)
+    monkeypatch.setattr(dismantle, "_SELDOM", 0.001)
+    monkeypatch.setattr(dismantle, "_PART", -1.0)
+    remains = Remains()
+    trees = [tree(20) for _ in range(200)]
+    held, leaves = [obj for obj, _ in trees], [leaf for _, of_one in trees for leaf in of_one]
+    del trees
+    for obj in held:
+        remains.add(obj)
+    del obj
+    looks = 0
+    real = remains._look
+
+    async def look() -> bool:
+        nonlocal looks
+        looks += 1
+        return await real()
+
+    monkeypatch.setattr(remains, "_look", look)
+    async with asyncio.timeout(10):
+        while looks < 50:
+            await asyncio.sleep(0.001)
+        held.clear()
+        assert left(leaves) == 4000
+        counts = [4000]
+        while counts[-1]:
+            await asyncio.sleep(0)
+            counts.append(left(leaves))
+    assert max(before - after for before, after in zip(counts, counts[1:], strict=False)) <= 40
+
+
+async def test_looks_at_what_is_held_for_long_become_few(monkeypatch: Any) -> None:
+    pauses: list[float] = []
+    real = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        await real(0)
+
+    monkeypatch.setattr("kohort.kube.dismantle.asyncio.sleep", sleep)
+    remains = Remains()
+    mine, _ = tree(1)
+    remains.add(mine)
+    while len(pauses) < 10:
+        await real(0)
+    assert pauses[:6] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0]
+    del mine
+    while len(remains):
+        await real(0)
+
+
+async def test_no_more_wait_than_some_thousands() -> None:
     remains = Remains()
     kept: list[Any] = []
-    for _ in range(200):
+    for _ in range(5000):
         kept.append({"data": {}})
         remains.add(kept[-1])
-    assert len(remains) == 64
+    assert len(remains) == 4096
     kept.clear()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(10):
         while len(remains):
             await asyncio.sleep(0.01)

@@ -22,9 +22,10 @@ _WIDE: Final = 64  # items; what has fewer is taken apart item by item
 _AT_ONCE: Final = 16  # items of what is wide
 _PART: Final = 0.001  # seconds, until others have a turn
 _REST: Final = 3.0  # times as long as that took
-_AGAIN: Final = 0.05  # seconds until we look again whether somebody still holds one
-_LOOKS: Final = 20
-_MOST: Final = 64  # that wait; more are freed as they come
+_AGAIN: Final = 0.05  # seconds until we look again whether somebody still holds them; twice as long each time
+_SELDOM: Final = 1.0  # seconds between two looks, at the most
+_LONGEST: Final = 300.0  # seconds for which one waits; who holds it then will hold it for long
+_MOST: Final = 4096  # that wait; more are freed as they come
 _OURS: Final = 2  # references to what one variable, or one list, holds, while we ask
 
 
@@ -65,32 +66,48 @@ def _emptied(one: dict[Any, Any] | list[Any]) -> Generator[None, None, None]:
 
 
 class Remains:
-    """Of one loop: what waits to be taken apart."""
+    """Of one loop: what waits to be taken apart.
+
+    Whoever else holds one (a reconcile that has listed the pods of a namespace, and they are deleted meanwhile) would
+    free it when he ends, and all others of that list with it: 600 ms for two hundred large pods. So each is held here
+    until nobody else does. That keeps nothing alive for longer than until the next look.
+    """
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[list[Any], int]] = deque()  # alone in its list, and how often we have looked
+        self._waiting: deque[tuple[list[Any], float]] = deque()  # alone in its list, and until when
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def add(self, obj: Any) -> None:
-        """The caller lets go of it. Others may hold it for a moment: a reconcile that has begun."""
+        """The caller lets go of it. Others may hold it for a while."""
         if obj is None or len(self._waiting) >= _MOST:
             return
-        self._waiting.append(([obj], 0))
+        self._waiting.append(([obj], time.monotonic() + _LONGEST))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
+        pause = _AGAIN
         while self._waiting:
-            held, looks = self._waiting.popleft()
-            if sys.getrefcount(held[0]) > _OURS:
-                if looks < _LOOKS:
-                    self._waiting.append((held, looks + 1))
-                    await asyncio.sleep(_AGAIN / len(self._waiting))
-                continue
-            await self._take_apart(held)
+            if await self._look():
+                pause = _AGAIN
+            else:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _SELDOM)
+
+    async def _look(self) -> bool:
+        """Once at each that waits; whether any was taken apart."""
+        found = False
+        for _ in range(len(self._waiting)):
+            held, until = self._waiting.popleft()
+            if sys.getrefcount(held[0]) == _OURS:
+                found = True
+                await self._take_apart(held)
+            elif time.monotonic() < until:
+                self._waiting.append((held, until))
+        return found
 
     async def _take_apart(self, held: list[Any]) -> None:
         began = time.perf_counter()

@@ -45,6 +45,7 @@ SUBJECTS: Final[dict[tuple[str, str], Callable[[dict[str, Any]], str]]] = {
     ("kohort.server.api", "handle"): lambda local: _request(local["request"], local["request"].user),
     ("kohort.server.http", "_handle"): lambda local: _request(local["incoming"], None),
     ("kohort.server.http", "_stream"): lambda local: _request(local["incoming"], None),
+    ("kohort.controllers.runtime", "_worker"): lambda local: f"{local['self'].controller.name} {local['key']}",
     ("kohort.controllers.runtime", "_run"): lambda local: f"{local['self'].controller.name} {local['key']}",
     ("kohort.controllers.runtime", "_changed"): lambda local: f"{local['self'].controller.name} {local['watch'].named}",
     ("kohort.scheduler.schedulingcycle", "step"): lambda local: f"scheduling {local['entry'].key}",
