@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import weakref
 from typing import Any
 
@@ -123,7 +124,7 @@ async def test_who_held_many_of_them_does_not_free_them_all_at_once(monkeypatch:
         while counts[-1]:
             await asyncio.sleep(0)
             counts.append(left(leaves))
-    assert max(before - after for before, after in zip(counts, counts[1:], strict=False)) <= 40
+    assert max(before - after for before, after in itertools.pairwise(counts)) <= 40
 
 
 async def test_looks_at_what_is_held_for_long_become_few(monkeypatch: Any) -> None:
