@@ -319,6 +319,24 @@ def test_a_look_that_would_be_long_is_postponed_and_then_left_out(monkeypatch: p
 
 
 @pytest.mark.usefixtures("waiting_for_calm")
+@pytest.mark.parametrize(
+    ("passes", "stay", "looks"), [(40, True, 1), (41, True, 0), (41, False, 1), (101, True, 0), (101, False, 0)]
+)
+def test_a_look_at_many_objects_is_postponed_where_memory_does_not_tell(
+    monkeypatch: pytest.MonkeyPatch, passes: int, stay: bool, looks: int
+) -> None:
+    """Large objects in the place of others that have gone: the process holds no more than before."""
+    monkeypatch.setattr(tuning, "resident", lambda: 1 << 30)
+    calm, looked = tuning._CalmLooks(), list[str]()
+    kept = [[number] for number in range(410_000)] if stay else []
+    _passes(passes - gc.get_count()[1])
+    assert gc.get_count()[1] == passes
+    monkeypatch.setattr(gc, "collect", lambda: looked.append("look"))
+    calm.look(calm=True)
+    assert len(looked) == looks, len(kept)
+
+
+@pytest.mark.usefixtures("waiting_for_calm")
 def test_who_is_never_calm_is_looked_at_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)

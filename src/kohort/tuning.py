@@ -46,6 +46,10 @@ _FILES: Final = 1 << 20  # some systems know no limit; tables of descriptors sho
 _NEVER: Final = 1 << 30
 _NEW_PASSES: Final = 3  # looks at the youngest, until older ones are worth a look
 _NEW_BYTES: Final = 64 << 20  # since the last look: half a million objects, which take some 50 ms
+# Memory that was free may be in use again, so bytes do not tell all. Each look at the youngest passes on at most
+# `_OBJECTS`: after so few of them a look takes 80 ms at the most, and after twice as many to count them does.
+_SHORT_PASSES: Final = 40
+_COUNTED_PASSES: Final = 100
 _POSTPONED: Final = 600.0  # seconds
 
 _OURS: Final = "kohort."
@@ -228,13 +232,21 @@ class _CalmLooks:
         if gc.get_threshold()[1] != _NEVER or gc.get_count()[1] < _NEW_PASSES or not (calm or waited > _ANYWAY):
             return
         held = resident()
-        if held - self._held <= _NEW_BYTES:
+        if held - self._held <= _NEW_BYTES and _few():
             gc.collect()
         elif waited > _POSTPONED:
             gc.freeze()
         else:
             return
         self._held, self._at = held, time.monotonic()
+
+
+def _few() -> bool:
+    """Whether a look at what is not quite new is short. Most of what was passed on may have gone by itself."""
+    passes = gc.get_count()[1]
+    if passes <= _SHORT_PASSES:
+        return True
+    return passes <= _COUNTED_PASSES and len(gc.get_objects(1)) <= _SHORT_PASSES * _OBJECTS
 
 
 def give_back() -> None:

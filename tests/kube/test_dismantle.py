@@ -8,8 +8,9 @@ import weakref
 from typing import Any
 
 import msgspec
+import pytest
 
-from kohort.kube import dismantle
+from kohort.kube import dismantle, shares
 from kohort.kube.dismantle import Remains, pieces
 
 
@@ -158,3 +159,35 @@ async def test_no_more_wait_than_some_thousands() -> None:
     async with asyncio.timeout(10):
         while len(remains):
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("who", "others", "times"),
+    [("noisy", 0, 3.0), ("quiet", 0, 15.0), ("quiet", 64, 3.0), ("kube-system", 0, 3.0)],
+)
+async def test_it_rests_longer_while_another_tenant_is_at_it(
+    monkeypatch: Any, who: str, others: int, times: float
+) -> None:
+    """Unless so many wait that memory matters more."""
+    monkeypatch.setattr(shares, "_ACTIVE", 60.0)
+    remains, rests = Remains(), list[float]()
+    mine = [tree(1)[0] for _ in range(others)]
+    for obj in mine:
+        remains.add(obj)
+    shares.of_loop().spent(shares.tenant(who), 0.001)
+    real = remains._rest
+
+    def rest(owner: str) -> float:
+        rests.append(real(owner))
+        return 0.0
+
+    monkeypatch.setattr(remains, "_rest", rest)
+    monkeypatch.setattr(dismantle, "_PART", -1.0)
+    big, leaves = tree(2000)
+    big["metadata"] = {"namespace": "noisy"}
+    held = [big]
+    del big
+    await remains._take_apart(held)
+    assert left(leaves) == 0
+    assert len(rests) > 100
+    assert set(rests) == {times}

@@ -9,7 +9,8 @@ from collections.abc import Generator
 
 import pytest
 
-from kohort.kube.clock import REAL
+from kohort.kube import latelines, shares
+from kohort.kube.clock import REAL, RealClock
 from kohort.kube.latelines import LARGE, LateLines
 
 
@@ -154,3 +155,26 @@ def test_a_line_that_cannot_be_read_is_told() -> None:
 
     with pytest.raises(ValueError, match="no"):
         asyncio.run(read())
+
+
+@pytest.mark.parametrize(
+    ("who", "waiting", "times"),
+    [("noisy", 0, 5.0), ("quiet", 0, 15.0), ("quiet", 9 << 20, 5.0), ("noisy", 33 << 20, 0.0), ("quiet", 33 << 20, 0.0)],
+)
+async def test_rests_are_longer_while_another_tenant_is_at_it(
+    monkeypatch: pytest.MonkeyPatch, who: str, waiting: int, times: float
+) -> None:
+    """Unless much waits, which is memory."""
+    monkeypatch.setattr(shares, "_ACTIVE", 60.0)
+    rests: list[float] = []
+
+    class Counting(RealClock):
+        async def sleep(self, seconds: float) -> None:
+            rests.append(seconds)
+
+    late = LateLines(whole, lambda _: None, Counting())
+    shares.of_loop().spent(who, 0.001)
+    one = latelines._Waiting("noisy", ("noisy", "a"), "ADDED", b"")
+    late._bytes = waiting
+    await late._rest(one, 0.01)
+    assert rests == ([pytest.approx(times * 0.01)] if times else [])

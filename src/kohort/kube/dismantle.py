@@ -16,12 +16,15 @@ from typing import Any, Final
 
 import msgspec
 
+from kohort.kube import shares
 from kohort.kube.perloop import PerLoop
 
 _WIDE: Final = 64  # items; what has fewer is taken apart item by item
 _AT_ONCE: Final = 16  # items of what is wide
 _PART: Final = 0.001  # seconds, until others have a turn
 _REST: Final = 3.0  # times as long as that took
+_LONG_REST: Final = 15.0  # while another tenant is at it
+_PILE: Final = 64  # that wait: from there on memory matters more
 _AGAIN: Final = 0.05  # seconds until we look again whether somebody still holds them; twice as long each time
 _SELDOM: Final = 1.0  # seconds between two looks, at the most
 _LONGEST: Final = 300.0  # seconds for which one waits; who holds it then will hold it for long
@@ -63,6 +66,14 @@ def _emptied(one: dict[Any, Any] | list[Any]) -> Generator[None, None, None]:
         if time.perf_counter() - began > _PART:
             yield
             began = time.perf_counter()
+
+
+def _namespace(obj: Any) -> str:
+    """Of a whole object, read or not; what is only a part of one is nobody's."""
+    if isinstance(obj, dict):
+        meta = obj.get("metadata")
+        return str(meta.get("namespace") or "") if isinstance(meta, dict) else ""
+    return str(getattr(getattr(obj, "metadata", None), "namespace", None) or "")
 
 
 class Remains:
@@ -110,10 +121,14 @@ class Remains:
         return found
 
     async def _take_apart(self, held: list[Any]) -> None:
+        owner = shares.tenant(_namespace(held[0]))
         began = time.perf_counter()
         for _ in pieces(held):
-            await asyncio.sleep(_REST * (time.perf_counter() - began))
+            await asyncio.sleep(self._rest(owner) * (time.perf_counter() - began))
             began = time.perf_counter()
+
+    def _rest(self, owner: str) -> float:
+        return _REST if len(self._waiting) >= _PILE or shares.of_loop().alone({owner}) else _LONG_REST
 
 
 of_loop: Final = PerLoop(Remains)

@@ -35,8 +35,10 @@ T = TypeVar("T")
 LARGE: Final = 1 << 16  # bytes of a line
 _PART: Final = 0.003  # seconds of a line, until there is a rest
 _REST: Final = 5.0  # times as long as that took
+_LONG_REST: Final = 15.0  # while another tenant is at it
 _LONGEST_REST: Final = 0.4  # seconds
-_MOST: Final = 32 << 20  # bytes that wait; above, there is no rest
+_PILE: Final = 8 << 20  # bytes that wait; above, no rest is long
+_MOST: Final = 32 << 20  # above, there is none
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -150,9 +152,13 @@ class LateLines(Generic[T]):
         return await asyncio.get_running_loop().run_in_executor(_reader, advance, parts)
 
     async def _rest(self, one: _Waiting, took: float) -> None:
-        of_loop().spent(tenant(one.key[0]), took)
-        hurry = self._bytes > _MOST
-        await (asyncio.sleep(0) if hurry else self._clock.sleep(min(_LONGEST_REST, _REST * took)))
+        owner, shares = tenant(one.key[0]), of_loop()
+        shares.spent(owner, took)
+        if self._bytes > _MOST:
+            await asyncio.sleep(0)
+            return
+        factor = _REST if self._bytes > _PILE or shares.alone({owner}) else _LONG_REST
+        await self._clock.sleep(min(_LONGEST_REST, factor * took))
 
     def _passed(self, one: _Waiting) -> None:
         self._lines.popleft()
