@@ -5,9 +5,9 @@
     ...
     await controllers.stop()
 
-Every controller observes every committed change, in order, and starts from what is stored; nothing is lost between
-the two. Where there are custom resources, start them first: an owner of a kind that is not served counts as being
-there.
+Every controller observes every committed change, in the order of its namespace, and starts from what is stored; nothing
+is lost between the two. Where there are custom resources, start them first: an owner of a kind that is not served
+counts as being there.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from kohort.kube.clock import REAL
 from kohort.server.controllers.garbage_collector import GarbageCollector
+from kohort.server.controllers.late_changes import LateChanges
 from kohort.server.controllers.namespace import NamespaceController
 from kohort.server.controllers.pod_gc import PodTermination, UnscheduledTerminatingPods
 from kohort.server.controllers.pod_group_protection import PodGroupProtection
@@ -59,6 +60,7 @@ class ControllerManager:
         self._api, self._store = api, api.store
         self.controllers: list[Controller[Any]] = [kind(api, clock) for kind in controllers]
         self._observing: dict[str, tuple[Controller[Any], ...]] = {}  # by table
+        self._late = LateChanges(self._observe) if clock is REAL else None  # other clocks have all at once
 
     def start(self) -> None:
         for name, table in list(self._store.tables.items()):
@@ -72,6 +74,8 @@ class ControllerManager:
     async def stop(self) -> None:
         if self._listen in self._store.listeners:
             self._store.listeners.remove(self._listen)
+        if self._late is not None:
+            await self._late.stop()
         for controller in self.controllers:
             await controller.stop()
 
@@ -84,11 +88,15 @@ class ControllerManager:
 
     def _listen(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
-            began = time.perf_counter()
-            for controller in self._observers(entry.table):
-                try:
-                    controller.observe(entry.table, entry.event.item, entry.event)
-                except Exception:  # the write is done; its writer must not suffer
-                    log.exception("%s: %s %s", controller.name, entry.table, entry.event.item.key)
-            if self._api.pace is not None:
-                self._api.pace.spent(entry.event.item.namespace, time.perf_counter() - began)
+            if self._late is None or not self._late.keeps(entry):
+                self._observe(entry)
+
+    def _observe(self, entry: Entry) -> None:
+        began = time.perf_counter()
+        for controller in self._observers(entry.table):
+            try:
+                controller.observe(entry.table, entry.event.item, entry.event)
+            except Exception:  # the write is done; its writer must not suffer
+                log.exception("%s: %s %s", controller.name, entry.table, entry.event.item.key)
+        if self._api.pace is not None:
+            self._api.pace.spent(entry.event.item.namespace, time.perf_counter() - began)
