@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import storage_form
-from kohort.server import storage_codec, timestamps
+from kohort.server import randomness, storage_codec, timestamps
 from kohort.server.auth import bootstrap as roles
 from kohort.server.crd import accepted_names, definition, shipped
 
@@ -59,7 +58,7 @@ def _defined(ours: Shipped, *, established: bool) -> Object:
     """
     meta = {
         "name": ours.name,
-        "uid": str(uuid.uuid4()),
+        "uid": randomness.uid(),
         "creationTimestamp": timestamps.stamp(),
         "generation": 1,
         "annotations": {_MADE_FROM: f"{ours.made_from}/1"},
@@ -197,7 +196,7 @@ def _missing(api: Api, group: str, obj: Object) -> asyncio.Future[Any] | None:
 
 def _new(api: Api, resource: Resource, obj: Object) -> Object:
     new = {**obj, "apiVersion": resource.api_version, "metadata": dict(obj["metadata"])}
-    new["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": timestamps.stamp()}
+    new["metadata"] |= {"uid": randomness.uid(), "creationTimestamp": timestamps.stamp()}
     resource.rules.default(new, api.ctx)
     if resource.rules.status:
         new["status"] = new.get("status") or resource.rules.first_status(new)

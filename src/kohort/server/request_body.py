@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import admit
 from kohort.api.errors import invalid
 from kohort.api.sameness import whole
-from kohort.server import codec, options, status
+from kohort.server import codec, options, randomness, status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,15 +99,10 @@ def decode_patch(info: RequestInfo) -> Any:
     return value if info.resource.native else whole(value)
 
 
-_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # no words by accident
 _KEPT: Final = 58  # characters of generateName that are kept
-
-
-def random_suffix() -> str:
-    return "".join(secrets.choice(_LETTERS) for _ in range(5))
 
 
 def generate_name(meta: Mapping[str, Any]) -> str:
     """The name of a new object, made up where only generateName is given."""
     beginning = meta.get("generateName")
-    return meta.get("name") or (beginning[:_KEPT] + random_suffix() if beginning else "")
+    return meta.get("name") or (beginning[:_KEPT] + randomness.suffix() if beginning else "")

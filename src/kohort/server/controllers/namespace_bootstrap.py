@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import uuid
 from typing import TYPE_CHECKING, Final
 
-from kohort.server import storage_codec, timestamps
+from kohort.server import randomness, storage_codec, timestamps
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
@@ -74,5 +73,5 @@ def _restored(head: Item, wanted: Object) -> bool:
 
 
 def _object(name: str, namespace: str) -> Object:
-    meta = {"name": name, "namespace": namespace, "uid": str(uuid.uuid4()), "creationTimestamp": timestamps.stamp()}
+    meta = {"name": name, "namespace": namespace, "uid": randomness.uid(), "creationTimestamp": timestamps.stamp()}
     return {"metadata": meta}

@@ -6,13 +6,12 @@ before comes from an admission cache.
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING, Final
 
 from kohort.api import admit, storage_form
-from kohort.server import options, status, storage_codec, timestamps
+from kohort.server import options, randomness, status, storage_codec, timestamps
 from kohort.server.admission.attributes import CREATE, AdmissionAttributes
-from kohort.server.request_body import decode_body, generate_name, random_suffix, refused
+from kohort.server.request_body import decode_body, generate_name, refused
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ class Creator:
         if new is None:
             return None
         self.core.check_terminating(info.resource, info.namespace, name)
-        new["metadata"]["uid"] = str(uuid.uuid4())
+        new["metadata"]["uid"] = randomness.uid()
         info.warnings += cache.warnings(key)
         return await self._finish(info, admission_attributes(info, CREATE, new, None, chosen), chosen)
 
@@ -100,7 +99,7 @@ class Creator:
             body,
             core.ctx,
             namespace=info.namespace if resource.namespaced else None,
-            suffix=random_suffix,
+            suffix=randomness.suffix,
             field_validation=chosen.validation,
             kind=resource.rules,
         )
@@ -115,7 +114,7 @@ class Creator:
         core.check_terminating(resource, info.namespace, str(new["metadata"].get("name") or ""))
         attrs = admission_attributes(info, CREATE, new, None, chosen)
         new["metadata"]["creationTimestamp"] = timestamps.stamp()
-        new["metadata"]["uid"] = str(uuid.uuid4())
+        new["metadata"]["uid"] = randomness.uid()
         await core.mutate(attrs)
         new = attrs.object or new
         answer = core.validate_create(resource, new, info.namespace)

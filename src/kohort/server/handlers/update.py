@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.api import admit, apply, storage_form
 from kohort.api.sameness import same
-from kohort.server import options, status, storage_codec
+from kohort.server import options, randomness, status, storage_codec
 from kohort.server.admission.attributes import UPDATE, AdmissionAttributes
 from kohort.server.handlers.create import admission_attributes
-from kohort.server.request_body import decode_body, random_suffix, refused
+from kohort.server.request_body import decode_body, refused
 from kohort.server.store import ConflictError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Updater:
             namespace=namespace,
             field_validation=chosen.validation,
             kind=rules,
-            suffix=random_suffix,
+            suffix=randomness.suffix,
         )
         if read.object is None and read.code == 400:
             raise refused(read)

@@ -32,6 +32,7 @@ from kohort.server.store.table import Table
 
 if TYPE_CHECKING:
     from kohort.server.store.journal import Journal
+    from kohort.server.store.packing import Packed
 
 __all__ = [
     "ADDED",
@@ -107,9 +108,18 @@ class Store:
     # ---- writing
 
     def write(
-        self, table: str, namespace: str, name: str, encode: Encode, *, expect: Item | None, delete: bool = False
+        self,
+        table: str,
+        namespace: str,
+        name: str,
+        encode: Encode,
+        *,
+        expect: Item | None,
+        delete: bool = False,
+        packed: Packed | None = None,
     ) -> asyncio.Future[Item]:
-        """Replace `expect` (None: there is nothing), or raise ConflictError. Await the result: then it is durable."""
+        """Replace `expect` (None: there is nothing), or raise ConflictError. Await the result: then it is durable.
+        `packed`: what `encode` gives, for the journal."""
         if self._failed is not None:
             raise StoreError(str(self._failed))
         target = self.table(table)
@@ -122,7 +132,7 @@ class Store:
         self._last = revision
         event = Event(change, item, head)
         target.begin(event)
-        entry = Entry(table, event)
+        entry = Entry(table, event, packed)
         waiter: asyncio.Future[Item] = asyncio.get_running_loop().create_future()
         self._waiting.append((entry, waiter))
         self._journal.append(entry)
@@ -132,6 +142,7 @@ class Store:
         touched: set[str] = set()
         for entry in entries:
             _, waiter = self._waiting.popleft()
+            entry.packed = None  # listeners may keep it for a while
             if error is not None:
                 self.table(entry.table).give_up([entry.event])
                 if not waiter.done():

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kohort.server.store.packing import Packed
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
@@ -56,13 +59,14 @@ class Event:
 
 
 class Entry:
-    """An event of a table, for the journal and for listeners."""
+    """An event of a table, for the journal and for listeners. `packed`: its value, where somebody has packed it."""
 
-    __slots__ = ("event", "table")
+    __slots__ = ("event", "packed", "table")
 
-    def __init__(self, table: str, event: Event) -> None:
+    def __init__(self, table: str, event: Event, packed: Packed | None = None) -> None:
         self.table = table
         self.event = event
+        self.packed = packed
 
 
 class StoreError(Exception):

@@ -17,10 +17,11 @@ import queue
 import sqlite3
 import threading
 import time
-import zlib
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from kohort.server.auth import private
+from kohort.server.store import packing
 from kohort.server.store.journal import Saved
 from kohort.server.store.records import Change, StoreError
 
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from kohort.server.store.records import Entry
 
 log = logging.getLogger(__name__)
-SCHEMA: Final = 2
-_READS: Final = (1, SCHEMA)  # in 1 no value is packed
+SCHEMA: Final = 3
+_READS: Final = (1, 2, SCHEMA)  # in 1 no value is packed, in 2 each as one stream
 _APPLICATION: Final = 0x4B6F686F  # "Koho": tells our files from others
 _BATCH: Final = 2_000  # rows of a transaction; more wait for the next one
 _TABLES: Final = """
@@ -40,14 +41,18 @@ CREATE TABLE log (revision INTEGER PRIMARY KEY, change INTEGER NOT NULL, resourc
                   namespace TEXT NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL) STRICT;
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 """
-_LARGE: Final = 16 << 10  # bytes of a value; from there on it is packed
 _PACKED: Final = 8  # added to what a change is
 _CHECKPOINT: Final = 4 << 20  # bytes of the WAL after which it goes into the file: 10 ms, and 70 where it is 32 MiB
+_FULL: Final = 2 * _CHECKPOINT  # bytes of it after which it goes there also while others write
 _PAGES: Final = 2 << 12  # bytes that a row takes there beside its value
 _DROP_SECONDS: Final = 0.005
+_SILENT: Final = 0.02  # seconds without a write: nobody's gang is being started
+_PATIENCE: Final = 0.25  # seconds for which history may wait for that
 _PROBE_SECONDS: Final = 0.5  # between looks whether a file that failed can be written again
 _PROBE_BYTES: Final = 64 << 10
-_INSERT: Final = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)"
+_ROW: Final = "(?, ?, ?, ?, ?, ?)"
+_INSERT: Final = f"INSERT INTO log VALUES {_ROW}"
+_FEW: Final = 32  # rows that are one statement
 _SET: Final = "INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 
@@ -78,6 +83,8 @@ class SqliteJournal:
         self._writable: Callable[[], None] | None = None
         self._owed: list[_Compaction] = []  # not yet in the file
         self._ahead = 0  # bytes of the WAL, roughly, that are not yet in the file
+        self._kept_up = 0.0  # when history was last dropped
+        self._failed = False  # it could not be: again after the next write
         self._loop: asyncio.AbstractEventLoop | None = None
         self._db = _open(path)
         try:
@@ -159,8 +166,7 @@ class SqliteJournal:
             self._tell(entries, error)
             return going and self._recover(error)
         self._tell(entries, None)
-        self._compact()
-        self._checkpoint()
+        self._keep_up(silent=not entries or not going)
         return going
 
     def _rolled_back(self, error: sqlite3.Error) -> StoreError:
@@ -211,7 +217,10 @@ class SqliteJournal:
     def _take(self) -> tuple[list[Entry], list[_Compaction], bool]:
         entries: list[Entry] = []
         compactions: list[_Compaction] = []
-        found = self._queue.get()
+        try:
+            found = self._queue.get(timeout=_SILENT if self._is_behind() else None)
+        except queue.Empty:
+            return entries, compactions, True
         while True:
             if found is None:
                 return entries, compactions, False
@@ -227,7 +236,12 @@ class SqliteJournal:
                 return entries, compactions, True
 
     def _commit(self, entries: list[Entry]) -> None:
-        if entries:
+        """A few rows are one statement, which is a transaction of its own: for each statement, and for each row of
+        `executemany`, this thread gives the interpreter away and has to get it back from a loop that is busy."""
+        if 0 < len(entries) <= _FEW:
+            rows = [cell for entry in entries for cell in self._counted(entry)]
+            self._db.execute(_insert(len(entries)), rows)
+        elif entries:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany(_INSERT, map(self._counted, entries))
             self._db.execute("COMMIT")
@@ -237,10 +251,24 @@ class SqliteJournal:
         self._ahead += len(row[-1]) + _PAGES
         return row
 
-    def _checkpoint(self) -> None:
+    def _keep_up(self, *, silent: bool) -> None:
+        """A gang is a score of commits, one soon after the other, and each would wait for a part of this. So it is done
+        when nobody has written for a moment, and else only as much of it as must be."""
+        self._failed = self._failed and silent
+        if silent:
+            self._compact()
+            self._checkpoint(_CHECKPOINT)
+        elif self._owed and time.monotonic() - self._kept_up > _PATIENCE:
+            self._compact(once=True)
+        self._checkpoint(_FULL)
+
+    def _is_behind(self) -> bool:
+        return bool(self._owed and not self._failed) or self._ahead >= _CHECKPOINT
+
+    def _checkpoint(self, least: int) -> None:
         """Left to SQLite it is a part of the commit that fills the WAL: whoever wrote would wait for all that others
         had written before. Here they have been told, and who comes next waits for little."""
-        if self._ahead < _CHECKPOINT:
+        if self._ahead < least:
             return
         self._ahead = 0
         try:
@@ -248,7 +276,7 @@ class SqliteJournal:
         except sqlite3.Error as error:  # it is all in the WAL; another one comes
             log.warning("%s: the log is not yet in the file: %s", self._path, _reason(error))
 
-    def _compact(self) -> None:
+    def _compact(self, *, once: bool = False) -> None:
         """In transactions of its own: it can wait, and nobody's write fails with it. Each is short, and whoever has
         come meanwhile goes first."""
         while self._owed:
@@ -256,12 +284,14 @@ class SqliteJournal:
             try:
                 self._dropped(one)
             except sqlite3.Error as error:
+                self._failed = True
                 log.warning("history is kept, to be dropped later: %s", self._rolled_back(error))
                 return
             if one.done == len(one.superseded):
                 del self._owed[0]
-            self._checkpoint()
-            if not self._queue.empty():
+            self._kept_up = time.monotonic()
+            self._checkpoint(_FULL)
+            if once or not self._queue.empty():
                 return
 
     def _dropped(self, one: _Compaction) -> None:
@@ -280,18 +310,23 @@ class SqliteJournal:
         one.done = done
 
 
+@cache
+def _insert(rows: int) -> str:
+    return f"INSERT INTO log VALUES {', '.join([_ROW] * rows)}"
+
+
 def _row(entry: Entry) -> tuple[int, int, str, str, str, bytes]:
-    item, change, value = entry.event.item, int(entry.event.change), entry.event.item.value
-    if len(value) >= _LARGE:
-        packed = zlib.compress(value, 1)  # others run meanwhile
-        if len(packed) < len(value):
-            change, value = change + _PACKED, packed
-    return (item.revision, change, entry.table, item.namespace, item.name, value)
+    item, change = entry.event.item, int(entry.event.change)
+    # What no worker has packed is packed here; others run meanwhile.
+    found = entry.packed.at(item.revision) if entry.packed is not None else packing.packed(item.value)
+    if found is None:
+        return (item.revision, change, entry.table, item.namespace, item.name, item.value)
+    return (item.revision, change + _PACKED, entry.table, item.namespace, item.name, found)
 
 
 def _unpacked(row: tuple[int, int, str, str, str, bytes]) -> tuple[int, int, str, str, str, bytes]:
     revision, change, table, namespace, name, value = row
-    return (revision, change - _PACKED, table, namespace, name, zlib.decompress(value)) if change >= _PACKED else row
+    return (revision, change - _PACKED, table, namespace, name, packing.unpacked(value)) if change >= _PACKED else row
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -344,7 +379,7 @@ def _prepare(db: sqlite3.Connection, path: Path, about: dict[str, str]) -> None:
     if application != _APPLICATION:
         raise StoreError(f"{path}: this is not a Kohort store; give another --data-dir")
     if schema not in _READS:
-        known = " and ".join(map(str, _READS))
+        known = f"{', '.join(map(str, _READS[:-1]))} and {_READS[-1]}"
         raise StoreError(f"{path}: written by another Kohort (schema {schema}; this one reads {known})")
     try:
         db.execute(f"PRAGMA user_version={SCHEMA}")

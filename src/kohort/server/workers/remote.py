@@ -13,6 +13,7 @@ from kohort.server.admission import quota_usage
 from kohort.server.admission.attributes import CREATE
 from kohort.server.admission.webhooks.review import WebhookCallError
 from kohort.server.codec import encode
+from kohort.server.store import packing
 from kohort.server.store.records import ConflictError, Item, StoreError
 
 if TYPE_CHECKING:
@@ -112,11 +113,13 @@ class RemoteStore:
         expect: Item | None,
         delete: bool = False,
     ) -> asyncio.Future[Item]:
-        """The revision is known when it is written: the value is sent in two parts, around the place for it."""
+        """The revision is known when it is written: the value is sent in two parts, around the place for it. What is
+        large is packed here, where nobody waits for it."""
         mark = secrets.randbits(128) | 1 << 127
         before, _, after = encode_at(mark).partition(str(mark).encode())
         expected = None if expect is None else expect.revision
-        revision = self._line.ask("write", table, namespace, name, before, after, expected, delete)
+        packed = packing.around(before, after)
+        revision = self._line.ask("write", table, namespace, name, before, after, expected, delete, packed)
         done: asyncio.Future[Item] = asyncio.get_running_loop().create_future()
         done.set_result(Item(namespace, name, revision, before + str(revision).encode() + after))
         return done

@@ -12,6 +12,7 @@ from kohort.server.admission.attributes import AdmissionAttributes
 from kohort.server.admission.webhooks.matching import Hook
 from kohort.server.admission.webhooks.review import WebhookCallError
 from kohort.server.store import ConflictError, StoreError
+from kohort.server.store.packing import Packed
 from kohort.server.workers import UnknownResourceError
 
 if TYPE_CHECKING:
@@ -110,7 +111,15 @@ class Session:
         return pieces
 
     async def _write(
-        self, table: str, namespace: str, name: str, before: bytes, after: bytes, expected: int | None, delete: bool
+        self,
+        table: str,
+        namespace: str,
+        name: str,
+        before: bytes,
+        after: bytes,
+        expected: int | None,
+        delete: bool,
+        packed: list[bytes] | None,
     ) -> int:
         """What was true when the worker asked may no longer be: the version, the namespace and the quotas are looked
         at once more, and nothing else happens between that and the write."""
@@ -130,6 +139,7 @@ class Session:
             lambda revision: b"".join((before, str(revision).encode(), after)),
             expect=head,
             delete=delete,
+            packed=None if packed is None else Packed(*packed),
         )
         if self._counted is not None and not delete:
             self._tell_usage(table, namespace, name, self._counted[1])
