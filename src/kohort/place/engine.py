@@ -118,12 +118,13 @@ class Engine:
         known[0].refresh()
         return known
 
-    def tidy(self) -> None:
-        """Forget what nobody has asked for since the last time, and the rules of pods that have gone."""
+    def tidy(self) -> int:
+        """Forget what nobody has asked for since the last time, and the rules of pods that have gone; how many rules
+        those are."""
         self._known = {number: one for number, one in self._known.items() if number in self._asked}
         self._asked.clear()
         self._latest = -1
-        self.state.interpod.tidy()
+        return self.state.interpod.tidy()
 
     def room(self, eq_class: EquivalenceClass) -> Amounts:
         """How many pods of the class each row takes by resources alone: an upper bound."""

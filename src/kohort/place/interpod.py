@@ -262,11 +262,14 @@ class InterPodTerms:
             eq_class.stale = True
         self._classes.clear()
 
-    def tidy(self) -> None:
-        """Forget the rules of pods that have gone. Classes of those that are there are asked for again."""
-        if len(self._counters) + len(self._classes) > _FEW:
+    def tidy(self) -> int:
+        """Forget the rules of pods that have gone, and say how many those are. Classes of pods that are there are asked
+        for again."""
+        before = len(self._counters)
+        if before + len(self._classes) > _FEW:
             self._renew()
             self._sweep()
+        return before - len(self._counters)
 
     def _sweep(self) -> None:
         """Forget counters whose terms no signature has any more."""

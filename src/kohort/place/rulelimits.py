@@ -20,20 +20,25 @@ MOST_REQUIREMENTS: Final = 5000  # labels, values and tolerations that a pod's r
 MOST_CLAIMS: Final = 200
 MOST_PORTS: Final = 1000
 MOST_UNKNOWN_RESOURCES: Final = 256  # that pods ask for and no node has had
+TOO_MANY: Final = "kohort.dev/tooMany"  # in a spec without its rules: what it has too many of
 _HARD: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _SOFT: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def too_many(spec: Json, spread_constraints: Sequence[Json], claims: Sequence[str], ports: int) -> str:
     """What a pod has too many of, and how many are accepted; empty if it may be tried."""
+    found = (("claims", len(claims), MOST_CLAIMS), ("host ports", ports, MOST_PORTS))
+    said = [spec.get(TOO_MANY) or too_many_rules(spec, spread_constraints)]
+    said += [_said(number, what, most) for what, number, most in found if number > most]
+    return "; ".join(filter(None, said))
+
+
+def too_many_rules(spec: Json, spread_constraints: Sequence[Json]) -> str:
+    """The same of its rules about nodes and pods, whatever else it asks for."""
     terms = list(_pod_terms(spec))
-    found = [
-        ("requirements in its rules about nodes and pods", _requirements(spec, terms, spread_constraints)),
-        ("claims", len(claims)),
-        ("host ports", ports),
-    ]
-    limits = (MOST_REQUIREMENTS, MOST_CLAIMS, MOST_PORTS)
-    said = [_said(number, what, most) for (what, number), most in zip(found, limits, strict=True) if number > most]
+    said = []
+    if (number := _requirements(spec, terms, spread_constraints)) > MOST_REQUIREMENTS:
+        said.append(_said(number, "requirements in its rules about nodes and pods", MOST_REQUIREMENTS))
     if len(terms) + len(spread_constraints) > MOST_TERMS:
         encode = msgspec.json.Encoder().encode
         different = len({encode(one) for one in (*terms, *spread_constraints)})

@@ -104,6 +104,7 @@ class PodSignature:
     spread_constraints: tuple[SpreadConstraint, ...] = ()
     claims: tuple[str, ...] = ()  # volume and resource claims that say where it may go
     excess: str = ""  # more than is accepted: its rules are left out, and it must not be placed
+    hopeless: bool = False  # of such a one: whatever becomes of others
     is_plain: bool = field(init=False)  # placing one pod of it changes nothing for the next but room
 
     def __post_init__(self) -> None:
@@ -202,6 +203,7 @@ class PodSignatures:
     ) -> PodSignature:
         requests, ports = pod_requests(spec), host_ports(spec)
         excess = too_many(spec, spread_constraints, claims, len(ports))
+        hopeless = bool(excess)
         unknown = [name for name in requests if self._resources.find(name) is None]
         if self._unknown + len(unknown) > MOST_UNKNOWN_RESOURCES:
             excess = excess or (
@@ -212,7 +214,7 @@ class PodSignatures:
         else:
             self._unknown += len(unknown)
         if excess:
-            return self._build(namespace, requests, excess=excess)
+            return self._build(namespace, requests, excess=excess, hopeless=hopeless)
         affinity = spec.get("affinity") or {}
         node, pod, anti = (affinity.get(name) or {} for name in ("nodeAffinity", "podAffinity", "podAntiAffinity"))
         hard, soft = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"

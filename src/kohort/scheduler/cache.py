@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kohort.kube.codec import without_collecting
 from kohort.place.demand import PendingPod
 from kohort.place.engine import Engine
 from kohort.place.interpod import EquivalenceClass
@@ -499,11 +500,12 @@ class SchedulerCache:
                     yield known[0]
 
     def _as_pending(self, member: PodInfo) -> PendingPod:
-        pod, eq_class = member.pod, self._class_of(member)
+        # Of a pod that is large much is made and let go of, in which there are no cycles to look for.
+        pod, eq_class = member.pod, without_collecting(self._class_of, member)
         meta = pod.metadata
         rank = pod.rank if meta.labels or meta.annotations else None
         found = PendingPod(member.uid, eq_class, meta.labels or {}, None, rank)
-        if not eq_class.excess:  # one that is too much today may be none tomorrow
+        if not eq_class.excess or eq_class.signature.hopeless:  # others that are too much today may not be tomorrow
             self._pending_pods[member.uid] = (found, (self.state.claims.version, self.default_selectors.version))
         return found
 

@@ -39,6 +39,7 @@ class SchedulerCore(SchedulingCycle):
         self.bindings: Counter[str] = Counter()  # by what the API server said
         self.why = PendingDiagnosis(self.cache, self.decider, self.decisions, self.evictions.victims)
         self._tidied = 0.0
+        self.rules_forgotten = 0  # of pods that have gone, since somebody last asked
         self._notices = Notices(self.cache, self.queue, self.status, settings.notice_after, stamp)
 
     # ---- carrying out
@@ -189,5 +190,5 @@ class SchedulerCore(SchedulingCycle):
         self.cache.companion.overdue(now)
         if now - self._tidied >= _TIDY:
             self._tidied = now
-            self.cache.engine.tidy()
+            self.rules_forgotten += self.cache.engine.tidy()
         return self._notices.due(now)

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NOTICES: Final = 5.0  # seconds between two looks at roots that are not ready
+_RULE: Final = 5 << 12  # bytes of the pages that what is counted for a rule between pods may hold
 _LOOK: Final = 2.0  # seconds between two looks for kinds that pods rest on
 _LOOK_AGAIN: Final = 15  # looks until those that were not there are looked for again
 _JOIN: Final = 30.0  # seconds for the list of a kind that comes later
@@ -221,8 +222,14 @@ class Scheduler:
             if began - noticed >= _NOTICES:
                 noticed = began
                 writer.take(self.core.notices(began))
+                self._give_back()
             await self._wait(began)
             turn = self.clock.monotonic()
+
+    def _give_back(self) -> None:
+        """What was forgotten by the clock goes back to the system in the next calm moment. Nobody would know of it."""
+        tuning.freed(self.core.rules_forgotten * _RULE)
+        self.core.rules_forgotten = 0
 
     def _charge(self, step: Step, seconds: float, now: float) -> None:
         """In virtual time nothing costs anything: it goes the same way each time."""
@@ -341,7 +348,7 @@ class Scheduler:
         for them. Within the process as a stream, which leaves others turns, however large objects are."""
         return Informer(
             self.client.kind(version, source.kind, source.decode),
-            transform=without_managed_fields if source.whole else None,
+            transform=without_managed_fields if source.whole else source.keep,
             streaming=isinstance(self.client.calls.transport, InProcess),
             page=LARGE_PAGE if source.needed else PAGE,
             optional=source.optional,

@@ -15,6 +15,7 @@ from kohort.api.scheduling.healing import is_healing
 from kohort.api.scheduling.topology import is_topology
 from kohort.grouping.registry import READ
 from kohort.kube import codec
+from kohort.place.rulelimits import MOST_REQUIREMENTS, TOO_MANY, too_many_rules
 
 Json = dict[str, Any]
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
@@ -64,10 +65,17 @@ class Condition(msgspec.Struct, rename="camel", omit_defaults=True):
 # ---- pods
 
 
+class Port(msgspec.Struct, rename="camel", omit_defaults=True):
+    container_port: int | None = None
+    host_port: int | None = None
+    host_ip: str | None = msgspec.field(default=None, name="hostIP")
+    protocol: str | None = None
+
+
 class Container(msgspec.Struct, rename="camel", omit_defaults=True):
     resources: Json | None = None
     restart_policy: str | None = None
-    ports: list[Json] | None = None
+    ports: list[Port] | None = None
 
 
 class ClaimReference(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -111,6 +119,14 @@ class PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     host_network: bool = False
     volumes: list[Volume] | None = None
     resource_claims: list[Json] | None = None
+    too_many: str | None = msgspec.field(default=None, name=TOO_MANY)
+
+    def __post_init__(self) -> None:
+        """Of ports only those that a node has once are kept: a pod may name thousands of others."""
+        if not self.host_network:
+            for container in (*self.containers, *(self.init_containers or ())):
+                if container.ports:
+                    container.ports = [port for port in container.ports if port.host_port] or None
 
 
 class ClaimStatus(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -160,6 +176,19 @@ _RULES: Final = {
     "topology_spread_constraints": "topologySpreadConstraints",
 }
 _NO_RULES: Final = dict.fromkeys(_RULES)
+
+
+def lean(pod: Pod) -> Pod:
+    """Without rules that are more than is accepted: only what they are is kept. A hundred such pods were a gigabyte."""
+    spec = pod.spec
+    few = len(spec.tolerations or ()) + len(spec.node_selector or ()) <= MOST_REQUIREMENTS
+    if few and not spec.affinity and not spec.topology_spread_constraints:
+        return pod
+    given = {name: rule for field, name in _RULES.items() if (rule := getattr(spec, field))}
+    said = too_many_rules(given, spec.topology_spread_constraints or ())
+    if not said:
+        return pod
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(spec, **_NO_RULES, too_many=said))
 
 
 def asked(pod: Pod) -> Json:

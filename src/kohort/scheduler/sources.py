@@ -24,6 +24,7 @@ from kohort.scheduler.model import (
     Service,
     Workload,
     composite_key,
+    lean,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Source:
     needed: bool = False  # without it nothing can be scheduled
     default_spread: bool = False  # read for the profile's default spread constraints only
     optional: bool = False  # without the right to read it, it is left out
+    keep: Callable[[Any], Any] | None = None  # what stays of an object
 
     @property
     def whole(self) -> bool:
@@ -200,6 +202,7 @@ SOURCES: Final = (
         lambda core, one: core.cache.set_pod(one),
         lambda core, one: core.drop_pod(one),
         needed=True,
+        keep=lean,
     ),
 )
 _GROUPS: Final = frozenset({"CompositePodGroup", "PodGroup", "Workload"})  # in the version that the release says
