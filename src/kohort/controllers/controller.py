@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from kohort.api.kind import Object
-from kohort.api.objects import controller_of
 from kohort.controllers.reconcile import Reconcile
 
 
@@ -32,8 +31,6 @@ class Enqueue(NamedTuple):
     after: float = 0.0
 
 
-_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
-
 EventHandler = Callable[[Object | None, Object | None], Iterable[Enqueue]]
 Indexer = Callable[[Object], Iterable[Hashable]]
 
@@ -50,7 +47,7 @@ class Watch:
     the three, all are. A pod may be watched by twenty controllers and be of interest to five: asking the others costs
     more than all that those five do.
 
-    `contents_of`: kinds of controllers. Of objects that no such controller has, nothing is read but `who_it_is`; where
+    `contents_of`: kinds of controllers. Of objects that no such controller has, nothing is read but who it is; where
     every watch of a kind says so, no more than that stays in memory. A cluster has many ConfigMaps and Secrets, few of
     which are any controller's.
     """
@@ -69,15 +66,6 @@ class Watch:
     @property
     def named(self) -> str:
         return self.alias or self.kind
-
-
-def who_it_is(obj: Object) -> Object:
-    """An object's names, and who controls it: enough to see that it is a stranger's."""
-    meta, owner = obj.get("metadata") or {}, controller_of(obj)
-    known: Object = {name: meta[name] for name in _IDENTITY if name in meta}
-    if owner is not None:
-        known["ownerReferences"] = [owner]
-    return {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind"), "metadata": known}
 
 
 class Reader(Protocol):

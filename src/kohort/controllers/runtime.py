@@ -23,7 +23,6 @@ from prometheus_client import CollectorRegistry
 
 from kohort import tuning
 from kohort.api.kind import Object
-from kohort.api.objects import controller_of
 from kohort.controllers import faults
 from kohort.controllers.aside import Aside, advance, end
 from kohort.controllers.controller import (
@@ -34,10 +33,10 @@ from kohort.controllers.controller import (
     Watch,
     enqueue_nothing,
     key_of,
-    who_it_is,
 )
 from kohort.controllers.metrics import Metrics
 from kohort.controllers.overlay import WriteOverlay
+from kohort.controllers.parts import reading
 from kohort.controllers.reconcile import Answer, Event, ReconcileError, Refusal, Result, Write
 from kohort.controllers.sorts import WatchedSorts, predicate
 from kohort.kube import dismantle, shares
@@ -56,20 +55,6 @@ AT_ONCE: Final = 50  # writes of one controller to one namespace that are under 
 _NAMESPACES: Final = 1000  # whose writes are counted, before those without any are dropped
 _STOP: Final = 10.0  # seconds that a reconcile under way gets to end
 _NOT_LEADER: Final = Refusal(0, "NotLeader", "the lease is lost: nothing is written any more")
-
-
-def _keeps(watches: Sequence[Watch]) -> Callable[[Object], Object]:
-    """What an informer keeps of an object: all that one of its watches reads."""
-    if not all(one.contents_of for one in watches):
-        return without_managed_fields
-    kinds = frozenset(kind for one in watches for kind in one.contents_of)
-
-    def keep(obj: Object) -> Object:
-        owner = controller_of(obj)
-        whole = owner is not None and owner.get("kind") in kinds
-        return without_managed_fields(obj) if whole else who_it_is(obj)
-
-    return keep
 
 
 def _seen_to_go(overlay: WriteOverlay, old: Object) -> None:
@@ -103,10 +88,13 @@ class Observed:
     def start(self) -> None:
         for (api_version, kind), indexers in self._indexers.items():
             resource = self._client.kind(api_version, kind).without_managers()
+            watches = self._watches[api_version, kind]
+            if (parts := reading(api_version, kind, [one.contents_of for one in watches])) is not None:
+                resource = resource.reading(parts)
             informer: Informer[Object] = Informer(
                 resource,
                 indexers=indexers,
-                transform=_keeps(self._watches[api_version, kind]),
+                transform=without_managed_fields,
                 sorts=self._sorts[api_version, kind].unless_all_alike(),
                 clock=self._clock,
                 jitter=self._client.jitter,

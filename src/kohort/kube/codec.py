@@ -17,9 +17,12 @@ import msgspec.inspect
 from kohort import tuning
 from kohort.kube import jsonpieces
 from kohort.kube.errors import ApiError, KubeError
+from kohort.kube.reading import dictionary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Hashable, Iterable
+
+    from kohort.kube.reading import Reading
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -110,6 +113,7 @@ class _HasMarks(msgspec.Struct):
 
 _raw_line = msgspec.json.Decoder(_Line[msgspec.Raw])
 _bookmark = msgspec.json.Decoder(_HasMarks)
+_anything = msgspec.json.Decoder(dict[str, Any])
 
 
 def decode_large(decode: Callable[[bytes], T], body: bytes) -> T:
@@ -133,7 +137,10 @@ def without_collecting(work: Callable[[U], T], of: U) -> T:
 class Codec(Generic[T]):
     """Reads objects, lists and watch lines of one type."""
 
-    def __init__(self, decode: type[T], *, kind: str = "", api_version: str = "") -> None:
+    def __init__(
+        self, decode: type[T], *, kind: str = "", api_version: str = "", reading: Reading | None = None
+    ) -> None:
+        """`reading`: of plain objects in lists and watches, only so much. Answers about one object have all of it."""
         self._name = getattr(decode, "__name__", str(decode))
         self._object = msgspec.json.Decoder(decode)
         self._list = msgspec.json.Decoder(_List[decode])  # type: ignore[valid-type]
@@ -141,6 +148,7 @@ class Codec(Generic[T]):
         self._line = msgspec.json.Decoder(_Line[decode])  # type: ignore[valid-type]
         self._plain = _is_plain(decode)
         self._names = {"apiVersion": api_version, "kind": kind}
+        self._parts = _Parts(reading) if reading is not None else None
         self.identify: Callable[[T], Identity] = identifier(decode)
 
     def one(self, body: bytes) -> T:
@@ -152,8 +160,12 @@ class Codec(Generic[T]):
     def page(self, body: bytes, unreadable: Callable[[str], object] | None = None) -> Page[T]:
         """With `unreadable`, items that the type cannot hold are told and left out; without, they are an error."""
         try:
-            found = self._list.decode(body)
-            items = found.items or []
+            if self._parts is not None:
+                found = self._raw_list.decode(body)
+                items = [cast("T", self._parts.of(raw)) for raw in found.items or ()]
+            else:
+                found = self._list.decode(body)
+                items = found.items or []
         except msgspec.DecodeError as error:
             if unreadable is None or not isinstance(error, msgspec.ValidationError):
                 raise UnreadableError(f"the answer is not a list of {self._name}: {error}") from error
@@ -168,6 +180,8 @@ class Codec(Generic[T]):
 
     def event(self, line: bytes, unreadable: Callable[[str], object] | None = None) -> Event[T]:
         """An ERROR line is raised as the ApiError it holds."""
+        if self._parts is not None and (change := self._parts.change(line)) is not None:
+            return cast("Event[T]", change)
         try:
             found = decode_large(self._line.decode, line)
         except msgspec.ValidationError as error:
@@ -184,6 +198,8 @@ class Codec(Generic[T]):
         """As `event`; a long line of plain objects is read with breaks, wherever it yields."""
         if not self._plain or len(line) <= _LONG:
             return self.event(line, unreadable)
+        if self._parts is not None and (change := self._parts.change(line)) is not None:
+            return cast("Event[T]", change)
         try:
             found = _raw_line.decode(line)
             if found.type not in _CHANGES or bytes(memoryview(found.object)[:1]) != b"{":
@@ -228,6 +244,33 @@ class Codec(Generic[T]):
                 meta = _bookmark.decode(raw).metadata
                 unreadable(f"{Key(meta.namespace, meta.name)} is not {self._name}: {error}")
         return found, items
+
+
+class _Parts:
+    """Reads no more of an object than a `Reading` names."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._object = msgspec.json.Decoder(reading.fields)
+        self._line = msgspec.json.Decoder(_Line[reading.fields])  # type: ignore[name-defined]
+        self._whole = reading.whole
+
+    def of(self, raw: msgspec.Raw) -> Object:
+        try:
+            found = self._object.decode(raw)
+        except msgspec.ValidationError:
+            return _anything.decode(raw)
+        return _anything.decode(raw) if self._whole is not None and self._whole(found) else dictionary(found)
+
+    def change(self, line: bytes) -> Event[Object] | None:
+        """None: it is no change, not what the fields say, or to be read as a whole."""
+        read = self._line.decode
+        try:
+            found = without_collecting(read, line) if len(line) > _LARGE else read(line)
+        except msgspec.DecodeError:
+            return None
+        if found.type not in _CHANGES or (self._whole is not None and self._whole(found.object)):
+            return None
+        return _new(Event, (found.type, dictionary(found.object), "", False, None))
 
 
 _ESCAPED: Final = {character.encode(): f"\\u{ord(character):04x}".encode() for character in "<>&\u2028\u2029"}

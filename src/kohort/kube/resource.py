@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kohort.kube.calls import Calls
     from kohort.kube.codec import Event, Identity, Object
     from kohort.kube.discovery import ResourceType
+    from kohort.kube.reading import Reading
 
 T = TypeVar("T")
 PatchKind = Literal["json", "merge", "strategic"]
@@ -75,10 +76,16 @@ class Resource(Generic[T]):
         self._manager = manager
         self._known: tuple[ResourceType, Codec[T]] | None = None
         self._unmanaged = not reads_managers(decode)
+        self._reading: Reading | None = None
 
     def without_managers(self) -> Resource[T]:
         """The same, for whoever does not read managedFields: a server in this process may leave them out."""
         self._unmanaged = True
+        return self
+
+    def reading(self, parts: Reading) -> Resource[T]:
+        """The same; of what is listed and watched no more is read than that."""
+        self._reading = parts
         return self
 
     async def type(self) -> ResourceType:
@@ -331,7 +338,8 @@ class Resource(Generic[T]):
     async def _both(self) -> tuple[ResourceType, Codec[T]]:
         if self._known is None:
             kind = await self._resolve()
-            self._known = (kind, Codec(self._decode, kind=kind.kind, api_version=kind.api_version))
+            codec = Codec(self._decode, kind=kind.kind, api_version=kind.api_version, reading=self._reading)
+            self._known = (kind, codec)
         return self._known
 
     async def _path(self, name: str, namespace: str, subresource: str) -> str:
