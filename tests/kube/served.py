@@ -21,7 +21,7 @@ from kohort.kube.wire import Request
 
 
 @asynccontextmanager
-async def served(api: Any, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+async def served(api: Any, context: ssl.SSLContext | None = None, port: int = 0) -> AsyncIterator[str]:
     """The URL under which `api` answers. A TransportError raised by it cuts the connection."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -47,7 +47,7 @@ async def served(api: Any, context: ssl.SSLContext | None = None) -> AsyncIterat
     app.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=context)
     await site.start()
     port = runner.addresses[0][1]
     try:

@@ -271,6 +271,44 @@ async def test_the_name_in_the_certificate_may_be_given(tmp_path: Path) -> None:
         assert await get(config_for(ours, url, tls_server_name="kubernetes.default")) == 200
 
 
+async def test_only_the_first_connection_is_agreed_on_in_full(tmp_path: Path) -> None:
+    """A gang's bindings open dozens: the others go on with its session, also after a server that knows none of it."""
+    ours, connections, refuses = Authority(), list[ssl.SSLObject](), list[int]()
+    context = server_context(ours, tmp_path, name="kubernetes.default")
+
+    def begins(connection: Any, name: str | None, _: ssl.SSLContext) -> int | None:
+        connections.append(connection)
+        return refuses.pop() if refuses else None
+
+    context.sni_callback = begins
+    async with served(Script(), context) as url:
+        transport = Http(config_for(ours, url, tls_server_name="kubernetes.default"))
+
+        async def ask(times: int) -> list[bool]:
+            connections.clear()
+            answers = await asyncio.gather(*(transport.request(GET, timeout=30) for _ in range(times)))
+            assert {one.status for one in answers} == {200}
+            return [bool(one.session_reused) for one in connections]
+
+        assert await ask(1) == [False]
+        assert await ask(5) == [True] * 4
+        refuses.append(ssl.ALERT_DESCRIPTION_HANDSHAKE_FAILURE)
+        assert (await ask(6))[0] is True, "it was refused with its session, and asked again without"
+        await transport.close()
+
+
+async def test_a_server_that_was_started_anew_knows_no_session(tmp_path: Path) -> None:
+    ours = Authority()
+    api = Script()
+    async with served(api, server_context(ours, tmp_path)) as url:
+        transport = Http(config_for(ours, url))
+        assert (await transport.request(GET, timeout=30)).status == 200
+    async with served(api, server_context(ours, tmp_path), port=int(url.rpartition(":")[2])):
+        answers = await asyncio.gather(*(transport.request(GET, timeout=30) for _ in range(3)))
+        assert {one.status for one in answers} == {200}
+    await transport.close()
+
+
 async def test_client_certificates_are_shown_and_can_change(tmp_path: Path) -> None:
     ours = Authority()
     pairs = [ours.issue("first"), ours.issue("second")]

@@ -34,6 +34,8 @@ def test_each_loop_has_its_own() -> None:
         thread.join()
         assert found[0] not in (first, second)
         assert one.run_until_complete(ask()) is first
+        with pytest.raises(RuntimeError):
+            of_loop()  # none runs now
     finally:
         one.close()
         other.close()

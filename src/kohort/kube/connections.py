@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from kohort.kube.errors import TransportError
 from kohort.kube.http1 import AnswerReader, BadAnswerError, request
+from kohort.kube.resumption import ResumingContext
 from kohort.kube.sockets import keep_alive
 from kohort.kube.streams import GoneError, Stream
 from kohort.kube.tunnel import tunnelled
@@ -68,6 +69,11 @@ class _Connection(asyncio.Protocol):
         self.uses += 1
         self._transport.write(data)
         return self._stream
+
+    def resume(self, context: ResumingContext) -> None:
+        """Let the next connection go on with the TLS session of this one."""
+        if self._transport is not None:
+            context.keep(self._transport)
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -335,6 +341,16 @@ class Connections:
         return made
 
     async def _opened(self) -> _Connection:
+        try:
+            return await self._agreed()
+        except (ssl.SSLError, ConnectionAbortedError, ConnectionResetError):
+            context = self._context
+            if not isinstance(context, ResumingContext) or context.session is None:
+                raise
+            context.session = None  # some servers break off where they should agree on a new one
+        return await self._agreed()
+
+    async def _agreed(self) -> _Connection:
         loop, proxy = asyncio.get_running_loop(), self._proxy
         if proxy is not None and isinstance(self._context, ssl.SSLContext):
             return await tunnelled(proxy, self._host, self._port, self._context, self._name, _Connection)
@@ -351,6 +367,8 @@ class Connections:
         now = asyncio.get_running_loop().time()
         self._width.answered(now, waiting=bool(self._line))
         kept = not self._closed and (not self._retired or bool(self._line))
+        if connection.uses == 1 and isinstance(self._context, ResumingContext):
+            connection.resume(self._context)
         if connection.usable and kept:
             connection.used_at = now
             self._idle.append(connection)

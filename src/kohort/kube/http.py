@@ -17,6 +17,7 @@ from kohort.kube.connections import REPEATABLE, Connections
 from kohort.kube.errors import ConfigError, TransportError
 from kohort.kube.http1 import BadAnswerError
 from kohort.kube.proxies import is_here
+from kohort.kube.resumption import ResumingContext
 from kohort.kube.wire import Response
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def tls(config: Config, credential: Credential) -> ssl.SSLContext | bool:
     if urlsplit(config.server).scheme == "http":
         return False
     try:
-        context = ssl.create_default_context(cadata=config.ca.decode() if config.ca else None)
+        context = ResumingContext.trusting(config.ca.decode() if config.ca else None)
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(f"{config.context or config.server}: certificate-authority: {error}") from None
     # The certificates that Kubernetes makes for itself are too plain for the strict mode of newer Pythons.
