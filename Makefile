@@ -12,6 +12,8 @@ dots = @printf '%s ' '$(1)'; $(2) & pid=$$!; while kill -0 $$pid 2>/dev/null; do
 
 # Packages whose branches are counted, by their own tests alone: the floor is fail_under in pyproject.toml.
 PURE   := tests/apimachinery tests/gang tests/place
+# What is printed of it; empty: only whether the floor is kept.
+COVERAGE_REPORT ?= term:skip-covered
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test lint format demo trees bench lock clean
@@ -39,7 +41,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo 'python3 -m venv does not work here; on Debian and Ubuntu: apt install python3-venv'; exit 1; }
 
 test: $(READY) ## all tests that need nothing but Python
-	$(BIN)/pytest -q -n auto --cov --cov-report=term:skip-covered --no-cov-on-fail $(PURE)
+	$(BIN)/pytest -q -n auto --cov --cov-report=$(COVERAGE_REPORT) --no-cov-on-fail $(PURE)
 	$(BIN)/pytest -q -n auto --ignore=tests/kubernetes $(addprefix --ignore=,$(PURE))
 	@echo 'skipped: tests/kubernetes, which need real Kubernetes (make test-kubernetes)'
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.kubernetes.chaos import Run
+from tests.kubernetes.chaos import CALM_SECONDS, Run
 from tests.kubernetes.ground import Ground
 from tests.support.real import Kubernetes
 
@@ -192,7 +192,8 @@ RUNS, AT_A_TIME = int(os.environ.get("KOHORT_CHAOS", "8")), 4
 SEED = int(os.environ.get("KOHORT_CHAOS_SEED") or random.randrange(1_000_000))
 
 
-@pytest.mark.timeout(120 + 30 * RUNS)
+# Longer than runs take that go wrong: what is wrong is said by them, and a time-out would say nothing.
+@pytest.mark.timeout(300 + (CALM_SECONDS + 60) * -(-RUNS // AT_A_TIME))
 async def test_random_runs(kubernetes: Kubernetes, tmp_path: Path) -> None:
     kubernetes.stop()
     failed: list[str] = []

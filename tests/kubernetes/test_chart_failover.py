@@ -24,8 +24,8 @@ from kohort.testing.environment.environment import Environment
 KILLS = int(os.environ.get("KOHORT_KILLS", "2"))
 ON = os.environ.get("KOHORT_KILLS_ON", "embedded")
 STOPS = max(2, KILLS // 5)
-GRACE = 60.0  # a busy machine; how long it took is printed
-pytestmark = pytest.mark.timeout(300 + 60 * KILLS)
+GRACE = 120.0  # a busy machine; how long it took is printed
+pytestmark = pytest.mark.timeout(600 + 120 * KILLS)
 
 
 @pytest.fixture

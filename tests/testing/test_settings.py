@@ -1,11 +1,12 @@
 """Settings of an environment: gates, versions, command lines, files."""
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
 
-from kohort.testing.environment import MINORS, Environment, gates_exactly
+from kohort.testing.environment import MINORS, Environment, gates_exactly, probe
 from kohort.testing.environment.commands import Ports, apiserver, kcm
 from kohort.testing.environment.files import kubeconfig, write_signing_key, write_tokens
 from kohort.testing.environment.probe import free_ports
@@ -74,3 +75,27 @@ def test_files_are_private_and_readable(tmp_path: Path) -> None:
 
 def test_free_ports_differ() -> None:
     assert len(set(free_ports(20))) == 20
+
+
+def test_free_ports_are_none_that_connections_get() -> None:
+    """A server that is killed and started again would find its port taken, one time in some thousands."""
+    if not probe._RANGE.exists():
+        pytest.skip("this system does not say which ports connections get: there is no /proc/sys/net (Linux)")
+    assert max(free_ports(20)) < int(probe._RANGE.read_text().split()[0])
+
+
+def test_where_all_ports_may_be_given_any_is_free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "range").write_text("1024\t65535\n")
+    for file in (tmp_path / "range", tmp_path / "none"):
+        monkeypatch.setattr(probe, "_RANGE", file)
+        assert len(set(free_ports(5))) == 5
+
+
+def test_a_port_that_is_taken_is_not_free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        number = taken.getsockname()[1]
+        (tmp_path / "range").write_text(f"{number + 1} {number + 1}")
+        monkeypatch.setattr(probe, "_RANGE", tmp_path / "range")
+        monkeypatch.setattr(probe, "_FIRST", number)
+        assert number not in free_ports(1)

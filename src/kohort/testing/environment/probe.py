@@ -4,17 +4,50 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import random
 import socket
 import ssl
+from pathlib import Path
+from typing import Final
+
+_FIRST: Final = 20_000
+_RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_ports(count: int) -> list[int]:
-    """Chosen together, so that they differ; another process could still take one before it is used."""
+    """Of those that the system gives to nobody by itself: a server that is started again finds its port as it left it,
+    however many connections were opened meanwhile. Where there are none such, any."""
+    wanted = range(_FIRST, _first_given())
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        found: list[int] = []
+        for port in random.sample(wanted, len(wanted)):
+            if len(found) == count:
+                break
+            if _bound(stack, port):
+                found.append(port)
+        while len(found) < count:
+            found.append(_bound(stack, 0))
+        return found
+
+
+def _bound(stack: contextlib.ExitStack, port: int) -> int:
+    """The port, held until the end of the stack; 0 if it is not free."""
+    one = stack.enter_context(socket.socket())
+    try:
+        one.bind(("127.0.0.1", port))
+    except OSError:
+        if port:
+            return 0
+        raise
+    return int(one.getsockname()[1])
+
+
+def _first_given() -> int:
+    """Where those begin that connections get."""
+    try:
+        return int(_RANGE.read_text().split()[0])
+    except (OSError, ValueError, IndexError):  # not Linux
+        return _FIRST
 
 
 class Probe:
