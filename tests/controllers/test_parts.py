@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kohort.controllers import writes
 from kohort.controllers.parts import reading
 from kohort.kube.codec import Codec
 
@@ -113,3 +114,9 @@ def test_of_a_strangers_object_only_who_it_is_is_kept(owners: int) -> None:
     }
     assert kept("Secret", secret, (("TrainJob",), ("Other",))) == secret
     assert kept("Secret", secret, (("TrainJob",), ())) == secret, "somebody reads all of them"
+
+
+def test_what_is_read_in_part_is_not_written_whole() -> None:
+    assert writes.patch(pod({}), {"metadata": {"labels": {"a": "b"}}}).verb == "patch"
+    with pytest.raises(ValueError, match="Pod a: only parts of it were read"):
+        writes.update(pod({}))

@@ -130,6 +130,7 @@ class Pod(Struct, rename="camel"):
 
 
 _OF_KIND: Final = {("v1", "Pod"): Reading(Pod)}
+IN_PART: Final = frozenset(_OF_KIND)  # written whole, such an object would lose what was not read
 
 
 # ---- who it is

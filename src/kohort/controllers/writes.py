@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from kohort.api.kind import Object
 from kohort.api.objects import name_of, namespace_of, uid_of
+from kohort.controllers.parts import IN_PART
 from kohort.controllers.reconcile import Verb, Write
 
 
@@ -34,7 +35,9 @@ def patch(obj: Object, body: Any, subresource: str = "") -> Write:
 
 
 def update(obj: Object, subresource: str = "") -> Write:
-    """The whole object."""
+    """The whole object, as it was read whole."""
+    if (obj["apiVersion"], obj["kind"]) in IN_PART:
+        raise ValueError(f"{obj['kind']} {name_of(obj)}: only parts of it were read (controllers/parts.py): patch it")
     return _to("update", obj, body=obj, subresource=subresource)
 
 
