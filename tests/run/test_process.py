@@ -264,20 +264,9 @@ async def test_a_server_that_is_busy_at_the_beginning_is_waited_for(
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_refusal_at_the_beginning_is_the_end(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def forbidden(group: str, kind: str) -> list[str]:
-        raise ApiError(403, {})
-
-    chosen = Options(controllers=("jobset",), listen="127.0.0.1:0")
-    process = Process(client, chosen, (await look(client, chosen)).plan)
-    monkeypatch.setattr(client.discovery, "versions", forbidden)
-    with pytest.raises(ApiError):
-        await asyncio.wait_for(process.run(), 30)
-
-
-@pytest.mark.parametrize(("refusals", "works"), [(2, True), (9, False)])
-async def test_who_has_not_worked_yet_asks_a_few_times_before_it_believes_that_it_has_no_roles(
-    client: Client, monkeypatch: pytest.MonkeyPatch, refusals: int, works: bool
+@pytest.mark.parametrize(("refusals", "seconds", "works"), [(9, 60.0, True), (10_000, 0.2, False)])
+async def test_who_never_read_the_cluster_asks_for_a_minute_before_it_believes_that_it_has_no_roles(
+    client: Client, monkeypatch: pytest.MonkeyPatch, refusals: int, seconds: float, works: bool
 ) -> None:
     chosen = Options(controllers=("jobset",), listen="127.0.0.1:0", election=Election(lease=3, renew=2, retry=1))
     found = await look(client, chosen)
@@ -290,6 +279,7 @@ async def test_who_has_not_worked_yet_asks_a_few_times_before_it_believes_that_i
 
     monkeypatch.setattr(client.discovery, "versions", forbidden)
     monkeypatch.setattr(Backoff, "next", lambda _: 0.01)
+    monkeypatch.setattr("kohort.run.process._REFUSED", seconds)
     process = Process(client, chosen, found.plan)
     work = asyncio.create_task(process.run())
     ready = asyncio.create_task(process.ready.wait())
@@ -298,10 +288,25 @@ async def test_who_has_not_worked_yet_asks_a_few_times_before_it_believes_that_i
     if not works:
         with pytest.raises(ApiError, match="403"):
             await work
-        assert len(left) == refusals - 5
+        assert 2 < refusals - len(left) < refusals
     for task in (work, ready):
         task.cancel()
     await asyncio.gather(work, ready, return_exceptions=True)
+
+
+async def test_who_stands_by_knows_that_it_has_its_roles(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has read the cluster, and never worked: an API server that is started anew and refuses it is waited for."""
+    election = Election(lease=3, renew=2, retry=1)
+    leases = client.kind("coordination.k8s.io/v1", "Lease")
+    other = {"holderIdentity": "other", "leaseDurationSeconds": 3600}
+    meta = {"name": "kohort", "namespace": "kube-system"}
+    await leases.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": other})
+    chosen = Options(controllers=("jobset",), listen="127.0.0.1:0", election=election)
+    monkeypatch.setattr("kohort.run.process._REFUSED", 0.0)
+    async with started(client, chosen) as process:
+        await asyncio.wait_for(process.warm.wait(), 30)
+        assert process._passes(ApiError(403, {}))
+        assert not process.ready.is_set()
 
 
 async def test_a_server_that_has_not_read_the_roles_yet_is_waited_for_by_who_has_worked(

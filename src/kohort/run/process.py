@@ -48,7 +48,7 @@ from kohort.scheduler.settings import SchedulerSettings, read_profile_file
 log = logging.getLogger(__name__)
 
 _LOOK_AGAIN: Final = 60.0  # seconds between two looks for kinds that are not served
-_REFUSALS: Final = 5  # in a row, of a process that has not worked yet: a quarter of a minute
+_REFUSED: Final = 60.0  # seconds of refusals alone, of a process that has never read the cluster
 
 
 def managed() -> tuple[Managed, ...]:
@@ -90,8 +90,8 @@ class Process:
         self.registry = CollectorRegistry()
         self.ready = asyncio.Event()  # it works
         self.warm = asyncio.Event()  # it knows the cluster, and may work or stand by
-        self._worked = False
-        self._refusals = 0
+        self._knows_roles = False  # it has read the cluster once, so it has them
+        self._refused_at: float | None = None  # since when it is only refused
         self.lease: Leadership | None = None
         if chosen.election.enabled:
             space = chosen.election.namespace or own_namespace() or found.home
@@ -130,12 +130,14 @@ class Process:
             await self.client.clock.sleep(pause.next())
 
     def _passes(self, error: KubeError) -> bool:
-        """An API server that has just started refuses us until it has read the roles. Whoever has worked has its roles;
-        whoever has not is told after some tries that it has none.
+        """An API server that has just started refuses us until it has read the roles, which takes a busy machine some
+        while. Whoever has read the cluster has its roles; whoever never has is told after a minute that it has none.
         """
         if isinstance(error, ApiError) and error.code in {401, 403}:
-            self._refusals += 1
-            return self._worked or self._refusals < _REFUSALS
+            now = self.client.clock.monotonic()
+            self._refused_at = now if self._refused_at is None else self._refused_at
+            return self._knows_roles or now - self._refused_at < _REFUSED
+        self._refused_at = None
         if isinstance(error, ApiError):
             return error.code >= 500 or error.code == 429
         return isinstance(error, TransportError)
@@ -158,11 +160,11 @@ class Process:
                 if self.scheduler is not None:
                     await _first(tasks, self.scheduler.listed)
                 self.warm.set()
+                self._knows_roles = True
                 await _first(tasks, begin)
                 if self.scheduler is not None:
                     await _first(tasks, self.scheduler.started)
                 self.ready.set()
-                self._worked = True
                 more = asyncio.create_task(self._more())
                 stack.callback(more.cancel)
                 await asyncio.wait({*tasks, more}, return_when=asyncio.FIRST_COMPLETED)
