@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 import time
@@ -509,6 +510,21 @@ async def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[4096 * 3 :] = os.urandom(len(content) - 4096 * 3)
     path.write_bytes(content)
+    with pytest.raises(StoreError, match="the file is damaged"):
+        await _opened(path)
+
+
+@pytest.mark.parametrize("damage", [lambda value: value[:-9], lambda value: value[:40] + b"??" + value[42:]])
+async def test_a_damaged_packed_value_is_told(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "store.db"
+    store = Store(SqliteJournal(path))
+    await store.open()
+    await put(store, "a", "x" * 50_000)
+    await store.close()
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        ((value,),) = db.execute("SELECT value FROM log").fetchall()
+        assert len(value) < 50_000
+        db.execute("UPDATE log SET value = ?", (damage(value),))
     with pytest.raises(StoreError, match="the file is damaged"):
         await _opened(path)
 

@@ -43,9 +43,12 @@ def packed(value: bytes) -> bytes | None:
 
 
 def unpacked(data: bytes) -> bytes:
+    """zlib.error if it is not what was packed."""
     parts: list[bytes] = []
     while data:
         stream = zlib.decompressobj()
         parts.append(stream.decompress(data))
+        if not stream.eof:
+            raise zlib.error("the end of a packed value is missing")
         data = stream.unused_data
     return b"".join(parts)

@@ -17,6 +17,7 @@ import queue
 import sqlite3
 import threading
 import time
+import zlib
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -121,6 +122,8 @@ class SqliteJournal:
                 yield found
         except sqlite3.Error as error:
             raise StoreError(f"{self._path}: {_reason(error)}") from None
+        except zlib.error as error:
+            raise StoreError(f"{self._path}: {_damaged(error)}") from None
         if left:
             self._owed.append(_Compaction(compacted, last, left))
 
@@ -355,8 +358,12 @@ def _reason(error: Exception) -> str:
     if code == sqlite3.SQLITE_FULL or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
         return "the disk is full; make room, or give another --data-dir"
     if code == sqlite3.SQLITE_CORRUPT:
-        return f"the file is damaged ({error}); restore it from a backup, or give another --data-dir"
+        return _damaged(error)
     return str(error)
+
+
+def _damaged(error: Exception) -> str:
+    return f"the file is damaged ({error}); restore it from a backup, or give another --data-dir"
 
 
 def _prepare(db: sqlite3.Connection, path: Path, about: dict[str, str]) -> None:
