@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import re
 import ssl
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
+from bench.e2e.binding_watch import BindingWatch
 from bench.e2e.objects import PODS, Call, ground, node, node_name, pod
 from bench.server import CONNECTIONS, Connection, Target
 from kohort.testing.environment import Environment
 
-_WATCH_SECONDS: Final = 300
 _LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
 
 
@@ -41,11 +40,6 @@ class _Spec(msgspec.Struct, rename="camel"):
 class Pod(msgspec.Struct):
     metadata: _Meta
     spec: _Spec = msgspec.field(default_factory=_Spec)
-
-
-class _Event(msgspec.Struct):
-    type: str
-    object: Pod
 
 
 class _List(msgspec.Struct):
@@ -86,31 +80,6 @@ async def listed(target: Target) -> _List:
     return msgspec.json.decode(body, type=_List)
 
 
-async def bound(target: Target, since: str) -> AsyncGenerator[str]:
-    """Names of pods as they get nodes, chunk by chunk; a watch that ends is taken up where it ended."""
-    decode = msgspec.json.Decoder(_Event).decode
-    while True:
-        connection = await Connection(target).open()
-        query = f"watch=1&resourceVersion={since}&timeoutSeconds={_WATCH_SECONDS}&allowWatchBookmarks=true"
-        connection.send("GET", f"{PODS}?{query}&fieldSelector=spec.nodeName!=")
-        code, _ = await connection.head()
-        if code != 200:
-            raise RuntimeError(f"watch of pods: {code}")
-        rest = b""
-        try:
-            async for chunk in connection.chunks():  # type: ignore[attr-defined]
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in filter(None, lines):
-                    event = decode(line)
-                    if event.type == "ERROR":
-                        raise RuntimeError(f"watch of pods: {line[:300].decode()}")
-                    since = event.object.metadata.resource_version or since
-                    if event.type == "ADDED":
-                        yield event.object.metadata.name
-        finally:
-            connection.close()
-
-
 class Limit(NamedTuple):
     """What the API server takes from anybody, a second. `watched`: bindings while they are watched as those of a case
     are, by whoever measures; the server sends each of them, and on the same cores somebody reads it."""
@@ -130,21 +99,12 @@ def limit(kubernetes: str, nodes: int, pods: int) -> Limit:
             all_pods = (pod(f"p{number}", "100m", scheduler="nobody") for number in range(2 * pods))
             creates = await send(target, all_pods)
             binds = await send(target, (_binding(number, nodes) for number in range(pods)))
-            watching = asyncio.create_task(_count(target, (await listed(target)).metadata.resource_version, pods))
-            watched = await send(target, (_binding(number, nodes) for number in range(pods, 2 * pods)))
-            await watching
+            async with BindingWatch(target, (await listed(target)).metadata.resource_version) as watch:
+                watched = await send(target, (_binding(number, nodes) for number in range(pods, 2 * pods)))
+                await watch.until(pods)
             return Limit(2 * pods / creates, pods / binds, pods / watched)
 
         return asyncio.run(measure())
-
-
-async def _count(target: Target, since: str, pods: int) -> None:
-    """Until so many pods were seen to have nodes."""
-    async with contextlib.aclosing(bound(target, since)) as names:
-        async for _ in names:
-            pods -= 1
-            if not pods:
-                return
 
 
 def _binding(number: int, nodes: int) -> Call:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -11,7 +10,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from bench.e2e import objects
-from bench.e2e.apiserver import Pod, bound, fresh, listed, peak, send, writes
+from bench.e2e.apiserver import Pod, fresh, listed, peak, send, writes
+from bench.e2e.binding_watch import BindingWatch
 from bench.e2e.cases import Case
 from bench.e2e.schedulers import RunningScheduler, started
 from bench.server import Connection, Target, cpu
@@ -78,7 +78,6 @@ class _Measurement:
         self._case, self._env, self._target = case, env, target
         self._row = Row(case, scheduler, case.pods)
         self._began = 0.0
-        self._over, self._told = asyncio.Event(), asyncio.Event()
 
     async def run(self, limit: float) -> Row:
         case, target, row = self._case, self._target, self._row
@@ -92,17 +91,18 @@ class _Measurement:
         since = (await listed(target)).metadata.resource_version
         before = await writes(target)
         self._began, used = time.perf_counter(), cpu(target.pids)
-        async with self._started() as running, self._watched(since):
+        async with self._started() as running, self._watched(since) as watch:
             if case.running:
                 self._began = time.perf_counter()
                 await (self._arrive(limit) if case.per_second else self._create())
                 row.creating = time.perf_counter() - self._began
             if case.restart:
-                await self._bound(int(case.restart * row.wanted))
+                await self._bound(watch, int(case.restart * row.wanted), case.seconds)
                 row.seconds = cpu(running.pids())
                 await asyncio.to_thread(running.restart)
                 row.restarted = time.perf_counter() - self._began
-            await self._wait()
+            left = _SETTLE if case.per_second else self._began + case.seconds - time.perf_counter()
+            await self._bound(watch, row.wanted, max(left, _SETTLE))
             row.seconds, row.memory = row.seconds + cpu(running.pids()), peak(running.pids())
             row.writes = await writes(target) - before
         row.server_seconds, row.server_memory = cpu(target.pids) - used, peak(target.pids)
@@ -138,21 +138,11 @@ class _Measurement:
                     await asyncio.sleep(late)
                 group.create_task(make(number))
 
-    async def _bound(self, count: int) -> None:
+    async def _bound(self, watch: BindingWatch, count: int, seconds: float) -> None:
         """Until so many pods have nodes, or the time is over."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._case.seconds):
-                while len(self._row.times) < count:
-                    await self._told.wait()
-                    self._told.clear()
-
-    async def _wait(self) -> None:
-        left = _SETTLE if self._case.per_second else self._began + self._case.seconds - time.perf_counter()
-        if self._row.done:
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(left, _SETTLE)):
-                await self._over.wait()
+            async with asyncio.timeout(seconds):
+                await watch.until(count)
 
     @asynccontextmanager
     async def _started(self) -> AsyncIterator[RunningScheduler]:
@@ -165,25 +155,10 @@ class _Measurement:
             await asyncio.to_thread(making.__exit__, None, None, None)
 
     @asynccontextmanager
-    async def _watched(self, since: str) -> AsyncIterator[None]:
-        task = asyncio.create_task(self._follow(since))
-        try:
-            yield
-            if task.done():
-                task.result()
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-    async def _follow(self, since: str) -> None:
-        row = self._row
-        async for name in bound(self._target, since):
-            if name.startswith("g"):
-                row.times.setdefault(name, time.perf_counter() - self._began)
-                self._told.set()
-                if row.done:
-                    self._over.set()
+    async def _watched(self, since: str) -> AsyncIterator[BindingWatch]:
+        async with BindingWatch(self._target, since, "g") as watch:
+            yield watch
+        self._row.times = {name: moment - self._began for name, moment in watch.times.items()}
 
 
 def broken(case: Case, pods: list[Pod]) -> list[str]:

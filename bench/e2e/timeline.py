@@ -18,7 +18,8 @@ import time
 from pathlib import Path
 
 from bench.e2e import objects
-from bench.e2e.apiserver import bound, fresh, listed, send
+from bench.e2e.apiserver import fresh, listed, send
+from bench.e2e.binding_watch import BindingWatch
 from bench.e2e.cases import Case
 from bench.ready import compiled, environment
 from kohort.testing.environment.probe import free_ports
@@ -57,11 +58,8 @@ async def run(case: Case, kubernetes: str) -> dict[int, tuple[float, float]]:
         process = subprocess.Popen(command, env={**environment(), **told})
         try:
             async with asyncio.timeout(_SECONDS):
-                left = case.pods
-                async for _ in bound(target, since):
-                    left -= 1
-                    if not left:
-                        break
+                async with BindingWatch(target, since) as watch:
+                    await watch.until(case.pods)
         finally:
             process.terminate()
             process.wait(30)
