@@ -298,6 +298,24 @@ def test_what_is_not_quite_new_is_looked_at_in_calm_moments_only() -> None:
 
 
 @pytest.mark.usefixtures("waiting_for_calm")
+def test_few_are_looked_at_as_well_but_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has nothing to do makes nothing that is new, and would keep what the last busy moment has left."""
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    looks = tuning._CalmLooks()
+    thing = Thing()
+    gone = weakref.ref(thing)
+    del thing
+    looks.look(calm=True)
+    assert gone() is not None
+    now = 61.0
+    looks.look(calm=False)
+    assert gone() is not None
+    looks.look(calm=True)
+    assert gone() is None
+
+
+@pytest.mark.usefixtures("waiting_for_calm")
 def test_a_look_that_would_be_long_is_postponed_and_then_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     held = 1 << 30
     now = 0.0
@@ -328,7 +346,7 @@ def test_a_look_at_many_objects_is_postponed_where_memory_does_not_tell(
     """Large objects in the place of others that have gone: the process holds no more than before."""
     monkeypatch.setattr(tuning, "resident", lambda: 1 << 30)
     calm, looked = tuning._CalmLooks(), list[str]()
-    kept = [[number] for number in range(410_000)] if stay else []
+    kept = [[number] for number in range(min(passes, 41) * 10_000 - 5_000)] if stay else []  # a pass less, or so
     _passes(passes - gc.get_count()[1])
     assert gc.get_count()[1] == passes
     monkeypatch.setattr(gc, "collect", lambda: looked.append("look"))

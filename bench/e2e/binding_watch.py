@@ -20,6 +20,7 @@ import msgspec
 
 from bench.e2e.objects import PODS
 from bench.server import Target
+from kohort.kube.http1 import PieceReader
 
 _WATCH_SECONDS: Final = 300
 _PIECE: Final = 1 << 18  # bytes
@@ -40,30 +41,6 @@ class _Object(msgspec.Struct):
 class _Event(msgspec.Struct):
     type: str
     object: _Object
-
-
-class _Chunks:
-    """An HTTP body in chunks. Where they end has nothing to do with where events end."""
-
-    def __init__(self, come: bytes) -> None:
-        self._come = come
-        self.ended = False
-
-    def come(self, more: bytes) -> None:
-        self._come += more
-
-    def taken(self) -> bytes:
-        """What is whole of it."""
-        found, at, come = [], 0, self._come
-        while (line := come.find(b"\r\n", at)) >= 0:
-            begin, size = line + 2, int(come[at:line], 16)
-            if len(come) < begin + size + 2:
-                break
-            self.ended = self.ended or not size
-            found.append(come[begin : begin + size])
-            at = begin + size + 2
-        self._come = come[at:]
-        return b"".join(found)
 
 
 class BindingWatch:
@@ -126,27 +103,22 @@ class BindingWatch:
                 f"GET {PODS}?{query}&fieldSelector=spec.nodeName!= HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench/1\r\n"
                 f"Authorization: Bearer {target.token}\r\nAccept: application/json\r\n\r\n".encode()
             )
-            head = b""
-            while b"\r\n\r\n" not in head:
-                head += self._piece(connection)
-            if not head.startswith(b"HTTP/1.1 200"):
-                raise RuntimeError(f"watch of pods: {head[:300].decode()}")
-            chunks = _Chunks(head.partition(b"\r\n\r\n")[2])
+            reader = PieceReader()
             last = rest = b""
-            while not self._closed:
-                whole, newline, rest = (rest + chunks.taken()).rpartition(b"\n")
+            while not self._closed and not reader.whole:
+                whole, newline, rest = (rest + self._piece(connection, reader)).rpartition(b"\n")
                 if newline:
                     last = whole[whole.rfind(b"\n") + 1 :]
                     self._seen(whole)
-                if chunks.ended:
-                    break
-                chunks.come(self._piece(connection))
         self._resume(last)
 
-    def _piece(self, connection: socket.socket) -> bytes:
-        found = connection.recv(_PIECE)
-        if not found:
+    def _piece(self, connection: socket.socket, reader: PieceReader) -> bytes:
+        come = connection.recv(_PIECE)
+        if not come:
             raise RuntimeError("watch of pods: the API server closed the connection")
+        found = reader.piece(come)
+        if reader.head is not None and reader.head[0] != 200:
+            raise RuntimeError(f"watch of pods: {reader.head[0]} {found[:300].decode()}")
         return found
 
     def _seen(self, lines: bytes) -> None:

@@ -45,6 +45,7 @@ _FILES: Final = 1 << 20  # some systems know no limit; tables of descriptors sho
 
 _NEVER: Final = 1 << 30
 _NEW_PASSES: Final = 3  # looks at the youngest, until older ones are worth a look
+_SELDOM: Final = 60.0  # seconds after which they are worth one however few are new: that is short, too
 _NEW_BYTES: Final = 64 << 20  # since the last look: half a million objects, which take some 50 ms
 # Memory that was free may be in use again, so bytes do not tell all. Each look at the youngest passes on at most
 # `_OBJECTS`: after so few of them a look takes 80 ms at the most, and after twice as many to count them does.
@@ -229,7 +230,9 @@ class _CalmLooks:
 
     def look(self, *, calm: bool) -> None:
         waited = time.monotonic() - self._at
-        if gc.get_threshold()[1] != _NEVER or gc.get_count()[1] < _NEW_PASSES or not (calm or waited > _ANYWAY):
+        if gc.get_threshold()[1] != _NEVER or not (calm or waited > _ANYWAY):
+            return
+        if gc.get_count()[1] < _NEW_PASSES and waited < _SELDOM:
             return
         held = resident()
         if held - self._held <= _NEW_BYTES and _few():

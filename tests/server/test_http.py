@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import json
 import ssl
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.server.talk import Talk
 
+from kohort.server.http import _Protocol
 from kohort.server.limits import DEFAULT as LIMITS
 from kohort.server.server import Server
 from kohort.server.settings import Settings
@@ -85,6 +87,26 @@ async def test_a_watch_streams_and_ends_with_its_client(server: Server, session:
             break
         await asyncio.sleep(0.02)
     assert server.api.metrics.watchers == 0
+
+
+async def test_connections_that_are_never_agreed_on_leave_nothing_behind(server: Server) -> None:
+    """Whoever opens a thousand and says nothing, or no TLS: nobody may look for cycles for long."""
+    gc.collect()
+    before = _protocols()
+    gc.disable()
+    try:
+        for _ in range(20):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.http.port)
+            writer.write(b"GET / HTTP/1.1\r\n\r\n")
+            await asyncio.wait_for(reader.read(), 30)
+            writer.close()
+        assert _protocols() == before
+    finally:
+        gc.enable()
+
+
+def _protocols() -> int:
+    return sum(isinstance(one, _Protocol) for one in gc.get_objects())
 
 
 async def test_closing_ends_watches_in_order(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from kohort.server.limits import DEFAULT
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from aiohttp.abc import AbstractStreamWriter
     from aiohttp.http_parser import RawRequestMessage
@@ -69,8 +69,29 @@ class _Protocol(RequestHandler):
 
 
 class _Server(Server):
-    def __call__(self) -> RequestHandler:
+    """A factory of what a connection is until it is agreed on; `serving` makes what serves it then."""
+
+    def __call__(self) -> _Agreeing:  # type: ignore[override]
+        return _Agreeing(self.serving)
+
+    def serving(self) -> RequestHandler:
         return _Protocol(self, loop=self._loop, **self._kwargs)
+
+
+class _Agreeing(asyncio.Protocol):
+    """A connection until its TLS is agreed on, if it ever is. aiohttp's protocol holds its parser and the parser the
+    protocol, until the connection is lost; one that was never made is never lost, and a thousand of them would stay
+    until somebody looks for cycles."""
+
+    __slots__ = ("_serving",)
+
+    def __init__(self, serving: Callable[[], RequestHandler]) -> None:
+        self._serving = serving
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        protocol = self._serving()
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
 
 
 class HttpServer:
