@@ -15,6 +15,7 @@ from kohort.place.rulelimits import (
     MOST_TERMS,
     MOST_TERMS_OF_NAMESPACE,
     MOST_UNKNOWN_RESOURCES,
+    MOST_UNKNOWN_RESOURCES_OF_NAMESPACE,
 )
 from kohort.place.signatures import Term
 
@@ -122,13 +123,28 @@ def test_counts_follow_a_label_that_comes_later() -> None:
 
 def test_resources_that_no_node_has_are_limited() -> None:
     short = Short(a=4)
+    each = MOST_UNKNOWN_RESOURCES_OF_NAMESPACE
     for number in range(MOST_UNKNOWN_RESOURCES + 50):
-        last = short.pod(f"p{number}", asks={f"x.example/r{number}": "1"})
+        asks = {f"x.example/r{number}": "1"}
+        last = short.pod(f"p{number}", asks=asks, namespace=f"space-{number // each}")
         assert bool(last.eq_class.excess) == (number >= MOST_UNKNOWN_RESOURCES)
     assert "no node has x.example/r305" in last.eq_class.excess
     assert len(short.state.resources) < MOST_UNKNOWN_RESOURCES + 10
     short.node("b", more={"x.example/r305": "1"})
     assert short.place(short.pod("again", asks={"x.example/r305": "1"})) == {"again": "b"}
+
+
+def test_one_namespace_does_not_use_up_the_resources_that_no_node_has() -> None:
+    """Else pods of others would read that there are too many, not what they wait for."""
+    short = Short(a=4)
+    for number in range(MOST_UNKNOWN_RESOURCES):
+        heavy = short.pod(f"p{number}", asks={f"x.example/r{number}": "1"}, namespace="heavy")
+    assert "namespace heavy" in heavy.eq_class.excess
+    other = short.pod("other", asks={"x.example/gpu": "1"}, namespace="other")
+    assert not other.eq_class.excess
+    assert short.place(other) == {}
+    short.node("b", more={"x.example/gpu": "1"})
+    assert short.place(other) == {"other": "b"}
 
 
 def test_ports_clash_by_address() -> None:

@@ -20,6 +20,7 @@ MOST_REQUIREMENTS: Final = 5000  # labels, values and tolerations that a pod's r
 MOST_CLAIMS: Final = 200
 MOST_PORTS: Final = 1000
 MOST_UNKNOWN_RESOURCES: Final = 256  # that pods ask for and no node has had
+MOST_UNKNOWN_RESOURCES_OF_NAMESPACE: Final = 32  # of those, by pods of one namespace
 TOO_MANY: Final = "kohort.dev/tooMany"  # in a spec without its rules: what it has too many of
 _HARD: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _SOFT: Final = "preferredDuringSchedulingIgnoredDuringExecution"

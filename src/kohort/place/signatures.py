@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from kohort.place.columns import NameIndex
 from kohort.place.requests import pod_requests
-from kohort.place.rulelimits import MOST_UNKNOWN_RESOURCES, too_many
+from kohort.place.rulelimits import MOST_UNKNOWN_RESOURCES, MOST_UNKNOWN_RESOURCES_OF_NAMESPACE, too_many
 
 Json = Mapping[str, Any]
 Port = tuple[str, str, int]  # protocol, host address, port
@@ -138,7 +139,7 @@ class PodSignatures:
         self._resources = resources
         self._known: WeakValueDictionary[bytes, PodSignature] = WeakValueDictionary()
         self._made = 0
-        self._unknown = 0  # resources that somebody asked for before any node had them
+        self._unknown: Counter[str] = Counter()  # by namespace: resources asked for before any node had them
         self._encode = msgspec.json.Encoder().encode
 
     def __len__(self) -> int:
@@ -205,14 +206,9 @@ class PodSignatures:
         excess = too_many(spec, spread_constraints, claims, len(ports))
         hopeless = bool(excess)
         unknown = [name for name in requests if self._resources.find(name) is None]
-        if self._unknown + len(unknown) > MOST_UNKNOWN_RESOURCES:
-            excess = excess or (
-                f"no node has {', '.join(unknown[:_NAMED])}, and pods ask for {self._unknown} such resources already; "
-                f"at most {MOST_UNKNOWN_RESOURCES} are accepted"
-            )
-            requests = {name: value for name, value in requests.items() if self._resources.find(name) is not None}
-        else:
-            self._unknown += len(unknown)
+        if unknown and (said := self._count(unknown, namespace)):
+            excess = excess or said
+            requests = {name: value for name, value in requests.items() if name not in unknown}
         if excess:
             return self._build(namespace, requests, excess=excess, hopeless=hopeless)
         affinity = spec.get("affinity") or {}
@@ -234,6 +230,19 @@ class PodSignatures:
             claims=claims,
             **asks,
         )
+
+    def _count(self, unknown: Sequence[str], namespace: str) -> str:
+        """Each becomes a column of every node. Why they do not: a reason for the pod; empty if they may."""
+        here, everywhere = self._unknown[namespace], self._unknown.total()
+        if here + len(unknown) > MOST_UNKNOWN_RESOURCES_OF_NAMESPACE:
+            others, asked, most = f"pods of namespace {namespace}", here, MOST_UNKNOWN_RESOURCES_OF_NAMESPACE
+        elif everywhere + len(unknown) > MOST_UNKNOWN_RESOURCES:
+            others, asked, most = "pods", everywhere, MOST_UNKNOWN_RESOURCES
+        else:
+            self._unknown[namespace] += len(unknown)
+            return ""
+        names = ", ".join(unknown[:_NAMED])
+        return f"no node has {names}, and {others} ask for {asked} such resources already; at most {most} are accepted"
 
 
 _ASKS: Final = (
