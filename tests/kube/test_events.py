@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.kube.fake import TYPES, FakeApi, answer_of, status
 
 from kohort.kube.client import Client
@@ -308,3 +310,56 @@ def test_all_that_has_ended_goes_at_once_in_calm_moments() -> None:
     assert len(known.objects) == 50, "two events about one take twice as long"
     known.tidy(2 * WINDOW)
     assert (known.normal, known.warnings, known.objects) == ({}, {}, {})
+
+
+def test_in_calm_moments_what_is_at_rest_is_one_piece_and_goes_on_afterwards() -> None:
+    known, moment = Correlator(), datetime(2026, 1, 1, tzinfo=UTC)
+    what, busy = EventKey(NODE, "Warning", "Stuck", "Stuck", "still"), EventKey(NODE, "Normal", "Busy", "Busy", "now")
+    resting, awake = known.hear(what, moment, 1.0), known.hear(busy, moment, 1.0)
+    assert resting is not None
+    assert awake is not None
+    known.rest(resting)
+    known.pack()
+    assert (known.warnings, known.objects) == ({}, {})
+    assert list(known.normal.values()) == [awake], "whoever writes it still has it"
+    known.rest(awake)
+    known.pack()
+    assert (known.normal, known.warnings) == ({}, {})
+    again = known.hear(what, moment, 2.0)
+    assert again is not None
+    assert (again.name, again.count) == (resting.name, 2)
+    assert len(known.normal) == 1
+    known.pack()
+    known.tidy(2 * WINDOW + 2 / RATE)
+    assert (known.normal, known.warnings, known.objects) == ({}, {}, {})
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 400), st.booleans(), st.booleans())))
+def test_nothing_is_different_for_having_been_packed(said: list[tuple[int, bool, int, bool, bool]]) -> None:
+    """The same is said to two, of which one is packed now and then."""
+    plain, packed, moment, now = Correlator(), Correlator(), datetime(2026, 1, 1, tzinfo=UTC), 0.0
+    for about, warning, passed, rests, packs in said:
+        now += passed
+        regarding = Reference("v1", "Pod", "default", f"p{about}")
+        what = EventKey(regarding, "Warning" if warning else "Normal", "R", "R", f"note {passed % 3}")
+        one, other = (known.hear(what, moment, now) for known in (plain, packed))
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert (one.name, one.count, one.heard) == (other.name, other.count, other.heard)
+            if rests:
+                plain.rest(one)
+                packed.rest(other)
+        if packs:
+            packed.pack()
+
+
+async def test_a_recorder_packs_what_it_has_written() -> None:
+    it = Stage()
+    async with it.recorder:
+        it.say()
+        await it.clock.advance(1)
+        it.recorder.forget()
+        assert it.recorder._known.warnings == {}
+        it.say()
+        await it.clock.advance(INTERVAL + 1)
+    assert [event["series"]["count"] for event in it.events] == [2]

@@ -154,8 +154,9 @@ class Recorder:
             self._known.rest(series)
 
     def forget(self) -> None:
-        """What will not be said again."""
+        """What will not be said again; the rest takes little room until there is something to say."""
         self._known.tidy(self._clock.monotonic())
+        self._known.pack()
 
     async def _write(self, series: Series) -> None:
         backoff = Backoff(first=0.2, most=5.0, jitter=self._client.jitter)

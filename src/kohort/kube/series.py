@@ -2,7 +2,8 @@
 
 Some thousand series are remembered for ten minutes, and each would be a score of small objects; those made while much
 else came and went lie on pages of their own, and keep them. So a series that has been written is one piece of bytes
-until it is heard again, and how much was said about an object is one number.
+until it is heard again, and how much was said about an object is one number; and in calm moments all of that becomes a
+single piece, until the next event is heard.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class _AtRest(msgspec.Struct, array_like=True):
 
 
 _decoder: Final = msgspec.msgpack.Decoder(_AtRest)
+_Resting = list[tuple[bytes, bytes]]
+_packed_decoder: Final = msgspec.msgpack.Decoder(tuple[_Resting, _Resting, list[tuple[bytes, float]]])
 
 
 @dataclass
@@ -91,9 +94,11 @@ class Correlator:
     warnings: dict[bytes, Series | bytes] = field(default_factory=dict)
     objects: dict[bytes, float] = field(default_factory=dict)
     made: int = 0
+    _packed: bytes = b""
 
     def hear(self, what: EventKey, moment: datetime, now: float) -> Series | None:
         """The series it belongs to, one with count 1 if it is new; None if there was too much about that object."""
+        self._unpack()
         series, key = self._of(what), _digest(what)
         known = _awake(series.get(key), what)
         if known is not None and now - known.heard < WINDOW:
@@ -126,8 +131,26 @@ class Correlator:
 
     def tidy(self, now: float) -> None:
         """Everything goes that has ended."""
+        self._unpack()
         for series in (self.normal, self.warnings):
             self._tidy(series, now, len(series) + len(self.objects))
+
+    def pack(self) -> None:
+        """What is at rest becomes one piece until somebody hears of something."""
+        self._unpack()
+        normal, warnings = _resting(self.normal), _resting(self.warnings)
+        if normal or warnings or self.objects:
+            self._packed = msgspec.msgpack.encode((normal, warnings, list(self.objects.items())))
+            # Not emptied but new: a dictionary keeps the room that it has had.
+            self.normal, self.warnings, self.objects = _awake_only(self.normal), _awake_only(self.warnings), {}
+
+    def _unpack(self) -> None:
+        if self._packed:
+            normal, warnings, objects = _packed_decoder.decode(self._packed)
+            self._packed = b""
+            self.normal = {**dict(normal), **self.normal}
+            self.warnings = {**dict(warnings), **self.warnings}
+            self.objects = dict(objects)
 
     def _of(self, what: EventKey) -> dict[bytes, Series | bytes]:
         return self.normal if what.type == "Normal" else self.warnings
@@ -155,6 +178,14 @@ class Correlator:
         if len(self.objects) > OBJECTS:
             del self.objects[next(iter(self.objects))]
         return allowed
+
+
+def _resting(series: dict[bytes, Series | bytes]) -> _Resting:
+    return [(key, one) for key, one in series.items() if isinstance(one, bytes)]
+
+
+def _awake_only(series: dict[bytes, Series | bytes]) -> dict[bytes, Series | bytes]:
+    return {key: one for key, one in series.items() if not isinstance(one, bytes)}
 
 
 def _digest(what: EventKey | Reference) -> bytes:
