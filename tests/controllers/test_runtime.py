@@ -332,7 +332,7 @@ async def test_what_was_written_and_never_seen_is_forgotten_in_calm_moments(monk
     assert len(overlay) == 1
     now = FORGET + 1
     tuning._forget()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(overlay):
             await asyncio.sleep(0)
 

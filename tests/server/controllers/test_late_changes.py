@@ -20,7 +20,7 @@ def entry(namespace: str, name: str, size: int = 10) -> Entry:
 
 
 async def drained(late: LateChanges) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(late):
             await asyncio.sleep(0.001)
 
@@ -84,7 +84,7 @@ async def test_the_child_of_a_large_owner_stays_and_goes_with_it() -> None:
             assert await world.get(f"{path}/child") is not None
             await asyncio.sleep(0.01)
         await world.delete(f"{path}/owner")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while await world.get(f"{path}/child") is not None:
                 await asyncio.sleep(0.01)
         await controllers.stop()
