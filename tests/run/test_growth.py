@@ -32,6 +32,7 @@ from kohort.testing.cluster import Cluster
 
 AT_ONCE = 5
 ROUNDS = 6
+_LOOKS = 30
 _ELSEWHERE = (
     types.ModuleType,
     type,
@@ -111,10 +112,15 @@ async def test_gangs_that_are_gone_are_forgotten(tmp_path: Path, monkeypatch: py
                 gc.collect()
                 sizes.append(held(process))
             half = ROUNDS // 2
-            grown = {name: count - sizes[half][name] for name, count in sizes[-1].items()}
-            many = (
-                3 * AT_ONCE * (ROUNDS - half - 1)
-            )  # a gang has four pods, two Jobs, a group; some are always under way
+            # A gang has four pods, two Jobs, a group; some are always under way.
+            many = 3 * AT_ONCE * (ROUNDS - half - 1)
+            for _ in range(_LOOKS):  # on a busy machine more is under way, and goes; what is held stays
+                grown = {name: count - sizes[half][name] for name, count in sizes[-1].items()}
+                if max(grown.values()) < many:
+                    break
+                await asyncio.sleep(0.6)
+                gc.collect()
+                sizes.append(held(process))
             assert {name: more for name, more in grown.items() if more >= many} == {}, sizes[-1].most_common(20)
 
 
