@@ -208,7 +208,7 @@ class PodSignatures:
         unknown = [name for name in requests if self._resources.find(name) is None]
         if unknown and (said := self._count(unknown, namespace)):
             excess = excess or said
-            requests = {name: value for name, value in requests.items() if name not in unknown}
+            requests = {name: value for name, value in requests.items() if self._resources.find(name) is not None}
         if excess:
             return self._build(namespace, requests, excess=excess, hopeless=hopeless)
         affinity = spec.get("affinity") or {}
